@@ -1,0 +1,71 @@
+# One spelling per command; CI calls the same recipes.
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+packages := "core manifest provisioner aggregator cli"
+
+# List the recipes
+default:
+    @just --list
+
+# Make the environment of the workspace
+sync:
+    uv sync --locked
+
+# Everything that is fast: format, lint, types, layers, sibling bounds, spelling
+check: sync
+    uv run ruff format --check .
+    uv run ruff check .
+    uv run mypy packages/*/src
+    uv run lint-imports
+    uv run python tools/check_siblings.py
+    uv run codespell
+    uv run pytest -q tools
+
+# Each package's tests with only its own dependencies: `just test`, `just test core`
+test pkg=packages:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for name in {{pkg}}; do
+        echo "== zae-limiter-$name"
+        uv run --isolated --package "zae-limiter-$name" --no-dev --group test pytest -q "packages/zae-limiter-$name/tests"
+    done
+
+# The whole stack on every target that this machine offers: `just integration --target dynoxide`
+integration *args:
+    uv run pytest tests-integration {{args}}
+
+# What the README promises about speed and cost
+bench *args:
+    uv run python benchmarks/run.py {{args}}
+
+# The site
+docs:
+    uv run --group docs mkdocs build --strict
+
+# A wheel of each distribution
+wheelhouse:
+    rm -rf wheelhouse
+    uv build --all-packages --wheel --quiet --out-dir wheelhouse
+    uv run python tools/check_siblings.py wheelhouse/*.whl
+
+# Each package's tests against built wheels, installed alone
+wheels-test: wheelhouse
+    #!/usr/bin/env bash
+    set -euo pipefail
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    # siblings come from the wheelhouse, whatever an index has under their names
+    for wheel in "$PWD"/wheelhouse/*.whl; do
+        name=$(basename "$wheel" | cut -d- -f1)
+        echo "${name//_/-} @ file://$wheel"
+    done > "$scratch/siblings.txt"
+    for name in {{packages}}; do
+        echo "== zae-limiter-$name, its wheel"
+        uv venv --quiet "$scratch/$name"
+        uv pip install --quiet --python "$scratch/$name" --constraints "$scratch/siblings.txt" \
+            "$PWD/wheelhouse/zae_limiter_$name-"*.whl --group "packages/zae-limiter-$name/pyproject.toml:test"
+        "$scratch/$name/bin/pytest" -q "packages/zae-limiter-$name/tests"
+    done
+
+# Everything that CI runs
+test-all: check test wheels-test integration

