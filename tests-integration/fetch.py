@@ -40,7 +40,7 @@ def run(command: list[str], *, timeout: float, cwd: Path | None = None) -> str:
         complaint = error.stderr.strip().splitlines() or ["no reason given"]
         raise Unavailable(f"`{' '.join(command)}` failed: {complaint[-1]}") from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(str(error)) from error
+        raise Unavailable(f"`{' '.join(command)}` could not run: {error}") from error
     return done.stdout
 
 

