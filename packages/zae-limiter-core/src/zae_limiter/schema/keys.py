@@ -1,0 +1,203 @@
+"""Partition keys, sort keys and index keys of every record.
+
+Lives here: builders, and a parser where a key is ever read. Never: checks of names (naming): callers pass checked ones.
+"""
+
+from typing import Final, NamedTuple
+
+REGISTRY: Final = "_"  # the namespace id under which all namespaces are registered
+
+# What a query's begins_with narrows to. Table sort keys start with "#", index sort keys do not.
+USAGE_PREFIX: Final = "#USAGE#"
+AUDIT_PREFIX: Final = "#AUDIT#"
+CONFIG_PREFIX: Final = "#CONFIG#"
+PROVISIONER_PREFIX: Final = "#PROVISIONER"
+NAMESPACE_PREFIX: Final = "#NAMESPACE#"
+NSID_PREFIX: Final = "#NSID#"
+CHILD_PREFIX: Final = "CHILD#"
+INDEX_BUCKET_PREFIX: Final = "BUCKET#"
+INDEX_USAGE_PREFIX: Final = "USAGE#"
+INDEX_CONFIG_PREFIX: Final = "CONFIG#"
+
+
+class BucketAddress(NamedTuple):
+    """Which bucket item a partition key is of."""
+
+    ns: str
+    entity: str
+    resource: str
+    shard: int
+
+
+class EntityConfigAddress(NamedTuple):
+    """Which entity config an index sort key is of."""
+
+    resource: str
+    entity: str
+
+
+def pk_system(ns: str) -> str:
+    """Return the partition of a namespace's system records; of all namespaces for ``REGISTRY``."""
+    return f"{ns}/SYSTEM#"
+
+
+def pk_resource(ns: str, resource: str) -> str:
+    """Return the partition of a resource's records."""
+    return f"{ns}/RESOURCE#{resource}"
+
+
+def pk_entity(ns: str, entity: str) -> str:
+    """Return the partition of an entity's records, its buckets apart."""
+    return f"{ns}/ENTITY#{entity}"
+
+
+def pk_bucket(ns: str, entity: str, resource: str, shard: int) -> str:
+    """Return the partition of one bucket item."""
+    return f"{ns}/BUCKET#{entity}#{resource}#{shard}"
+
+
+def pk_audit(ns: str, entity: str) -> str:
+    """Return the partition of an entity's audit events, or of ``audit_system()`` or an ``audit_resource()``."""
+    return f"{ns}/AUDIT#{entity}"
+
+
+def audit_system() -> str:
+    """Return the entity id under which changes of a namespace's system config are audited."""
+    return "$SYSTEM"
+
+
+def audit_resource(resource: str) -> str:
+    """Return the entity id under which changes of a resource's config are audited."""
+    return f"$RESOURCE:{resource}"
+
+
+def sk_meta() -> str:
+    """Return the sort key of an entity's metadata."""
+    return "#META"
+
+
+def sk_state() -> str:
+    """Return the sort key of a bucket."""
+    return "#STATE"
+
+
+def sk_config(resource: str | None = None) -> str:
+    """Return the sort key of a config; for an entity's, of one ``resource`` or ``_default_``."""
+    return "#CONFIG" if resource is None else f"{CONFIG_PREFIX}{resource}"
+
+
+def sk_usage(resource: str, window_key: str) -> str:
+    """Return the sort key of a usage snapshot."""
+    return f"{USAGE_PREFIX}{resource}#{window_key}"
+
+
+def sk_version() -> str:
+    """Return the sort key of the version record."""
+    return "#VERSION"
+
+
+def sk_audit(event_id: str) -> str:
+    """Return the sort key of an audit event, which sorts as the event ids do."""
+    return f"{AUDIT_PREFIX}{event_id}"
+
+
+def sk_provisioner(part: int = 0) -> str:
+    """Return the sort key of the provisioner's state, or of its overflow ``part`` from 1 on."""
+    return f"{PROVISIONER_PREFIX}#{part}" if part else PROVISIONER_PREFIX
+
+
+def sk_namespace(name: str) -> str:
+    """Return the sort key of a namespace in the registry, by its name."""
+    return f"{NAMESPACE_PREFIX}{name}"
+
+
+def sk_nsid(ns: str) -> str:
+    """Return the sort key of a namespace in the registry, by its id."""
+    return f"{NSID_PREFIX}{ns}"
+
+
+def gsi1_pk_parent(ns: str, parent: str) -> str:
+    """Return the partition of a parent's children."""
+    return f"{ns}/PARENT#{parent}"
+
+
+def gsi1_sk_child(entity: str) -> str:
+    """Return the place of a child among its parent's."""
+    return f"{CHILD_PREFIX}{entity}"
+
+
+def gsi2_pk_resource(ns: str, resource: str) -> str:
+    """Return the partition of a resource's buckets and usage."""
+    return f"{ns}/RESOURCE#{resource}"
+
+
+def gsi2_sk_bucket(entity: str, shard: int) -> str:
+    """Return the place of a bucket among its resource's."""
+    return f"{INDEX_BUCKET_PREFIX}{entity}#{shard}"
+
+
+def gsi2_sk_usage(window_key: str, entity: str) -> str:
+    """Return the place of a usage snapshot among its resource's."""
+    return f"{INDEX_USAGE_PREFIX}{window_key}#{entity}"
+
+
+def gsi3_pk_entity_config(ns: str, resource: str) -> str:
+    """Return the partition of the entities with limits of their own on a resource."""
+    return f"{ns}/ENTITY_CONFIG#{resource}"
+
+
+def gsi3_sk_entity(entity: str) -> str:
+    """Return the place of an entity among those with limits of their own."""
+    return entity
+
+
+def gsi3_pk_entity(ns: str, entity: str) -> str:
+    """Return the partition of an entity's buckets."""
+    return f"{ns}/ENTITY#{entity}"
+
+
+def gsi3_sk_bucket(resource: str, shard: int) -> str:
+    """Return the place of a bucket among its entity's."""
+    return f"{INDEX_BUCKET_PREFIX}{resource}#{shard}"
+
+
+def gsi4_pk(ns: str) -> str:
+    """Return the partition of everything of a namespace. The sort key is the item's PK, entity configs apart."""
+    return ns
+
+
+def gsi4_sk_entity_config(resource: str, entity: str) -> str:
+    """Return the place of an entity config in its namespace."""
+    return f"{INDEX_CONFIG_PREFIX}{resource}#{entity}"
+
+
+def gsi4_after_resource(resource: str) -> str:
+    """Return a sort key behind every entity config of ``resource`` and before those of the next one."""
+    return f"{INDEX_CONFIG_PREFIX}{resource}$"  # "$" follows "#", and no name has either
+
+
+def parse_bucket_pk(pk: str) -> BucketAddress:
+    """Return the parts of a bucket's partition key; ``ValueError`` where it is none."""
+    ns, rest = _after(pk, "BUCKET#")
+    entity, resource, shard = rest.split("#")
+    return BucketAddress(ns, entity, resource, int(shard))
+
+
+def parse_resource_pk(pk: str) -> str:
+    """Return the resource of a resource's partition key; ``ValueError`` where it is none."""
+    return _after(pk, "RESOURCE#")[1]
+
+
+def parse_entity_config_sk(gsi4_sk: str) -> EntityConfigAddress:
+    """Return the parts of an entity config's place in its namespace; ``ValueError`` where it is none."""
+    prefix, resource, entity = gsi4_sk.split("#")
+    if prefix != "CONFIG":
+        raise ValueError(f"not an entity config: {gsi4_sk!r}")
+    return EntityConfigAddress(resource, entity)
+
+
+def _after(pk: str, record: str) -> tuple[str, str]:
+    ns, slash, rest = pk.partition("/")  # a resource may have slashes: the first one ends the namespace id
+    if not slash or not rest.startswith(record):
+        raise ValueError(f"not a {record} key: {pk!r}")
+    return ns, rest[len(record) :]

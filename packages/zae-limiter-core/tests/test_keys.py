@@ -1,0 +1,108 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zae_limiter.naming import check_identifier, check_limit_name, check_resource
+from zae_limiter.schema import attributes, keys
+
+ns_ids = st.from_regex(r"[A-Za-z0-9_\-]{11}", fullmatch=True)
+entities = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_\-.:@]{0,12}", fullmatch=True)
+resources = st.from_regex(r"[A-Za-z][A-Za-z0-9_\-./:]{0,12}", fullmatch=True)
+limits = st.from_regex(r"[A-Za-z](?:[A-Za-z0-9_\-.]|_tk|_cp){0,12}", fullmatch=True)
+windows = st.sampled_from(["2024-01-01T14:00:00Z", "2024-01-01"])
+shards = st.integers(0, 63)
+fields = st.sampled_from(["tk", "cp", "bx", "ra", "rp", "tc"])
+
+
+@given(ns_ids, entities, resources, shards)
+def test_a_bucket_key_gives_back_its_parts(ns: str, entity: str, resource: str, shard: int) -> None:
+    assert keys.parse_bucket_pk(keys.pk_bucket(ns, entity, resource, shard)) == (ns, entity, resource, shard)
+
+
+@given(ns_ids, resources)
+def test_a_resource_key_gives_back_its_resource(ns: str, resource: str) -> None:
+    assert keys.parse_resource_pk(keys.pk_resource(ns, resource)) == resource
+
+
+@given(resources, entities)
+def test_an_entity_configs_place_gives_back_its_parts(resource: str, entity: str) -> None:
+    assert keys.parse_entity_config_sk(keys.gsi4_sk_entity_config(resource, entity)) == (resource, entity)
+
+
+@pytest.mark.parametrize(
+    "pk", ["", "ns", "ns/ENTITY#a", "ns/BUCKET#a", "ns/BUCKET#a#b", "ns/BUCKET#a#b#c", "BUCKET#a#b#0"]
+)
+def test_what_is_no_bucket_key_is_refused(pk: str) -> None:
+    with pytest.raises(ValueError, match=r"not a|unpack|invalid literal"):
+        keys.parse_bucket_pk(pk)
+
+
+Inputs = tuple[str, str, str, int, str]
+
+
+def every_table_key(given: Inputs) -> list[tuple[tuple[str, ...], tuple[str, str]]]:
+    """Each record with the inputs that it must be unique for."""
+    ns, entity, resource, shard, window = given
+    system, entity_pk, name = keys.pk_system(ns), keys.pk_entity(ns, entity), resource.replace("/", "-")
+    return [
+        (("meta", ns, entity), (entity_pk, keys.sk_meta())),
+        (("bucket", ns, entity, resource, str(shard)), (keys.pk_bucket(ns, entity, resource, shard), keys.sk_state())),
+        (("entity config", ns, entity, resource), (entity_pk, keys.sk_config(resource))),
+        (("entity default", ns, entity), (entity_pk, keys.sk_config("_default_"))),
+        (("resource config", ns, resource), (keys.pk_resource(ns, resource), keys.sk_config())),
+        (("system config", ns), (system, keys.sk_config())),
+        (("usage", ns, entity, resource, window), (entity_pk, keys.sk_usage(resource, window))),
+        (("version", ns), (system, keys.sk_version())),
+        (("audit", ns, entity), (keys.pk_audit(ns, entity), keys.sk_audit("1"))),
+        (("audit of resource", ns, resource), (keys.pk_audit(ns, keys.audit_resource(resource)), keys.sk_audit("1"))),
+        (("audit of system", ns), (keys.pk_audit(ns, keys.audit_system()), keys.sk_audit("1"))),
+        (("provisioner", ns, str(shard)), (system, keys.sk_provisioner(shard))),
+        (("namespace", name), (keys.pk_system("_"), keys.sk_namespace(name))),
+        (("namespace id", ns), (keys.pk_system("_"), keys.sk_nsid(ns))),
+    ]
+
+
+inputs = st.tuples(ns_ids, entities, resources, shards, windows)
+
+
+@given(inputs, inputs)
+def test_two_records_never_share_a_key(one: Inputs, other: Inputs) -> None:
+    places: dict[tuple[str, str], tuple[str, ...]] = {}
+    for identity, place in [*every_table_key(one), *every_table_key(other)]:
+        assert places.setdefault(place, identity) == identity
+
+
+@given(resources, resources, entities)
+def test_skipping_a_resource_skips_its_entity_configs_alone(one: str, other: str, entity: str) -> None:
+    behind = keys.gsi4_after_resource(one)
+    assert keys.gsi4_sk_entity_config(one, entity) < behind
+    if other > one:
+        assert keys.gsi4_sk_entity_config(other, entity) > behind
+
+
+@given(limits, fields)
+def test_a_buckets_attribute_gives_back_limit_and_field(limit: str, field: attributes.BucketField) -> None:
+    assert attributes.parse_bucket_attr(attributes.bucket_attr(limit, field)) == (limit, field)
+
+
+@given(limits, st.sampled_from(["cp", "bx", "ra", "rp"]))
+def test_a_configs_attribute_gives_back_limit_and_field(limit: str, field: attributes.LimitField) -> None:
+    assert attributes.parse_limit_attr(attributes.limit_attr(limit, field)) == (limit, field)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "b_", "b__tk", "b_tk", "b_x_zz", "b_x_", "rf", "ttl", "entity_id", "l_x_cp", "PK"]
+)
+def test_other_attributes_of_a_bucket_are_no_limits(name: str) -> None:
+    assert attributes.parse_bucket_attr(name) is None
+
+
+@given(limits)
+def test_the_names_of_these_tests_are_good_names(limit: str) -> None:
+    if limit not in attributes.RESERVED_LIMIT_NAMES and len(limit) <= 64:
+        assert check_limit_name("limit", limit) == limit
+
+
+@given(entities, resources)
+def test_the_identifiers_of_these_tests_are_good_identifiers(entity: str, resource: str) -> None:
+    assert (check_identifier("entity", entity), check_resource("resource", resource)) == (entity, resource)

@@ -1,0 +1,97 @@
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zae_limiter import naming
+from zae_limiter.exceptions import InvalidIdentifierError, InvalidNameError, ValidationError
+
+SHARED = Path(__file__).parents[3] / "testdata" / "names.json"
+CHECKS: dict[str, Callable[[str, object], str]] = {
+    "namespace": naming.check_namespace,
+    "resource": naming.check_resource,
+    "resource_or_default": partial(naming.check_resource, allow_default=True),
+    "entity": naming.check_identifier,
+    "parent": naming.check_identifier,
+    "limit": naming.check_limit_name,
+}
+
+
+def passes(kind: str, text: object) -> bool:
+    try:
+        return CHECKS[kind]("field", text) == text
+    except ValidationError:
+        return False
+
+
+def shared_names() -> list[dict[str, Any]]:
+    return json.loads(SHARED.read_text()) if SHARED.exists() else []
+
+
+def test_core_and_manifest_agree_on_every_shared_name() -> None:
+    wrong = [row for row in shared_names() if passes(row["kind"], row["text"]) is not row["ok"]]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("kind", CHECKS)
+@pytest.mark.parametrize(
+    "value", ["", "a#b", "a\n", "\na", "é", "aé", "a\u0661", "_", "a b", None, 7, True, b"a", ["a"], {}]
+)
+def test_no_kind_of_name_takes_these(kind: str, value: object) -> None:
+    assert not passes(kind, value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "longest"), [("entity", "1" * 256), ("resource", "r" * 128), ("limit", "l" * 64), ("namespace", "n" * 64)]
+)
+def test_names_have_a_longest(kind: str, longest: str) -> None:
+    assert passes(kind, longest)
+    assert not passes(kind, longest + "x")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("entity", "1:user@example.com"),
+        ("resource", "openai/gpt-4"),
+        ("resource", "anthropic.claude-v2:1"),
+        ("limit", "t_p-m.1"),
+    ],
+)
+def test_names_may_hold_these(kind: str, name: str) -> None:
+    assert passes(kind, name)
+
+
+def test_a_check_repeated_gives_the_same_answer() -> None:
+    assert [passes("entity", value) for value in ("good", "good", "b#d", "b#d")] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("name", naming.RESERVED_LIMIT_NAMES)
+def test_a_limit_is_not_named_like_an_attribute(name: str) -> None:
+    with pytest.raises(InvalidNameError, match="reserved"):
+        naming.check_limit_name("limit", name)
+
+
+def test_the_default_resource_passes_only_where_it_may() -> None:
+    assert naming.check_resource("resource", "_default_", allow_default=True) == "_default_"
+    with pytest.raises(InvalidIdentifierError, match="reserved"):
+        naming.check_resource("resource", "_default_")
+
+
+def test_a_refusal_names_field_value_and_type() -> None:
+    with pytest.raises(InvalidIdentifierError, match="must be a string, not int") as caught:
+        naming.check_identifier("entity_id", 5)
+    assert (caught.value.field, caught.value.value) == ("entity_id", 5)
+
+
+@given(st.text())
+def test_nothing_that_passes_holds_a_key_separator(text: str) -> None:
+    for kind in CHECKS:
+        if passes(kind, text):
+            assert text.isascii()
+            assert "#" not in text
