@@ -1,0 +1,83 @@
+"""What is wrong with a manifest, and where; the one error this package raises; how values are shown in messages.
+Never decides what is wrong: that is for `rules` and `source`."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from attrs import frozen
+
+Path = tuple[object, ...]
+"""The keys from the top of a manifest down to a value, as they were read: a key that is wrong need not be a string."""
+
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_LONGEST_SHOWN: Final = 60
+_LARGEST_SHOWN: Final = 10**30
+
+
+@frozen
+class Problem:
+    """One mistake: its file, line and column (from 1; None where the input was not text), path and message."""
+
+    file: str
+    line: int | None
+    column: int | None
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}:{self.column}"
+        return f"{place}: {self.path}: {self.message}"
+
+
+class ManifestError(ValueError):
+    """A manifest that is not valid: `problems` holds every mistake that was found, `str()` has one on each line."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.problems))
+
+
+def format_path(path: Path) -> str:
+    """A path as people write it: `entities["a.b"].resources.gpt-4`, or `(document)` for the whole."""
+    steps = "".join(f".{key}" if _is_plain(key) else f"[{show(key)}]" for key in path)
+    return steps.removeprefix(".") or "(document)"
+
+
+def _is_plain(key: object) -> bool:
+    return isinstance(key, str) and len(key) <= _LONGEST_SHOWN and _PLAIN_KEY.fullmatch(key) is not None
+
+
+def show(value: object) -> str:
+    """A scalar on one line, shortened where it is long."""
+    if isinstance(value, str):
+        return json.dumps(value if len(value) <= _LONGEST_SHOWN else value[:_LONGEST_SHOWN] + "…", ensure_ascii=False)
+    # Python refuses to print an integer of more than 4,300 digits.
+    if isinstance(value, int) and abs(value) > _LARGEST_SHOWN:
+        return "(very large)" if value > 0 else "(very small)"
+    return str(value)
+
+
+def describe(value: object) -> str:
+    """What a value is, in words that follow "not": `null`, `a map`, `the string "ten"`."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return f"the boolean {str(value).lower()}"
+        case int():
+            return f"the integer {show(value)}"
+        case float():
+            return f"the float {value}"
+        case str():
+            return f"the string {show(value)}"
+        case Mapping():
+            return "a map"
+        case Sequence():
+            return "a list"
+        case _:
+            return f"a {type(value).__name__}"
