@@ -1,0 +1,116 @@
+"""What requests cost, by the rules that DynamoDB documents, and a meter that counts them.
+
+Lives here: sizes and units, pure; the meter. Never: a request or a store.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from zae_limiter.schema.table import INDEXES, TABLE_KEYS, Index
+
+from .values import Item, Value
+
+WRITE_UNIT_BYTES: Final = 1024
+READ_UNIT_BYTES: Final = 4096
+TRANSACTION_FACTOR: Final = 2
+
+
+def item_size(item: Item) -> int:
+    """Return the size of an item in bytes: of its names and of its values."""
+    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
+
+
+def write_units(before: Item | None, after: Item | None) -> int:
+    """Return the units that a write costs on the table: by the larger of the two, at least one."""
+    return _write_units(max(item_size(before or {}), item_size(after or {})))
+
+
+def index_units(before: Item | None, after: Item | None) -> int:
+    """Return the units that a write costs on all indexes: what moves is deleted and put, what is equal is free."""
+    return sum(_one_index_units(index, projected(before, index), projected(after, index)) for index in INDEXES.values())
+
+
+def read_units(size: int, *, consistent: bool = True) -> float:
+    """Return the units of reading ``size`` bytes at once: at least one, half of it where eventually consistent."""
+    units = max(1, -(-size // READ_UNIT_BYTES))
+    return units if consistent else units / 2
+
+
+def projected(item: Item | None, index: Index) -> Item | None:
+    """Return what ``index`` holds of ``item``, ``None`` where the item has no place in it."""
+    if item is None or index.pk not in item or index.sk not in item:
+        return None
+    if index.projection == "ALL":
+        return item
+    return {name: item[name] for name in (*TABLE_KEYS, index.pk, index.sk)}
+
+
+@dataclass(slots=True)
+class Meter:
+    """Counts requests by DynamoDB's name for them, and units. Failed conditions cost what DynamoDB charges for them."""
+
+    requests: Counter[str] = field(default_factory=Counter)
+    read_units: float = 0
+    write_units: float = 0
+    index_units: float = 0
+
+    def reset(self) -> None:
+        """Start again from nothing."""
+        self.requests.clear()
+        self.read_units = self.write_units = self.index_units = 0
+
+    def snapshot(self) -> "Meter":
+        """Return the counts so far as a meter of its own."""
+        return Meter(Counter(self.requests), self.read_units, self.write_units, self.index_units)
+
+    def count_consumed(self, consumed: Mapping[str, Value], *, reads: bool) -> None:
+        """Count one ``ConsumedCapacity`` of an answer that was asked for ``INDEXES``."""
+        total = float(consumed.get("CapacityUnits", 0))
+        if reads:
+            self.read_units += total
+            return
+        indexes = sum(float(index["CapacityUnits"]) for index in consumed.get("GlobalSecondaryIndexes", {}).values())
+        self.write_units += total - indexes
+        self.index_units += indexes
+
+    def count_failed(self, items: Iterable[Item | None], *, transacted: bool) -> None:
+        """Count the writes that a condition stopped, by the items it was held against."""
+        factor = TRANSACTION_FACTOR if transacted else 1
+        self.write_units += factor * sum(write_units(item, None) for item in items)
+
+
+def _one_index_units(index: Index, before: Item | None, after: Item | None) -> int:
+    if before is None or after is None:
+        entry = before or after
+        return 0 if entry is None else _write_units(item_size(entry))
+    if before == after:
+        return 0
+    if (before[index.pk], before[index.sk]) == (after[index.pk], after[index.sk]):
+        return _write_units(max(item_size(before), item_size(after)))
+    return _write_units(item_size(before)) + _write_units(item_size(after))
+
+
+def _write_units(size: int) -> int:
+    return max(1, -(-size // WRITE_UNIT_BYTES))
+
+
+def _value_size(value: Value) -> int:
+    if isinstance(value, bool) or value is None:
+        return 1
+    if isinstance(value, int):
+        return _number_size(value)
+    if isinstance(value, str):
+        return len(value.encode())
+    if isinstance(value, Mapping):
+        return 3 + sum(1 + len(name.encode()) + _value_size(part) for name, part in value.items())
+    return 3 + sum(1 + _value_size(part) for part in value)
+
+
+def _number_size(value: int) -> int:
+    # One byte for two significant digits and one more; one for a sign. Zeros at the end are not significant.
+    digits = len(str(abs(value)).rstrip("0"))
+    return 1 + -(-digits // 2) + (value < 0)

@@ -1,0 +1,143 @@
+"""What a write does to an item, as DynamoDB defines it.
+
+Lives here: pure functions from an item and a write to the item after it. Never: where items are kept (memory).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from zae_limiter.schema.table import KEY_ATTRIBUTES, TABLE_KEYS
+
+from .capacity import item_size
+from .errors import ConditionFailed, NotApplied
+from .marshal import copy_of, plain
+from .values import UNCONDITIONAL, Check, Conditions, Delete, Item, Key, Put, Update, Value
+
+MAX_ITEM_BYTES: Final = 400 * 1024
+
+_KEY_NAMES: Final = frozenset(KEY_ATTRIBUTES)
+_ABSENT: Final = object()
+_EMPTY: Final[Item] = {}
+
+Write = Put | Update | Delete | Check
+
+
+def key_of(write: Write) -> Key:
+    """Return the key of the item that ``write`` is about; ``NotApplied`` where it has none, or an empty part."""
+    if isinstance(write, Put):
+        check_key_values(write.item, required=TABLE_KEYS)
+        return Key(write.item["PK"], write.item["SK"])
+    return checked_key(write.key)
+
+
+def checked_key(key: Key) -> Key:
+    """Return ``key``; ``NotApplied`` where a part of it is empty."""
+    if not (key.pk and key.sk):
+        raise NotApplied("a key has an empty part")
+    return key
+
+
+def after(write: Write, key: Key, before: Item | None) -> Item | None:
+    """Return what ``write`` makes of the item ``before`` it, sharing nothing that can change with ``write``.
+
+    ``ConditionFailed`` where a condition does not hold, ``NotApplied`` where DynamoDB refuses the write itself.
+    """
+    when = write.when
+    if when is not UNCONDITIONAL and not holds(when, _EMPTY if before is None else before):
+        _refuse_contradiction(when)
+        raise ConditionFailed(None if before is None else copy_of(before))
+    if isinstance(write, Update):
+        return _updated(write, key, before)
+    if isinstance(write, Put):
+        return _put(write)
+    return before if isinstance(write, Check) else None
+
+
+def holds(when: Conditions, item: Item) -> bool:
+    """Tell whether all conditions hold for ``item``; a comparison with another type does not."""
+    if when.exists and not item.keys() >= {*when.exists}:
+        return False
+    if when.absent and not item.keys().isdisjoint(when.absent):
+        return False
+    for name, wanted in when.equals.items():
+        value = item.get(name, _ABSENT)
+        # True equals 1 in Python, but not in DynamoDB.
+        if value != wanted or (type(value) is bool) is not (type(wanted) is bool):
+            return False
+    for name, least in when.at_least.items():
+        value = item.get(name)
+        if type(value) is not int or value < least:
+            return False
+    for name, most in when.at_most.items():
+        value = item.get(name)
+        if type(value) is not int or value > most:
+            return False
+    return True
+
+
+def check_key_values(values: Mapping[str, Value], *, required: Iterable[str] = ()) -> None:
+    """Refuse what may not be in a key attribute: anything but a string, or an empty one."""
+    for name in (*required, *_KEY_NAMES.intersection(values)):
+        value = values.get(name)
+        if not isinstance(value, str) or not value:
+            raise NotApplied(f"{name} must be a string that is not empty")
+
+
+def _updated(update: Update, key: Key, before: Item | None) -> Item:
+    item: Item = {"PK": key.pk, "SK": key.sk} if before is None else before.copy()
+    for name, amount in update.add.items():
+        value = item.get(name, 0)
+        if type(value) is not int:
+            raise NotApplied(f"cannot add to {name}: it is no number")
+        item[name] = value + amount
+    if update.set:
+        _set(item, update)
+    if update.remove:
+        _remove(item, update)
+    return item
+
+
+def _set(item: Item, update: Update) -> None:
+    values = update.set
+    if not update.add.keys().isdisjoint(values):
+        raise NotApplied("two clauses change the same attribute")
+    if not _KEY_NAMES.isdisjoint(values):
+        _refuse_primary_key(values)
+        check_key_values(values)
+    item.update(values)
+    others = [name for name, value in values.items() if type(value) is not int]
+    for name in others:
+        item[name] = plain(values[name])
+    if others:  # numbers alone do not make an item large
+        _refuse_large(item)
+
+
+def _remove(item: Item, update: Update) -> None:
+    names = update.remove
+    if not update.add.keys().isdisjoint(names) or not update.set.keys().isdisjoint(names):
+        raise NotApplied("two clauses change the same attribute")
+    _refuse_primary_key(names)
+    for name in names:
+        item.pop(name, None)
+
+
+def _put(put: Put) -> Item:
+    item = {name: plain(value) for name, value in put.item.items()}
+    _refuse_large(item)
+    return item
+
+
+def _refuse_primary_key(names: Iterable[str]) -> None:
+    if not {"PK", "SK"}.isdisjoint(names):
+        raise NotApplied("an update cannot change the key of its item")
+
+
+def _refuse_large(item: Item) -> None:
+    if item_size(item) > MAX_ITEM_BYTES:
+        raise NotApplied("an item has at most 400 KB")
+
+
+def _refuse_contradiction(when: Conditions) -> None:
+    # Looked for only where conditions failed: such a pair always does.
+    if any(least > when.at_most.get(name, least) for name, least in when.at_least.items()):
+        raise NotApplied("a lower bound is above the upper one")

@@ -1,0 +1,81 @@
+"""Values as Python has them and as DynamoDB's protocol spells them.
+
+Lives here: the two directions, and the normal form both keep. Never: a request (render).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from .values import Item, Value
+
+AttributeValue = dict[str, Any]
+
+_PLAIN: Final = frozenset((int, str, bool, type(None)))
+_CONTAINERS: Final = frozenset((list, dict))
+
+
+def write_value(value: Value) -> AttributeValue:
+    """Return ``value`` as an ``AttributeValue``; ``TypeError`` for what the schema has no use for, floats too."""
+    kind = type(value)
+    if kind is int:
+        return {"N": str(value)}
+    if kind is str:
+        return {"S": value}
+    if kind is bool:
+        return {"BOOL": value}
+    if value is None:
+        return {"NULL": True}
+    if kind is list:
+        return {"L": [write_value(part) for part in value]}
+    if kind is dict:
+        return {"M": {name: write_value(part) for name, part in value.items()}}
+    return write_value(plain(value))
+
+
+def write_item(item: Mapping[str, Value]) -> dict[str, AttributeValue]:
+    """Return an item as a map of ``AttributeValue``."""
+    return {name: write_value(value) for name, value in item.items()}
+
+
+def read_value(value: AttributeValue) -> Value:
+    """Return what an ``AttributeValue`` says; a number as ``int``. ``ValueError`` for one that is no integer."""
+    [(kind, content)] = value.items()
+    if kind == "N":
+        return int(content)
+    if kind == "L":
+        return [read_value(part) for part in content]
+    if kind == "M":
+        return read_item(content)
+    return None if kind == "NULL" else content
+
+
+def read_item(item: Mapping[str, AttributeValue]) -> Item:
+    """Return the item that a map of ``AttributeValue`` says."""
+    # Every acquire reads an item of mostly numbers: the two common kinds cost no call.
+    return {
+        name: int(value["N"]) if "N" in value else value["S"] if "S" in value else read_value(value)
+        for name, value in item.items()
+    }
+
+
+def plain(value: Value) -> Value:
+    """Return ``value`` as a read would give it back: a copy in ``list`` and ``dict``, enums as what they stand for."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, Mapping):
+        return {plain(name): plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    raise TypeError(f"cannot be stored: a {type(value).__name__}")
+
+
+def copy_of(item: Item) -> Item:
+    """Return a copy of a stored item that shares nothing that can change."""
+    # Flat items are nearly all there are; plain() on each value would cost ten times as much.
+    if _CONTAINERS.isdisjoint(map(type, item.values())):
+        return item.copy()
+    return {name: plain(value) for name, value in item.items()}
