@@ -10,10 +10,11 @@ from yaml.resolver import Resolver
 
 from .problems import show
 
-_STRING_TAGS: Final = ("!", "tag:yaml.org,2002:str")
+_STRING_TAG: Final = "tag:yaml.org,2002:str"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
+_NO_TAG: Final = (None, "!")
 # YAML 1.1 gives a lone "=" and "<<" a meaning that nobody who writes one as a value has in mind.
-_READ_AS_TEXT: Final = (*_STRING_TAGS, "tag:yaml.org,2002:value", _MERGE_TAG)
+_READ_AS_TEXT: Final = (_STRING_TAG, "tag:yaml.org,2002:value", _MERGE_TAG)
 
 
 class _Scalars(Resolver, SafeConstructor):
@@ -30,9 +31,9 @@ class ScalarError(ValueError):
 
 def read_scalar(event: ScalarEvent) -> object:
     """The value of a scalar; raises `ScalarError` for a foreign tag and for what only looks like a number or a date."""
-    if event.tag is not None and event.tag not in _STRING_TAGS:
+    if event.tag not in (*_NO_TAG, _STRING_TAG):
         raise ScalarError(f"the tag {show(event.tag)} is not supported")
-    tag = event.tag or _resolve(event)
+    tag = _tag_of(event)
     if tag in _READ_AS_TEXT:
         return event.value
     try:
@@ -44,8 +45,10 @@ def read_scalar(event: ScalarEvent) -> object:
 
 def is_merge_key(event: ScalarEvent) -> bool:
     """Whether a key is the plain `<<` that asks YAML 1.1 to merge maps."""
-    return event.tag is None and _resolve(event) == _MERGE_TAG
+    return _tag_of(event) == _MERGE_TAG
 
 
-def _resolve(event: ScalarEvent) -> str:
+def _tag_of(event: ScalarEvent) -> str:
+    if event.tag not in _NO_TAG:
+        return str(event.tag)
     return str(_Scalars().resolve(ScalarNode, event.value, event.implicit))  # type: ignore[no-untyped-call]

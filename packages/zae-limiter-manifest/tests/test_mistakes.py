@@ -1,0 +1,76 @@
+import pytest
+
+from zae_limiter_manifest import ManifestError, load
+
+MISTAKES = """\
+namespace: 1a
+systems: {}
+system:
+  on_unavailable: allowed
+  limits: {}
+resources:
+  _default_:
+    limits:
+      wcu: {capacity: 10}
+      rpm: {capacity: "10", burst: 0, refil_amount: 5, refill_period: 1.5}
+      tpm: {burst: 5}
+      x: {capacity: 10, burst: 9, refill_period: yes}
+  gpt-4:
+    limits: null
+  gpt-4: {limits: {a: {capacity: 1}}}
+  a b: !!set {a}
+  7: {limits: {a: {capacity: 0b_}}}
+  <<: {}
+entities:
+  "user#1": {}
+  user-2: {resources: {}}
+  user-3: []
+  user-4:
+    resources:
+      gpt-4: {limits: {ttl: {capacity: -1}}}
+"""
+
+FOUND = """\
+1:12: namespace: "1a" must be a letter, then letters, digits, `_`, `-` or `.`; 64 characters at most
+2:1: systems: unknown key "systems", did you mean `system`?
+4:19: system.on_unavailable: must be `allow` or `block`, not the string "allowed", did you mean `allow`?
+5:11: system.limits: must not be empty
+7:3: resources._default_: "_default_" is reserved: it stands for all resources of an entity
+9:7: resources._default_.limits.wcu: "wcu" is a reserved name
+10:23: resources._default_.limits.rpm.capacity: must be an integer, not the string "10"
+10:36: resources._default_.limits.rpm.burst: must be at least 1, not 0
+10:39: resources._default_.limits.rpm.refil_amount: unknown key "refil_amount", did you mean `refill_amount`?
+10:71: resources._default_.limits.rpm.refill_period: must be an integer, not the float 1.5
+11:7: resources._default_.limits.tpm: `capacity` is missing
+12:32: resources._default_.limits.x.burst: must be at least the capacity: 9 < 10
+12:50: resources._default_.limits.x.refill_period: must be an integer, not the boolean true
+14:13: resources.gpt-4.limits: must be a map, not null
+15:3: resources.gpt-4: the key "gpt-4" stands twice, first in line 13
+16:3: resources["a b"]: "a b" must be a letter, then letters, digits, `_`, `-`, `.`, `/` or `:`; 128 characters at most
+16:8: resources["a b"]: the tag "tag:yaml.org,2002:set" is not supported
+17:3: resources[7]: a key must be a string, not the integer 7: put it in quotes
+17:30: resources[7].limits.a.capacity: cannot be read as int: "0b_"
+18:3: resources: merge keys are not supported: repeat the keys, or alias a whole value
+20:3: entities["user#1"]: "user#1" must be a letter or digit, then letters, digits, `_`, `-`, `.`, `:` or `@`; 256 characters at most
+20:3: entities["user#1"]: `resources` is missing
+21:23: entities.user-2.resources: must not be empty
+22:11: entities.user-3: must be a map, not a list
+25:24: entities.user-4.resources.gpt-4.limits.ttl: "ttl" is a reserved name
+25:40: entities.user-4.resources.gpt-4.limits.ttl.capacity: must be at least 1, not -1
+"""  # noqa: E501  # one message is one line
+
+
+def test_every_mistake_is_told_at_its_place_and_in_order() -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(MISTAKES, "bad.yaml")
+    told = str(caught.value).replace("bad.yaml:", "").splitlines()
+    assert sorted(told) == sorted(FOUND.splitlines())
+    places = [(problem.line, problem.column) for problem in caught.value.problems]
+    assert places == sorted(places)
+
+
+def test_a_mistake_that_an_alias_repeats_is_told_once() -> None:
+    text = "namespace: a\nresources:\n  r1: &r {limits: {rpm: {capacity: 0}}}\n  r2: *r\n  r3: *r\n"
+    with pytest.raises(ManifestError) as caught:
+        load(text)
+    assert str(caught.value) == "<manifest>:3:36: resources.r1.limits.rpm.capacity: must be at least 1, not 0"

@@ -1,0 +1,53 @@
+import pickle
+
+import pytest
+
+from zae_limiter_manifest import ManifestError, Problem
+from zae_limiter_manifest.problems import Path, describe, format_path, show
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ((), "(document)"),
+        (("resources", "gpt-4", "limits"), "resources.gpt-4.limits"),
+        (("entities", "a.b", "resources"), 'entities["a.b"].resources'),
+        (("resources", "openai/gpt-4"), 'resources["openai/gpt-4"]'),
+        (("a\nb",), r'["a\nb"]'),
+        ((7, "a", 0), "[7].a[0]"),
+        (("",), '[""]'),
+    ],
+)
+def test_a_path_reads_back_without_doubt(path: Path, text: str) -> None:
+    assert format_path(path) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "null"),
+        (True, "the boolean true"),
+        (-3, "the integer -3"),
+        (1.5, "the float 1.5"),
+        ("ten", 'the string "ten"'),
+        ({}, "a map"),
+        ([], "a list"),
+        pytest.param(10**9999, "the integer (very large)", id="large"),
+        pytest.param(-(10**9999), "the integer (very small)", id="small"),
+    ],
+)
+def test_a_value_is_described(value: object, words: str) -> None:
+    assert describe(value) == words
+
+
+def test_a_long_text_is_shortened_and_stays_on_one_line() -> None:
+    assert show("a\n" * 100) == '"' + r"a\n" * 30 + '…"'
+
+
+def test_the_error_lists_every_problem_and_survives_a_pickle() -> None:
+    placed = Problem("f.yaml", 3, 5, "system", "must be a map, not null")
+    placeless = Problem("<manifest>", None, None, "namespace", "is odd")
+    error = pickle.loads(pickle.dumps(ManifestError([placed, placeless])))
+    assert isinstance(error, ValueError)
+    assert error.problems == (placed, placeless)
+    assert str(error) == "f.yaml:3:5: system: must be a map, not null\n<manifest>: namespace: is odd"

@@ -1,0 +1,108 @@
+import pytest
+import yaml
+
+from zae_limiter_manifest import ManifestError
+from zae_limiter_manifest.checks import Finding
+from zae_limiter_manifest.source import MAX_DEPTH, read_source
+
+
+@pytest.fixture(params=["libyaml", "python"], autouse=True)
+def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "python":
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    elif not hasattr(yaml, "CSafeLoader"):
+        pytest.skip("this PyYAML was built without libyaml")
+
+
+def problems_of(text: str) -> list[str]:
+    try:
+        return [str(problem) for problem in read_source(text, "f").problems]
+    except ManifestError as error:
+        return [str(problem) for problem in error.problems]
+
+
+def test_values_are_those_of_safe_load() -> None:
+    text = "a: {b: [1, 'x', null], c: &c {d: yes}}\ne: *c\n\"f\": |\n  two\n  lines\n"
+    assert read_source(text, "f").value == yaml.safe_load(text)
+
+
+def test_a_finding_is_located_at_the_value_or_at_its_key() -> None:
+    source = read_source("a:\n  é日本: {b: [1, 22]}\n", "f")
+    path = ("a", "é日本", "b")
+    value, key = source.locate(Finding(path, "m")), source.locate(Finding(path, "m", on_key=True))
+    assert ((value.line, value.column), (key.line, key.column)) == ((2, 12), (2, 9))
+    item = source.locate(Finding((*path, 1), "m"))
+    assert (item.line, item.column) == (2, 16)
+
+
+def test_a_finding_below_what_was_read_is_located_at_the_nearest() -> None:
+    problem = read_source("a:\n  b: 1\n", "f").locate(Finding(("a", "b", "c"), "m"))
+    assert str(problem) == "f:2:6: a.b.c: m"
+
+
+def test_an_aliased_value_is_located_where_it_is_written_and_its_key_where_it_is_used() -> None:
+    source = read_source("a: &x {b: 1}\nc: *x\n", "f")
+    assert source.locate(Finding(("c", "b"), "m")).line == 1
+    assert source.locate(Finding(("c",), "m", on_key=True)).line == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "f:1:1: (document): is empty"),
+        ("# nothing\n", "f:1:1: (document): is empty"),
+        ("a: 1\n---\nb: 1\n", "f:2:1: (document): a second document: a manifest is one document"),
+        ("a: 1\nb: 2\na: 3\n", 'f:3:1: a: the key "a" stands twice, first in line 1'),
+        ("a: {b: 1, b: 2}\n", 'f:1:11: a.b: the key "b" stands twice, first in line 1'),
+        (
+            "a: 1\n<<: {b: 1}\n",
+            "f:2:1: (document): merge keys are not supported: repeat the keys, or alias a whole value",
+        ),
+        ("? [a]\n: 1\n", "f:1:3: (document): a key must be a string, not a list"),
+        ("? {a: b}\n: 1\n", "f:1:3: (document): a key must be a string, not a map"),
+        ("a: &x 1\nb: &x 2\n", 'f:2:4: b: the anchor "x" stands twice'),
+        ("a: *b\n", 'f:1:4: a: the alias "b" has no anchor above it'),
+        ("a: &a [*a]\n", 'f:1:8: a[0]: the alias "a" stands inside what it repeats'),
+        ("a: !!set {b}\n", 'f:1:4: a: the tag "tag:yaml.org,2002:set" is not supported'),
+        ("a: !x [b]\n", 'f:1:4: a: the tag "!x" is not supported'),
+        ("a: [1, !y z]\n", 'f:1:8: a[1]: the tag "!y" is not supported'),
+        ("a: 2024-99-99\n", 'f:1:4: a: cannot be read as timestamp: "2024-99-99"'),
+        ("é: \x07\n", "f:1:4: (document): not valid YAML: the character U+0007"),
+        ("a: 1\nb: \ud800\n", "f:2:4: (document): not valid YAML: the character U+D800"),
+    ],
+)
+def test_a_mistake_in_the_yaml_is_one_problem_at_its_place(text: str, problem: str) -> None:
+    assert problems_of(text) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("a: b: c\n", "f:1:5"), ("a: 1\n  b: 2\n", "f:2:4"), ("a:\n\t- b\n", "f:2:1"), ("a: 'x\n", "f:2:1")],
+)
+def test_a_syntax_error_is_a_problem_at_its_place(text: str, place: str) -> None:
+    (problem,) = problems_of(text)
+    assert problem.startswith(f"{place}: (document): not valid YAML: ")
+
+
+@pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? ", "{"])
+def test_deep_nesting_is_refused_before_it_costs_anything(opening: str) -> None:
+    (problem,) = problems_of(opening * 20_000)
+    assert problem.endswith(f"nested more than {MAX_DEPTH} deep")
+
+
+def test_anchors_that_explode_are_refused() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 10)}]" for n in range(20)]
+    (problem,) = problems_of("\n".join(lines))
+    assert problem.endswith("aliases repeat more than 1000000 values")
+
+
+def test_what_comes_after_a_mistake_is_read_too() -> None:
+    source = read_source("a: !x 1\na: 2\nb: 3\n", "f")
+    assert len(source.problems) == 2
+    assert isinstance(source.value, dict)
+    assert source.value["b"] == 3
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key() -> None:
+    assert read_source("\ufeffa: 1", "f").value == {"a": 1}
