@@ -52,9 +52,9 @@ def test_bad_names_and_empty_maps_are_refused() -> None:
 
 def test_a_value_of_the_wrong_class_is_a_type_error() -> None:
     with pytest.raises(TypeError):
-        ResourceDecl({"rpm": 5})  # type: ignore[dict-item]
+        ResourceDecl({"rpm": 5})
     with pytest.raises(TypeError):
-        EntityDecl({"gpt-4": LimitDecl(5)})  # type: ignore[dict-item]
+        EntityDecl({"gpt-4": LimitDecl(5)})
 
 
 def test_a_system_may_say_either_thing() -> None:

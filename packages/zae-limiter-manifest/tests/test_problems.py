@@ -48,6 +48,6 @@ def test_the_error_lists_every_problem_and_survives_a_pickle() -> None:
     placed = Problem("f.yaml", 3, 5, "system", "must be a map, not null")
     placeless = Problem("<manifest>", None, None, "namespace", "is odd")
     error = pickle.loads(pickle.dumps(ManifestError([placed, placeless])))
-    assert isinstance(error, ValueError)
+    assert issubclass(ManifestError, ValueError)
     assert error.problems == (placed, placeless)
     assert str(error) == "f.yaml:3:5: system: must be a map, not null\n<manifest>: namespace: is odd"
