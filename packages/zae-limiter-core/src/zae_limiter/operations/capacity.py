@@ -8,15 +8,19 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCal
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from threading import Lock
+from typing import Any, Final
 
 from zae_limiter.schema.table import INDEXES, TABLE_KEYS, Index
 
+from .marshal import read_item
 from .values import Item, Value
 
 WRITE_UNIT_BYTES: Final = 1024
 READ_UNIT_BYTES: Final = 4096
 TRANSACTION_FACTOR: Final = 2
+READS: Final = frozenset(("GetItem", "BatchGetItem", "Query"))
+COUNTED: Final = READS | {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
 
 
 def item_size(item: Item) -> int:
@@ -51,36 +55,64 @@ def projected(item: Item | None, index: Index) -> Item | None:
 
 @dataclass(slots=True)
 class Meter:
-    """Counts requests by DynamoDB's name for them, and units. Failed conditions cost what DynamoDB charges for them."""
+    """Counts requests by DynamoDB's name for them, and units; failed conditions cost what DynamoDB charges for them.
+
+    Threads may share it. ``write_units`` are the table's, ``index_units`` the indexes'; ``read_units`` are of both.
+    """
 
     requests: Counter[str] = field(default_factory=Counter)
     read_units: float = 0
     write_units: float = 0
     index_units: float = 0
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def reset(self) -> None:
         """Start again from nothing."""
-        self.requests.clear()
-        self.read_units = self.write_units = self.index_units = 0
+        with self._lock:
+            self.requests.clear()
+            self.read_units = self.write_units = self.index_units = 0
 
     def snapshot(self) -> "Meter":
         """Return the counts so far as a meter of its own."""
-        return Meter(Counter(self.requests), self.read_units, self.write_units, self.index_units)
+        with self._lock:
+            return Meter(Counter(self.requests), self.read_units, self.write_units, self.index_units)
 
-    def count_consumed(self, consumed: Mapping[str, Value], *, reads: bool) -> None:
-        """Count one ``ConsumedCapacity`` of an answer that was asked for ``INDEXES``."""
-        total = float(consumed.get("CapacityUnits", 0))
-        if reads:
-            self.read_units += total
-            return
-        indexes = sum(float(index["CapacityUnits"]) for index in consumed.get("GlobalSecondaryIndexes", {}).values())
-        self.write_units += total - indexes
-        self.index_units += indexes
+    def count_request(self, name: str) -> None:
+        """Count one request, whatever comes of it."""
+        with self._lock:
+            self.requests[name] += 1
+
+    def count_units(self, *, read: float = 0, write: float = 0, index: float = 0) -> None:
+        """Count units."""
+        with self._lock:
+            self.read_units += read
+            self.write_units += write
+            self.index_units += index
 
     def count_failed(self, items: Iterable[Item | None], *, transacted: bool) -> None:
         """Count the writes that a condition stopped, by the items it was held against."""
         factor = TRANSACTION_FACTOR if transacted else 1
-        self.write_units += factor * sum(write_units(item, None) for item in items)
+        self.count_units(write=factor * sum(write_units(item, None) for item in items))
+
+    def count_refusal(self, response: Mapping[str, Any]) -> None:
+        """Count what an error answer costs: DynamoDB charges failed conditions, but says nothing of their capacity."""
+        code = response.get("Error", {}).get("Code")
+        if code == "ConditionalCheckFailedException":
+            self.count_failed([read_item(response.get("Item", {}))], transacted=False)
+        elif code == "TransactionCanceledException":
+            reasons = response.get("CancellationReasons", ())
+            self.count_failed([read_item(reason.get("Item", {})) for reason in reasons], transacted=True)
+
+    def count_answer(self, name: str, answer: Mapping[str, Any]) -> None:
+        """Count what the answer to a request that asked for ``INDEXES`` says of its capacity."""
+        consumed = answer.get("ConsumedCapacity", [])
+        for each in [consumed] if isinstance(consumed, Mapping) else consumed:
+            total = float(each["CapacityUnits"])
+            indexes = sum(float(part["CapacityUnits"]) for part in each.get("GlobalSecondaryIndexes", {}).values())
+            if name in READS:
+                self.count_units(read=total)
+            else:
+                self.count_units(write=total - indexes, index=indexes)
 
 
 def _one_index_units(index: Index, before: Item | None, after: Item | None) -> int:

@@ -27,7 +27,7 @@ _REQUEST_NAMES: Final = {
 def metered(meter: Meter, operation: Operation, look_up: Lookup, carry_out: Callable[[Any], Any]) -> Any:
     """Return the answer of ``carry_out(operation)``, and count on ``meter`` what it costs."""
     if type(operation) in _REQUEST_NAMES:
-        meter.requests[_REQUEST_NAMES[type(operation)]] += 1
+        meter.count_request(_REQUEST_NAMES[type(operation)])
     keys = _written_keys(operation)
     befores = [look_up(key) for key in keys]
     try:
@@ -38,7 +38,7 @@ def metered(meter: Meter, operation: Operation, look_up: Lookup, carry_out: Call
     factor = TRANSACTION_FACTOR if type(operation) is Transact else 1
     for before, key in zip(befores, keys, strict=True):
         _count_write(meter, before, look_up(key), factor)
-    meter.read_units += _read_units(operation, answer)
+    meter.count_units(read=_read_units(operation, answer))
     return answer
 
 
@@ -55,8 +55,7 @@ def _written_keys(operation: Operation) -> list[Key]:
 
 
 def _count_write(meter: Meter, before: Item | None, after: Item | None, factor: int) -> None:
-    meter.write_units += factor * write_units(before, after)
-    meter.index_units += factor * index_units(before, after)
+    meter.count_units(write=factor * write_units(before, after), index=factor * index_units(before, after))
 
 
 def _read_units(operation: Operation, answer: Any) -> float:

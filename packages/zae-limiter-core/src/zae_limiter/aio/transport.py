@@ -1,0 +1,108 @@
+"""Requests over aioboto3.
+
+Lives here: the client, what watches its requests, what its errors say. Never: what is requested (operations).
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from zae_limiter.operations.capacity import COUNTED, Meter
+from zae_limiter.operations.client import ClientOptions, OnAnswer
+from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError
+from zae_limiter.operations.faults import read_fault
+from zae_limiter.operations.render import read_date
+from zae_limiter.operations.values import Operation
+
+Send = Callable[[str, dict[str, Any]], Awaitable[Mapping[str, Any]]]
+
+
+async def open_client(options: ClientOptions, closing: AsyncExitStack) -> Send:
+    """Return a ``Send`` over a new client, which ``closing`` closes."""
+    import aioboto3
+    from botocore.config import Config
+
+    session = aioboto3.Session(**options.session())
+    config = Config(**options.config())
+    client = await closing.enter_async_context(
+        session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
+    )
+    calls = {api: getattr(client, method) for method, api in client.meta.method_to_api_mapping.items()}
+
+    async def send(name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+        answer: Mapping[str, Any] = await calls[name](**request)
+        return answer
+
+    return send
+
+
+def counted(send: Send, meter: Meter) -> Send:
+    """Return ``send`` with its requests and units counted on ``meter``."""
+
+    async def counted_send(name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+        if name in COUNTED:
+            request["ReturnConsumedCapacity"] = "INDEXES"
+        meter.count_request(name)
+        try:
+            answer = await send(name, request)
+        except Exception as error:
+            meter.count_refusal(getattr(error, "response", {}))
+            raise
+        meter.count_answer(name, answer)
+        return answer
+
+    return counted_send
+
+
+def timed(send: Send, on_answer: OnAnswer) -> Send:
+    """Return ``send`` with the date of every answer, good or bad, shown to ``on_answer``."""
+
+    async def timed_send(name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+        sent = time.monotonic()
+        answer: Mapping[str, Any] = {}
+        try:
+            answer = await send(name, request)
+            return answer
+        except Exception as error:
+            answer = getattr(error, "response", {})
+            raise
+        finally:
+            date = read_date(answer)
+            if date is not None:
+                on_answer(date, sent * 1000, time.monotonic() * 1000)
+
+    return timed_send
+
+
+def fault_of(operation: Operation, error: Exception) -> StoreError | None:
+    """Return what the error of a ``Send`` says of the outcome; ``None`` where nothing was to be done."""
+    from botocore import exceptions as sdk
+
+    if isinstance(error, sdk.ClientError):
+        return read_fault(operation, error.response)
+    return NotApplied(str(error)) if _never_left(error) else OutcomeUnknown(str(error) or type(error).__name__)
+
+
+def _never_left(error: Exception) -> bool:
+    import socket
+
+    import aiohttp
+    from botocore import exceptions as sdk
+
+    before_connecting = (
+        sdk.ConnectTimeoutError,
+        sdk.NoCredentialsError,
+        sdk.PartialCredentialsError,
+        sdk.CredentialRetrievalError,
+        sdk.TokenRetrievalError,
+        sdk.NoRegionError,
+        sdk.ProfileNotFound,
+        sdk.ParamValidationError,
+    )
+    if isinstance(error, before_connecting):
+        return True
+    # aiobotocore says "could not connect" of a connection that broke under a request, too: ask what is inside.
+    if isinstance(error, (sdk.EndpointConnectionError, sdk.SSLError, sdk.ProxyConnectionError)):
+        return isinstance(error.kwargs.get("error"), (aiohttp.ClientConnectorError, socket.gaierror))
+    return False

@@ -1,0 +1,85 @@
+"""DynamoDB's refusals as our errors.
+
+Lives here: what an error answer says of the outcome. Never: errors without an answer, which each client has of its own.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from .errors import (
+    ConditionFailed,
+    NotApplied,
+    OutcomeUnknown,
+    Reason,
+    StoreError,
+    TableExists,
+    TableMissing,
+    Throttled,
+    TransactionCancelled,
+)
+from .marshal import read_item
+from .values import CreateTable, EnableTtl, Item, Operation
+
+_THROTTLED: Final = frozenset(
+    (
+        "ResourceInUseException",  # a table that is being changed
+        "ProvisionedThroughputExceededException",
+        "ThrottlingException",
+        "Throttling",
+        "RequestLimitExceeded",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+        "ReplicatedWriteConflictException",
+    )
+)
+_THROTTLED_REASONS: Final = frozenset(("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"))
+
+Response = Mapping[str, Any]
+
+
+def read_fault(operation: Operation, response: Response) -> StoreError | None:
+    """Return the error that DynamoDB's error ``response`` says; ``None`` where nothing was to be done."""
+    code, message = _code(response), response.get("Error", {}).get("Message", "")
+    match code:
+        case "ConditionalCheckFailedException":
+            return ConditionFailed(_item(response))
+        case "TransactionCanceledException":
+            return _cancelled(response, message)
+        case "ResourceNotFoundException":
+            return TableMissing(message)
+        case "ResourceInUseException" if isinstance(operation, CreateTable):
+            return TableExists(message)
+        case "ValidationException" if isinstance(operation, EnableTtl) and "already enabled" in message:
+            return None
+    return _of_status(response)(f"{code}: {message}")
+
+
+def _of_status(response: Response) -> type[StoreError]:
+    if _code(response) in _THROTTLED:
+        return Throttled
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
+    return NotApplied if 400 <= status < 500 else OutcomeUnknown
+
+
+def _cancelled(response: Response, message: str) -> StoreError:
+    reasons = tuple(_reason(reason) for reason in response.get("CancellationReasons", ()))
+    codes = {reason.code for reason in reasons} - {None}
+    # No condition of the caller's stands in the way: the same transaction may pass later.
+    if codes and codes <= _THROTTLED_REASONS:
+        return Throttled(message)
+    return TransactionCancelled(reasons)
+
+
+def _reason(reason: Response) -> Reason:
+    code = reason.get("Code")
+    return Reason(None if code == "None" else code, _item(reason))
+
+
+def _item(holder: Response) -> Item | None:
+    return read_item(holder["Item"]) if holder.get("Item") else None
+
+
+def _code(response: Response) -> str:
+    code: str = response.get("Error", {}).get("Code", "")
+    return code

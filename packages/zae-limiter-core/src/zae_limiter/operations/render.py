@@ -1,0 +1,207 @@
+"""Operations as DynamoDB requests, and DynamoDB's answers as ours.
+
+Lives here: the one renderer and its reverse. Never: the text of an expression (expressions), errors (faults), a client.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from zae_limiter.schema.table import INDEXES, TABLE_KEYS, TTL_ATTRIBUTE, create_table_request
+
+from .errors import OutcomeUnknown
+from .expressions import condition_parameters, query_parameters, update_parameters
+from .marshal import read_item, write_item
+from .values import (
+    BatchGet,
+    BatchWrite,
+    Check,
+    CreateTable,
+    Delete,
+    DescribeTable,
+    EnableTtl,
+    Found,
+    Get,
+    Item,
+    Key,
+    Operation,
+    Page,
+    Put,
+    Query,
+    Transact,
+    Unwritten,
+    Update,
+)
+
+Request = dict[str, Any]
+Answer = Mapping[str, Any]
+
+
+def render(operation: Operation, table_name: str) -> tuple[str, Request]:
+    """Return DynamoDB's name of the operation, and its request. ``TypeError`` for a value that cannot be stored."""
+    name, build = _RENDERERS[type(operation)]
+    return name, build(operation, table_name)
+
+
+def read_answer(operation: Operation, answer: Answer) -> Any:
+    """Return DynamoDB's ``answer`` in the form that ``operation`` promises; ``OutcomeUnknown`` where it is not one."""
+    reader = _READERS.get(type(operation))
+    try:
+        return None if reader is None else reader(operation, answer)
+    except KeyError as error:
+        raise OutcomeUnknown(f"the answer has no {error}") from error
+
+
+def read_date(answer: Answer) -> str | None:
+    """Return the HTTP ``Date`` header of an answer, good or bad; ``None`` where the transport shows no headers."""
+    date: str | None = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+    return date
+
+
+def _update(update: Update, table: str) -> Request:
+    return {**_update_write(update, table), "ReturnValues": "ALL_NEW"}
+
+
+def _update_write(update: Update, table: str) -> Request:
+    return {"TableName": table, "Key": _key(update.key), **update_parameters(update)}
+
+
+def _put(put: Put, table: str) -> Request:
+    return {"TableName": table, "Item": write_item(put.item), **condition_parameters(put.when)}
+
+
+def _delete_or_check(write: Delete | Check, table: str) -> Request:
+    return {"TableName": table, "Key": _key(write.key), **condition_parameters(write.when)}
+
+
+def _get(get: Get, table: str) -> Request:
+    return {"TableName": table, "Key": _key(get.key), "ConsistentRead": True}
+
+
+def _batch_get(batch: BatchGet, table: str) -> Request:
+    return {"RequestItems": {table: {"Keys": [_key(key) for key in batch.keys], "ConsistentRead": True}}}
+
+
+def _query(query: Query, table: str) -> Request:
+    request: Request = {"TableName": table}
+    if query.index is None:
+        request |= {**query_parameters(query, *TABLE_KEYS), "ConsistentRead": True}
+    else:
+        index = INDEXES[query.index]
+        request |= {"IndexName": query.index, **query_parameters(query, index.pk, index.sk)}
+    if query.limit is not None:
+        request["Limit"] = query.limit
+    if query.descending:
+        request["ScanIndexForward"] = False
+    if query.start is not None:
+        request["ExclusiveStartKey"] = write_item(query.start)
+    return request
+
+
+def _transact(transact: Transact, table: str) -> Request:
+    request: Request = {"TransactItems": [_transact_item(write, table) for write in transact.writes]}
+    if transact.token is not None:
+        request["ClientRequestToken"] = transact.token
+    return request
+
+
+def _transact_item(write: Put | Update | Delete | Check, table: str) -> Request:
+    match write:
+        case Put():
+            return {"Put": _put(write, table)}
+        case Update():
+            return {"Update": _update_write(write, table)}
+        case Delete():
+            return {"Delete": _delete_or_check(write, table)}
+        case Check():
+            return {"ConditionCheck": _delete_or_check(write, table)}
+
+
+def _batch_write(batch: BatchWrite, table: str) -> Request:
+    return {"RequestItems": {table: [_batch_item(write) for write in batch.writes]}}
+
+
+def _batch_item(write: Put | Delete) -> Request:
+    if isinstance(write, Put):
+        return {"PutRequest": {"Item": write_item(write.item)}}
+    return {"DeleteRequest": {"Key": _key(write.key)}}
+
+
+def _create_table(_: CreateTable, table: str) -> Request:
+    return create_table_request(table)
+
+
+def _describe_table(_: DescribeTable, table: str) -> Request:
+    return {"TableName": table}
+
+
+def _enable_ttl(_: EnableTtl, table: str) -> Request:
+    specification = {"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+    return {"TableName": table, "TimeToLiveSpecification": specification}
+
+
+def _read_item(_: Get, answer: Answer) -> Item | None:
+    return read_item(answer["Item"]) if "Item" in answer else None
+
+
+def _read_attributes(_: Update, answer: Answer) -> Item:
+    return read_item(answer["Attributes"])
+
+
+def _read_found(_: BatchGet, answer: Answer) -> Found:
+    # One table: whatever it was called by, its name or its ARN.
+    items = [read_item(item) for found in answer["Responses"].values() for item in found]
+    unread = [_read_key(key) for rest in answer.get("UnprocessedKeys", {}).values() for key in rest["Keys"]]
+    return Found({Key(item["PK"], item["SK"]): item for item in items}, tuple(unread))
+
+
+def _read_page(_: Query, answer: Answer) -> Page:
+    last = answer.get("LastEvaluatedKey")
+    return Page([read_item(item) for item in answer["Items"]], read_item(last) if last else None)
+
+
+def _read_unwritten(_: BatchWrite, answer: Answer) -> Unwritten:
+    rest = (write for writes in answer.get("UnprocessedItems", {}).values() for write in writes)
+    return Unwritten(tuple(_read_write(write) for write in rest))
+
+
+def _read_write(write: Answer) -> Put | Delete:
+    if "PutRequest" in write:
+        return Put(read_item(write["PutRequest"]["Item"]))
+    return Delete(_read_key(write["DeleteRequest"]["Key"]))
+
+
+def _read_status(_: DescribeTable, answer: Answer) -> str:
+    status: str = answer["Table"]["TableStatus"]
+    return status
+
+
+def _key(key: Key) -> Request:
+    return {"PK": {"S": key.pk}, "SK": {"S": key.sk}}
+
+
+def _read_key(key: Answer) -> Key:
+    return Key(key["PK"]["S"], key["SK"]["S"])
+
+
+_RENDERERS: Final[dict[type, tuple[str, Callable[[Any, str], Request]]]] = {
+    Get: ("GetItem", _get),
+    BatchGet: ("BatchGetItem", _batch_get),
+    Query: ("Query", _query),
+    Put: ("PutItem", _put),
+    Update: ("UpdateItem", _update),
+    Delete: ("DeleteItem", _delete_or_check),
+    Transact: ("TransactWriteItems", _transact),
+    BatchWrite: ("BatchWriteItem", _batch_write),
+    CreateTable: ("CreateTable", _create_table),
+    DescribeTable: ("DescribeTable", _describe_table),
+    EnableTtl: ("UpdateTimeToLive", _enable_ttl),
+}
+
+_READERS: Final[dict[type, Callable[[Any, Answer], Any]]] = {
+    Get: _read_item,
+    BatchGet: _read_found,
+    Query: _read_page,
+    Update: _read_attributes,
+    BatchWrite: _read_unwritten,
+    DescribeTable: _read_status,
+}

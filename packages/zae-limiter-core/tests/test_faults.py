@@ -1,0 +1,95 @@
+from typing import Any
+
+import pytest
+
+from zae_limiter.operations.errors import (
+    ConditionFailed,
+    NotApplied,
+    OutcomeUnknown,
+    Reason,
+    StoreError,
+    TableExists,
+    TableMissing,
+    Throttled,
+    TransactionCancelled,
+)
+from zae_limiter.operations.faults import read_fault
+from zae_limiter.operations.values import CreateTable, EnableTtl, Get, Key
+
+GET = Get(Key("p", "s"))
+ITEM = {"PK": {"S": "p"}, "n": {"N": "1"}}
+
+
+def response(code: str, status: int = 400, message: str = "why", **more: Any) -> dict[str, Any]:
+    return {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}, **more}
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "expected"),
+    [
+        ("ConditionalCheckFailedException", 400, ConditionFailed),
+        ("ProvisionedThroughputExceededException", 400, Throttled),
+        ("ThrottlingException", 400, Throttled),
+        ("RequestLimitExceeded", 400, Throttled),
+        ("TransactionConflictException", 400, Throttled),
+        ("TransactionInProgressException", 400, Throttled),
+        ("ResourceInUseException", 400, Throttled),
+        ("ResourceNotFoundException", 400, TableMissing),
+        ("ValidationException", 400, NotApplied),
+        ("AccessDeniedException", 400, NotApplied),
+        ("UnrecognizedClientException", 400, NotApplied),
+        ("ExpiredTokenException", 403, NotApplied),
+        ("413", 413, NotApplied),
+        ("InternalServerError", 500, OutcomeUnknown),
+        ("ServiceUnavailable", 503, OutcomeUnknown),
+        ("502", 502, OutcomeUnknown),
+    ],
+)
+def test_a_code_says_what_is_certain(code: str, status: int, expected: type[StoreError]) -> None:
+    assert type(read_fault(GET, response(code, status))) is expected
+
+
+def test_an_answer_that_does_not_tell_leaves_the_outcome_unknown() -> None:
+    assert type(read_fault(GET, {})) is OutcomeUnknown
+
+
+def test_a_failed_condition_carries_the_item() -> None:
+    fault = read_fault(GET, response("ConditionalCheckFailedException", Item=ITEM))
+    assert isinstance(fault, ConditionFailed)
+    assert fault.item == {"PK": "p", "n": 1}
+
+
+def cancelled(*reasons: dict[str, Any]) -> StoreError | None:
+    return read_fault(GET, response("TransactionCanceledException", CancellationReasons=list(reasons)))
+
+
+def test_a_cancelled_transaction_carries_a_reason_for_each_write() -> None:
+    fault = cancelled(
+        {"Code": "None"}, {"Code": "ConditionalCheckFailed", "Item": ITEM}, {"Code": "TransactionConflict"}
+    )
+    assert isinstance(fault, TransactionCancelled)
+    assert fault.reasons == (
+        Reason(None),
+        Reason("ConditionalCheckFailed", {"PK": "p", "n": 1}),
+        Reason("TransactionConflict"),
+    )
+
+
+@pytest.mark.parametrize("code", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
+def test_a_transaction_that_only_others_hinder_may_be_asked_again(code: str) -> None:
+    assert type(cancelled({"Code": "None"}, {"Code": code})) is Throttled
+
+
+def test_a_cancellation_without_reasons_is_no_throttling() -> None:
+    assert type(cancelled()) is TransactionCancelled
+
+
+def test_creating_a_table_that_is_there_says_so() -> None:
+    assert type(read_fault(CreateTable(), response("ResourceInUseException"))) is TableExists
+
+
+def test_switching_on_expiry_twice_is_no_error() -> None:
+    twice = response("ValidationException", message="TimeToLive is already enabled")
+    assert read_fault(EnableTtl(), twice) is None
+    assert type(read_fault(GET, twice)) is NotApplied
+    assert type(read_fault(EnableTtl(), response("ValidationException"))) is NotApplied

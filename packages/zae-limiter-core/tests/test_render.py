@@ -1,0 +1,249 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zae_limiter.operations.expressions import LAST_CHARACTER
+from zae_limiter.operations.render import read_answer, read_date, render
+from zae_limiter.operations.values import (
+    BatchGet,
+    BatchWrite,
+    Check,
+    Conditions,
+    CreateTable,
+    Delete,
+    DescribeTable,
+    EnableTtl,
+    Found,
+    Get,
+    Key,
+    Operation,
+    Page,
+    Put,
+    Query,
+    Transact,
+    Unwritten,
+    Update,
+)
+from zae_limiter.schema.table import create_table_request
+
+KEY = Key("p", "s")
+KEY_MAP = {"PK": {"S": "p"}, "SK": {"S": "s"}}
+EXISTS = Conditions(exists=("PK",))
+EXISTS_PARAMETERS = {
+    "ConditionExpression": "attribute_exists(#a0)",
+    "ExpressionAttributeNames": {"#a0": "PK"},
+    "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+}
+UPDATE = Update(
+    KEY,
+    add={"b_rpm_tk": -5, "b_rpm_tc": 5},
+    set={"ttl": 9, "on": True},
+    remove=("old",),
+    when=Conditions(
+        exists=("PK",),
+        absent=("gone",),
+        equals={"rf": 7},
+        at_least={"b_rpm_tk": 1, "low": 2},
+        at_most={"high": 4, "b_rpm_tk": 3},
+    ),
+)
+UPDATE_PARAMETERS = {
+    "TableName": "t",
+    "Key": KEY_MAP,
+    "UpdateExpression": "ADD #a0 :v0, #a1 :v1 SET #a2 = :v2, #a3 = :v3 REMOVE #a4",
+    "ConditionExpression": (
+        "attribute_exists(#a5) AND attribute_not_exists(#a6) AND #a7 = :v4"
+        " AND #a0 BETWEEN :v5 AND :v8 AND #a8 >= :v6 AND #a9 <= :v7"
+    ),
+    "ExpressionAttributeNames": {
+        "#a0": "b_rpm_tk",
+        "#a1": "b_rpm_tc",
+        "#a2": "ttl",
+        "#a3": "on",
+        "#a4": "old",
+        "#a5": "PK",
+        "#a6": "gone",
+        "#a7": "rf",
+        "#a8": "low",
+        "#a9": "high",
+    },
+    "ExpressionAttributeValues": {
+        ":v0": {"N": "-5"},
+        ":v1": {"N": "5"},
+        ":v2": {"N": "9"},
+        ":v3": {"BOOL": True},
+        ":v4": {"N": "7"},
+        ":v5": {"N": "1"},
+        ":v6": {"N": "2"},
+        ":v7": {"N": "4"},
+        ":v8": {"N": "3"},
+    },
+    "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+}
+
+
+def query(condition: str, names: dict[str, str], values: dict[str, str], **more: Any) -> tuple[str, dict[str, Any]]:
+    return "Query", {
+        "TableName": "t",
+        "KeyConditionExpression": condition,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": {name: {"S": value} for name, value in values.items()},
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        (Get(KEY), ("GetItem", {"TableName": "t", "Key": KEY_MAP, "ConsistentRead": True})),
+        (BatchGet((KEY,)), ("BatchGetItem", {"RequestItems": {"t": {"Keys": [KEY_MAP], "ConsistentRead": True}}})),
+        (Put({"PK": "p", "SK": "s"}), ("PutItem", {"TableName": "t", "Item": KEY_MAP})),
+        (
+            Put({"PK": "p", "SK": "s", "n": 1}, EXISTS),
+            ("PutItem", {"TableName": "t", "Item": {**KEY_MAP, "n": {"N": "1"}}, **EXISTS_PARAMETERS}),
+        ),
+        (Delete(KEY), ("DeleteItem", {"TableName": "t", "Key": KEY_MAP})),
+        (Delete(KEY, EXISTS), ("DeleteItem", {"TableName": "t", "Key": KEY_MAP, **EXISTS_PARAMETERS})),
+        (Update(KEY), ("UpdateItem", {"TableName": "t", "Key": KEY_MAP, "ReturnValues": "ALL_NEW"})),
+        (UPDATE, ("UpdateItem", {**UPDATE_PARAMETERS, "ReturnValues": "ALL_NEW"})),
+        (
+            Transact((UPDATE, Put({"PK": "p", "SK": "s"}), Delete(KEY), Check(KEY, EXISTS)), token="once"),
+            (
+                "TransactWriteItems",
+                {
+                    "TransactItems": [
+                        {"Update": UPDATE_PARAMETERS},
+                        {"Put": {"TableName": "t", "Item": KEY_MAP}},
+                        {"Delete": {"TableName": "t", "Key": KEY_MAP}},
+                        {"ConditionCheck": {"TableName": "t", "Key": KEY_MAP, **EXISTS_PARAMETERS}},
+                    ],
+                    "ClientRequestToken": "once",
+                },
+            ),
+        ),
+        (
+            BatchWrite((Put({"PK": "p", "SK": "s"}), Delete(KEY))),
+            (
+                "BatchWriteItem",
+                {"RequestItems": {"t": [{"PutRequest": {"Item": KEY_MAP}}, {"DeleteRequest": {"Key": KEY_MAP}}]}},
+            ),
+        ),
+        (Query("p"), query("#pk = :pk", {"#pk": "PK"}, {":pk": "p"}, ConsistentRead=True)),
+        (
+            Query("p", "GSI2", begins_with="B#", limit=5, descending=True, start={"PK": "x", "SK": "y"}),
+            query(
+                "#pk = :pk AND begins_with(#sk, :low)",
+                {"#pk": "GSI2PK", "#sk": "GSI2SK"},
+                {":pk": "p", ":low": "B#"},
+                IndexName="GSI2",
+                Limit=5,
+                ScanIndexForward=False,
+                ExclusiveStartKey={"PK": {"S": "x"}, "SK": {"S": "y"}},
+            ),
+        ),
+        (
+            Query("p", "GSI4", after="c"),
+            query(
+                "#pk = :pk AND #sk > :low",
+                {"#pk": "GSI4PK", "#sk": "GSI4SK"},
+                {":pk": "p", ":low": "c"},
+                IndexName="GSI4",
+            ),
+        ),
+        (CreateTable(), ("CreateTable", create_table_request("t"))),
+        (DescribeTable(), ("DescribeTable", {"TableName": "t"})),
+        (
+            EnableTtl(),
+            (
+                "UpdateTimeToLive",
+                {"TableName": "t", "TimeToLiveSpecification": {"Enabled": True, "AttributeName": "ttl"}},
+            ),
+        ),
+    ],
+)
+def test_an_operation_becomes_its_request(operation: Operation, expected: tuple[str, dict[str, Any]]) -> None:
+    assert render(operation, "t") == expected
+
+
+@pytest.mark.parametrize(
+    ("after", "low", "high"),
+    [
+        ("C#a", "C#a\0", "C#" + LAST_CHARACTER),
+        ("A", "C#", "C#" + LAST_CHARACTER),
+        ("D", "D\0", "D\0" + ""),
+    ],
+)
+def test_a_prefix_and_a_start_become_one_range(after: str, low: str, high: str) -> None:
+    request = render(Query("p", begins_with="C#", after=after), "t")[1]
+    assert request["KeyConditionExpression"] == "#pk = :pk AND #sk BETWEEN :low AND :high"
+    assert request["ExpressionAttributeValues"] == {
+        ":pk": {"S": "p"},
+        ":low": {"S": low},
+        ":high": {"S": max(low, high)},
+    }
+
+
+keys = st.text("ab#", max_size=4)
+
+
+@given(st.text("ab#", min_size=1, max_size=2), keys, keys)
+def test_that_range_holds_exactly_what_both_hold(prefix: str, after: str, key: str) -> None:
+    values = render(Query("p", begins_with=prefix, after=after), "t")[1]["ExpressionAttributeValues"]
+    in_range = values[":low"]["S"] <= key <= values[":high"]["S"]
+    assert in_range is (key.startswith(prefix) and key > after)
+
+
+def test_a_request_is_not_shared_with_the_next_one() -> None:
+    render(UPDATE, "t")[1]["ExpressionAttributeNames"].clear()
+    assert render(UPDATE, "t")[1]["ExpressionAttributeNames"] == UPDATE_PARAMETERS["ExpressionAttributeNames"]
+
+
+names = st.text(min_size=1, max_size=8)
+
+
+@given(st.dictionaries(names, st.integers(), max_size=3), st.dictionaries(names, st.integers(), max_size=3))
+def test_no_name_of_a_caller_stands_in_a_text(add: dict[str, int], equals: dict[str, int]) -> None:
+    request = render(Update(KEY, add=add, when=Conditions(equals=equals)), "t")[1]
+    behind = request.get("ExpressionAttributeNames", {})
+    assert sorted(behind.values()) == sorted({*add, *equals})
+    text = request.get("UpdateExpression", "") + request.get("ConditionExpression", "")
+    assert set(text) <= set("ADN#a:v0123456789 ,=")
+
+
+ITEM = {**KEY_MAP, "n": {"N": "-1"}}
+READ = {"PK": "p", "SK": "s", "n": -1}
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer", "expected"),
+    [
+        (Get(KEY), {}, None),
+        (Get(KEY), {"Item": ITEM}, READ),
+        (Update(KEY), {"Attributes": ITEM}, READ),
+        (Put({}), {}, None),
+        (
+            BatchGet((KEY,)),
+            {"Responses": {"t": [ITEM]}, "UnprocessedKeys": {"t": {"Keys": [KEY_MAP]}}},
+            Found({KEY: READ}, (KEY,)),
+        ),
+        (Query("p"), {"Items": [ITEM]}, Page([READ], None)),
+        (Query("p"), {"Items": [], "LastEvaluatedKey": KEY_MAP}, Page([], {"PK": "p", "SK": "s"})),
+        (BatchWrite(()), {"UnprocessedItems": {}}, Unwritten()),
+        (
+            BatchWrite(()),
+            {"UnprocessedItems": {"t": [{"PutRequest": {"Item": ITEM}}, {"DeleteRequest": {"Key": KEY_MAP}}]}},
+            Unwritten((Put(READ), Delete(KEY))),
+        ),
+        (DescribeTable(), {"Table": {"TableStatus": "CREATING"}}, "CREATING"),
+        (EnableTtl(), {"TimeToLiveSpecification": {}}, None),
+    ],
+)
+def test_an_answer_becomes_what_the_operation_promises(operation: Operation, answer: Any, expected: Any) -> None:
+    assert read_answer(operation, answer) == expected
+
+
+def test_the_date_of_an_answer_is_found_where_there_is_one() -> None:
+    assert read_date({"ResponseMetadata": {"HTTPHeaders": {"date": "Fri, 20 Nov 2026"}}}) == "Fri, 20 Nov 2026"
+    assert read_date({}) is None
