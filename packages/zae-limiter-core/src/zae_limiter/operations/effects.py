@@ -15,6 +15,7 @@ from .values import UNCONDITIONAL, Check, Conditions, Delete, Item, Key, Put, Up
 
 MAX_ITEM_BYTES: Final = 400 * 1024
 
+_PRIMARY_KEY: Final = frozenset(TABLE_KEYS)
 _KEY_NAMES: Final = frozenset(KEY_ATTRIBUTES)
 _ABSENT: Final = object()
 _EMPTY: Final[Item] = {}
@@ -44,13 +45,24 @@ def after(write: Write, key: Key, before: Item | None) -> Item | None:
     """
     when = write.when
     if when is not UNCONDITIONAL and not holds(when, _EMPTY if before is None else before):
-        _refuse_contradiction(when)
+        refuse_malformed(write)  # on success, the steps below find what is wrong
         raise ConditionFailed(None if before is None else copy_of(before))
     if isinstance(write, Update):
         return _updated(write, key, before)
     if isinstance(write, Put):
         return _put(write)
     return before if isinstance(write, Check) else None
+
+
+def refuse_malformed(write: Write) -> None:
+    """Raise ``NotApplied`` for what DynamoDB refuses before it looks at the item."""
+    bounds = write.when
+    if any(least > bounds.at_most.get(name, least) for name, least in bounds.at_least.items()):
+        raise NotApplied("a lower bound is above the upper one")
+    if isinstance(write, Update):
+        _refuse_clauses(write)
+    if isinstance(write, Put):
+        _put(write)
 
 
 def holds(when: Conditions, item: Item) -> bool:
@@ -90,20 +102,15 @@ def _updated(update: Update, key: Key, before: Item | None) -> Item:
         if type(value) is not int:
             raise NotApplied(f"cannot add to {name}: it is no number")
         item[name] = value + amount
-    if update.set:
-        _set(item, update)
-    if update.remove:
-        _remove(item, update)
+    if update.set or update.remove:
+        _refuse_clauses(update)
+        _set(item, update.set)
+        for name in update.remove:
+            item.pop(name, None)
     return item
 
 
-def _set(item: Item, update: Update) -> None:
-    values = update.set
-    if not update.add.keys().isdisjoint(values):
-        raise NotApplied("two clauses change the same attribute")
-    if not _KEY_NAMES.isdisjoint(values):
-        _refuse_primary_key(values)
-        check_key_values(values)
+def _set(item: Item, values: Mapping[str, Value]) -> None:
     item.update(values)
     others = [name for name, value in values.items() if type(value) is not int]
     for name in others:
@@ -112,13 +119,14 @@ def _set(item: Item, update: Update) -> None:
         _refuse_large(item)
 
 
-def _remove(item: Item, update: Update) -> None:
-    names = update.remove
-    if not update.add.keys().isdisjoint(names) or not update.set.keys().isdisjoint(names):
+def _refuse_clauses(update: Update) -> None:
+    add, values, remove = update.add, update.set, update.remove
+    if len({*add, *values, *remove}) < len(add) + len(values) + len(remove):
         raise NotApplied("two clauses change the same attribute")
-    _refuse_primary_key(names)
-    for name in names:
-        item.pop(name, None)
+    if not (_PRIMARY_KEY.isdisjoint(values) and _PRIMARY_KEY.isdisjoint(remove)):
+        raise NotApplied("an update cannot change the key of its item")
+    if not _KEY_NAMES.isdisjoint(values):
+        check_key_values(values)
 
 
 def _put(put: Put) -> Item:
@@ -127,17 +135,6 @@ def _put(put: Put) -> Item:
     return item
 
 
-def _refuse_primary_key(names: Iterable[str]) -> None:
-    if not {"PK", "SK"}.isdisjoint(names):
-        raise NotApplied("an update cannot change the key of its item")
-
-
 def _refuse_large(item: Item) -> None:
     if item_size(item) > MAX_ITEM_BYTES:
         raise NotApplied("an item has at most 400 KB")
-
-
-def _refuse_contradiction(when: Conditions) -> None:
-    # Looked for only where conditions failed: such a pair always does.
-    if any(least > when.at_most.get(name, least) for name, least in when.at_least.items()):
-        raise NotApplied("a lower bound is above the upper one")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from zae_limiter.schema.table import INDEXES, TABLE_KEYS, TTL_ATTRIBUTE
 
 from .capacity import Meter, projected
-from .effects import Write, after, checked_key, key_of
+from .effects import Write, after, checked_key, key_of, refuse_malformed
 from .errors import ConditionFailed, NotApplied, Reason, TableExists, TransactionCancelled
 from .marshal import copy_of
 from .metering import metered
@@ -109,6 +109,8 @@ class MemoryStore:
         keys = _distinct([key_of(write) for write in transact.writes], at_most=100)
         if transact.token in self._tokens:
             return _check_repeated(self._tokens[transact.token], transact)
+        for write in transact.writes:
+            refuse_malformed(write)
         items = self._outcomes(transact, keys)
         for key, item in zip(keys, items, strict=True):
             self._replace(key, item)

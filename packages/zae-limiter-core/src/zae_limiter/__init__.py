@@ -1,0 +1,78 @@
+"""Rate limiting with token buckets in one DynamoDB table.
+
+Lives here: the public names, each imported when it is first used. Never: an import of an AWS library.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .aio.lease import Lease as Lease
+    from .aio.limiter import RateLimiter as RateLimiter
+    from .aio.repository import Repository as Repository
+    from .entities import Entity as Entity
+    from .exceptions import EntityError as EntityError
+    from .exceptions import EntityExistsError as EntityExistsError
+    from .exceptions import EntityNotFoundError as EntityNotFoundError
+    from .exceptions import InfrastructureError as InfrastructureError
+    from .exceptions import InfrastructureNotFoundError as InfrastructureNotFoundError
+    from .exceptions import InvalidIdentifierError as InvalidIdentifierError
+    from .exceptions import InvalidNameError as InvalidNameError
+    from .exceptions import LeaseExpiredError as LeaseExpiredError
+    from .exceptions import NamespaceNotFoundError as NamespaceNotFoundError
+    from .exceptions import RateLimiterUnavailable as RateLimiterUnavailable
+    from .exceptions import RateLimitError as RateLimitError
+    from .exceptions import RateLimitExceeded as RateLimitExceeded
+    from .exceptions import ValidationError as ValidationError
+    from .exceptions import ZAELimiterError as ZAELimiterError
+    from .flows.configs import CacheStats as CacheStats
+    from .limits import Limit as Limit
+    from .limits import LimitStatus as LimitStatus
+    from .limits import OnUnavailable as OnUnavailable
+    from .options import Options as Options
+    from .sync.lease import SyncLease as SyncLease
+    from .sync.limiter import SyncRateLimiter as SyncRateLimiter
+    from .sync.repository import SyncRepository as SyncRepository
+
+_HOMES = {
+    "CacheStats": "flows.configs",
+    "Entity": "entities",
+    "EntityError": "exceptions",
+    "EntityExistsError": "exceptions",
+    "EntityNotFoundError": "exceptions",
+    "InfrastructureError": "exceptions",
+    "InfrastructureNotFoundError": "exceptions",
+    "InvalidIdentifierError": "exceptions",
+    "InvalidNameError": "exceptions",
+    "Lease": "aio.lease",
+    "LeaseExpiredError": "exceptions",
+    "Limit": "limits",
+    "LimitStatus": "limits",
+    "NamespaceNotFoundError": "exceptions",
+    "OnUnavailable": "limits",
+    "Options": "options",
+    "RateLimitError": "exceptions",
+    "RateLimitExceeded": "exceptions",
+    "RateLimiter": "aio.limiter",
+    "RateLimiterUnavailable": "exceptions",
+    "Repository": "aio.repository",
+    "SyncLease": "sync.lease",
+    "SyncRateLimiter": "sync.limiter",
+    "SyncRepository": "sync.repository",
+    "ValidationError": "exceptions",
+    "ZAELimiterError": "exceptions",
+}
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605 - the names are those of _HOMES, and of the imports above
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

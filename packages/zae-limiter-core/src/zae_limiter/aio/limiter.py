@@ -1,0 +1,144 @@
+"""The async rate limiter.
+
+Lives here: a list of methods, each a flow and its checks. Never: a rule.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Self, TypeVar
+
+from ..entities import Entity
+from ..flows import inspect
+from ..flows.inspect import Resolution
+from ..flows.outward import checked_place, checked_request, outward
+from ..flows.sides import Request
+from ..flows.steps import Flow
+from ..limits import Limit, OnUnavailable, check_limits
+from .lease import Acquisition
+from .repository import Repository
+
+T = TypeVar("T")
+
+
+class RateLimiter:
+    """Token buckets of one repository. ``default_limits`` hold where no level of the repository has any."""
+
+    def __init__(self, repository: Repository, *, default_limits: Sequence[Limit] | None = None) -> None:
+        self.repository = repository
+        self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
+
+    def acquire(
+        self,
+        entity_id: str,
+        resource: str,
+        consume: Mapping[str, int],
+        limits: Sequence[Limit] | None = None,
+        *,
+        cascade: bool = False,
+        on_unavailable: OnUnavailable | None = None,
+        rollback: bool = True,
+    ) -> Acquisition:
+        """``async with`` it to take tokens of every limit named, or of none; the block gets a ``Lease``.
+
+        ``limits`` override the stored ones for this call. ``cascade`` also draws on the entity's parent. An exception or
+        a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is kept.
+        Raises ``ValidationError`` here; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``, ``ValidationError``.
+        """
+        request = checked_request(
+            entity_id,
+            resource,
+            consume,
+            limits=limits,
+            default_limits=self._default_limits,
+            cascade=cascade,
+            on_unavailable=on_unavailable,
+        )
+        return Acquisition(self.repository.driver, self.repository.scope, request, rollback=rollback)
+
+    async def available(self, entity_id: str, resource: str) -> dict[str, int]:
+        """Whole tokens in the entity's own bucket, by limit; negative in debt. Asks the store.
+
+        Raises ``RateLimiterUnavailable``, and ``ValidationError`` where no level has limits.
+        """
+        return await self._run(inspect.available(self.repository.scope, self._place(entity_id, resource)))
+
+    async def time_until_available(self, entity_id: str, resource: str, consume: Mapping[str, int]) -> float:
+        """Seconds until such an acquire can pass, ``math.inf`` if never; of the parent too where the entity cascades.
+
+        Asks the store. Raises ``RateLimiterUnavailable``, ``ValidationError``.
+        """
+        request = checked_request(entity_id, resource, consume, default_limits=self._default_limits)
+        return await self._run(inspect.time_until_available(self.repository.scope, request))
+
+    async def is_available(self, entity_id: str, resource: str, consume: Mapping[str, int]) -> bool:
+        """Whether such an acquire would pass now. Raises as ``time_until_available``."""
+        return await self.time_until_available(entity_id, resource, consume) == 0
+
+    async def close(self) -> None:
+        """Close the repository."""
+        await self.repository.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # the repository's methods for limits and entities
+
+    async def set_system_defaults(self, limits: Sequence[Limit], on_unavailable: OnUnavailable | None = None) -> None:
+        """See ``Repository.set_system_defaults``."""
+        return await self.repository.set_system_defaults(limits, on_unavailable)
+
+    async def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
+        """See ``Repository.get_system_defaults``."""
+        return await self.repository.get_system_defaults()
+
+    async def delete_system_defaults(self) -> None:
+        """See ``Repository.delete_system_defaults``."""
+        return await self.repository.delete_system_defaults()
+
+    async def set_resource_defaults(self, resource: str, limits: Sequence[Limit]) -> None:
+        """See ``Repository.set_resource_defaults``."""
+        return await self.repository.set_resource_defaults(resource, limits)
+
+    async def get_resource_defaults(self, resource: str) -> list[Limit]:
+        """See ``Repository.get_resource_defaults``."""
+        return await self.repository.get_resource_defaults(resource)
+
+    async def delete_resource_defaults(self, resource: str) -> None:
+        """See ``Repository.delete_resource_defaults``."""
+        return await self.repository.delete_resource_defaults(resource)
+
+    async def set_limits(self, entity_id: str, limits: Sequence[Limit], resource: str = "_default_") -> None:
+        """See ``Repository.set_limits``."""
+        return await self.repository.set_limits(entity_id, limits, resource)
+
+    async def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
+        """See ``Repository.get_limits``."""
+        return await self.repository.get_limits(entity_id, resource)
+
+    async def delete_limits(self, entity_id: str, resource: str = "_default_") -> None:
+        """See ``Repository.delete_limits``."""
+        return await self.repository.delete_limits(entity_id, resource)
+
+    async def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
+        """See ``Repository.resolve_limits``."""
+        return await self.repository.resolve_limits(entity_id, resource)
+
+    async def create_entity(self, entity_id: str, name: str | None = None, parent_id: str | None = None, cascade: bool = False, metadata: Mapping[str, str] | None = None) -> Entity:
+        """See ``Repository.create_entity``."""
+        return await self.repository.create_entity(entity_id, name, parent_id, cascade, metadata)
+
+    async def get_entity(self, entity_id: str) -> Entity | None:
+        """See ``Repository.get_entity``."""
+        return await self.repository.get_entity(entity_id)
+
+    async def get_children(self, parent_id: str) -> list[Entity]:
+        """See ``Repository.get_children``."""
+        return await self.repository.get_children(parent_id)
+
+    def _place(self, entity_id: str, resource: str) -> Request:
+        return checked_place(entity_id, resource, default_limits=self._default_limits)
+
+    async def _run(self, flow: Flow[T]) -> T:
+        return await self.repository.driver.run(outward(self.repository.scope, flow))

@@ -1,0 +1,111 @@
+"""The arithmetic of a token bucket whose stored balance is anchored at an instant.
+
+Lives here: pure functions on millitokens and epoch milliseconds. Never: what is written because of them (flows).
+
+What was ever minted up to ``t`` is ``refill_amount * t // refill_period``. Between two instants the difference of the two
+floors is minted: it telescopes, so it is exact in however many steps it is taken. A stored balance ``tk`` is as of the
+anchor ``rf``; what is available at ``now`` is ``min(ceiling, tk + minted(now) - minted(rf))``. Time refills a bucket, no
+write has to.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+from .limits import MILLI, Limit, LimitStatus
+
+NEVER: Final = math.inf
+
+
+def share(whole: int, shard: int, shards: int) -> int:
+    """The part of ``whole`` that shard ``shard`` of ``shards`` has; the parts add up to the whole exactly."""
+    return (whole + shard) // shards
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One limit on one shard of a bucket, anchored: what ``tk`` means there.
+
+    ``ceiling_milli`` and ``minted`` are the shard's shares of the whole limit.
+    """
+
+    limit: Limit
+    anchor_ms: int
+    shard: int = 0
+    shards: int = 1
+    ceiling_milli: int = field(init=False)
+    minted_at_anchor: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ceiling_milli", share(self.limit.ceiling_milli, self.shard, self.shards))
+        object.__setattr__(self, "minted_at_anchor", self.minted(self.anchor_ms))
+
+    def minted(self, t_ms: int) -> int:
+        """Millitokens ever minted up to ``t_ms``."""
+        limit = self.limit
+        return (limit.refill_amount * t_ms // limit.refill_period + self.shard) // self.shards
+
+    def minted_since_anchor(self, now_ms: int) -> int:
+        """Millitokens minted between the anchor and ``now_ms``; negative where the anchor lies ahead."""
+        return self.minted(now_ms) - self.minted_at_anchor
+
+
+def refill_bucket(shape: Shape, tokens_milli: int, now_ms: int) -> int:
+    """The balance at ``now_ms`` of a bucket that held ``tokens_milli`` at its anchor, in millitokens."""
+    return min(shape.ceiling_milli, tokens_milli + shape.minted_since_anchor(now_ms))
+
+
+def calculate_available(shape: Shape, tokens_milli: int, now_ms: int) -> int:
+    """Whole tokens at ``now_ms``, rounded down; negative in debt."""
+    return refill_bucket(shape, tokens_milli, now_ms) // MILLI
+
+
+def would_refill_satisfy(shape: Shape, tokens_milli: int, cost_milli: int, now_ms: int) -> bool:
+    """Whether what is stored and what was minted up to ``now_ms`` cover the cost."""
+    return cost_milli <= refill_bucket(shape, tokens_milli, now_ms)
+
+
+def try_consume(shape: Shape, tokens_milli: int, cost_milli: int, now_ms: int) -> int | None:
+    """The stored balance (as of the anchor) after the cost was taken at ``now_ms``, ``None`` where it is short.
+
+    What overflowed the ceiling up to ``now_ms`` is forgotten.
+    """
+    if not would_refill_satisfy(shape, tokens_milli, cost_milli, now_ms):
+        return None
+    return force_consume(shape, tokens_milli, cost_milli, now_ms)
+
+
+def force_consume(shape: Shape, tokens_milli: int, cost_milli: int, now_ms: int) -> int:
+    """The stored balance (as of the anchor) after the cost was taken at ``now_ms``, whether it was there or not."""
+    return refill_bucket(shape, tokens_milli, now_ms) - cost_milli - shape.minted_since_anchor(now_ms)
+
+
+def reached_at(shape: Shape, tokens_milli: int, balance_milli: int) -> int:
+    """The first millisecond at which a bucket that held ``tokens_milli`` at its anchor has minted up to ``balance_milli``."""
+    needed = (balance_milli - tokens_milli + shape.minted_at_anchor) * shape.shards - shape.shard
+    return -(-needed * shape.limit.refill_period // shape.limit.refill_amount)
+
+
+def calculate_retry_after(shape: Shape, tokens_milli: int, cost_milli: int, now_ms: int) -> float:
+    """Seconds from ``now_ms`` to the first millisecond at which the cost is covered; ``NEVER`` above the ceiling."""
+    if would_refill_satisfy(shape, tokens_milli, cost_milli, now_ms):
+        return 0.0
+    if cost_milli > shape.ceiling_milli:
+        return NEVER
+    return (reached_at(shape, tokens_milli, cost_milli) - now_ms) / 1000
+
+
+def build_limit_status(
+    shape: Shape, tokens_milli: int, cost_milli: int, now_ms: int, *, entity_id: str, resource: str
+) -> LimitStatus:
+    """How the limit stands at ``now_ms`` for a request of ``cost_milli``."""
+    return LimitStatus(
+        entity_id=entity_id,
+        resource=resource,
+        limit_name=shape.limit.name,
+        limit=shape.limit,
+        available=calculate_available(shape, tokens_milli, now_ms),
+        requested=cost_milli // MILLI,
+        exceeded=not would_refill_satisfy(shape, tokens_milli, cost_milli, now_ms),
+        retry_after_seconds=calculate_retry_after(shape, tokens_milli, cost_milli, now_ms),
+    )

@@ -1,0 +1,27 @@
+"""Time, as the limiter counts it.
+
+Lives here: epoch milliseconds from a clock that never jumps. Never: what happens at an instant.
+"""
+
+import time
+from typing import Protocol
+
+NANOS_PER_MILLI = 1_000_000
+
+
+class Clock(Protocol):
+    """Where ``now`` comes from; give your own to test what happens later."""
+
+    def now_ms(self) -> int:
+        """Epoch milliseconds."""
+
+
+class SystemClock:
+    """The wall clock as it was at the start, moved on by the monotonic one: a step of the wall clock does nothing."""
+
+    def __init__(self) -> None:
+        self._offset_ns = time.time_ns() - time.monotonic_ns()
+
+    def now_ms(self) -> int:
+        """Epoch milliseconds."""
+        return (time.monotonic_ns() + self._offset_ns) // NANOS_PER_MILLI

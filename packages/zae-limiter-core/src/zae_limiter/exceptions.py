@@ -1,0 +1,203 @@
+"""What can go wrong, as one tree.
+
+Lives here: every exception that leaves this library. Never: why a store refused an operation (operations.errors).
+
+ZAELimiterError
+├── RateLimitError
+│   ├── RateLimitExceeded            tokens are short; says how many, and when they are there
+│   └── LeaseExpiredError            a lease was used after its block
+├── EntityError
+│   ├── EntityNotFoundError
+│   └── EntityExistsError
+├── InfrastructureError
+│   ├── RateLimiterUnavailable       the store did not answer, or not in time
+│   ├── InfrastructureNotFoundError  there is no such table
+│   └── NamespaceNotFoundError
+└── ValidationError (ValueError)     bad input; names the field, the value and the way out
+    ├── InvalidIdentifierError       an entity, a parent or a resource
+    └── InvalidNameError             a limit or a namespace
+
+Every exception keeps its arguments in ``args``, so that it can be pickled.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .limits import LimitStatus
+
+
+class ZAELimiterError(Exception):
+    """Anything that this library raises on purpose."""
+
+
+class ValidationError(ZAELimiterError, ValueError):
+    """Bad input: ``field`` had ``value``, and ``problem`` says what would be right. Nothing was written."""
+
+    def __init__(self, field: str, value: object, problem: str) -> None:
+        super().__init__(field, value, problem)
+        self.field = field
+        self.value = value
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.field} {_shown(self.value)}: {self.problem}"
+
+
+class InvalidIdentifierError(ValidationError):
+    """The id of an entity, of a parent or of a resource is not one."""
+
+
+class InvalidNameError(ValidationError):
+    """The name of a limit or of a namespace is not one."""
+
+
+class RateLimitError(ZAELimiterError):
+    """A limit, or a lease, stands in the way."""
+
+
+class RateLimitExceeded(RateLimitError):
+    """At least one limit is short of tokens; nothing stays consumed.
+
+    ``statuses`` lists every limit that was checked, of the child and of its parent.
+    """
+
+    def __init__(self, statuses: Sequence["LimitStatus"]) -> None:
+        super().__init__(tuple(statuses))
+        self.statuses = tuple(statuses)
+
+    @property
+    def violations(self) -> tuple["LimitStatus", ...]:
+        """The limits that are short."""
+        return tuple(status for status in self.statuses if status.exceeded)
+
+    @property
+    def passed(self) -> tuple["LimitStatus", ...]:
+        """The limits that would have let the request pass."""
+        return tuple(status for status in self.statuses if not status.exceeded)
+
+    @property
+    def primary_violation(self) -> "LimitStatus":
+        """The violation that takes longest to clear."""
+        return max(self.violations, key=lambda status: status.retry_after_seconds)
+
+    @property
+    def retry_after_seconds(self) -> float:
+        """Seconds until every violated limit has the tokens; ``math.inf`` where that never happens."""
+        return self.primary_violation.retry_after_seconds
+
+    @property
+    def retry_after_header(self) -> str | None:
+        """The value of an HTTP ``Retry-After`` header: whole seconds, rounded up; ``None`` where a retry can never pass."""
+        seconds = self.retry_after_seconds
+        return None if math.isinf(seconds) else str(math.ceil(seconds))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain JSON values; an infinite wait is ``None``."""
+        return {
+            "error": "rate_limit_exceeded",
+            "message": str(self),
+            "retry_after_seconds": _finite(self.retry_after_seconds),
+            "limits": [
+                {
+                    "entity_id": status.entity_id,
+                    "resource": status.resource,
+                    "limit_name": status.limit_name,
+                    "capacity": status.limit.capacity,
+                    "burst": status.limit.burst,
+                    "available": status.available,
+                    "requested": status.requested,
+                    "exceeded": status.exceeded,
+                    "retry_after_seconds": _finite(status.retry_after_seconds),
+                }
+                for status in self.statuses
+            ],
+        }
+
+    def __str__(self) -> str:
+        worst = self.primary_violation
+        asked = f"{worst.entity_id}/{worst.resource}: {worst.requested} {worst.limit_name} requested"
+        if math.isinf(worst.retry_after_seconds):
+            return f"{asked}, which can never pass: the limit holds at most {worst.limit.burst}"
+        return f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"
+
+
+class LeaseExpiredError(RateLimitError):
+    """A lease was used outside its ``with`` block."""
+
+    def __init__(self, entity_id: str, resource: str) -> None:
+        super().__init__(entity_id, resource)
+        self.entity_id = entity_id
+        self.resource = resource
+
+    def __str__(self) -> str:
+        return f"the lease of {self.entity_id}/{self.resource} ends with its block: acquire again"
+
+
+class EntityError(ZAELimiterError):
+    """Something is wrong with an entity."""
+
+    def __init__(self, entity_id: str) -> None:
+        super().__init__(entity_id)
+        self.entity_id = entity_id
+
+
+class EntityNotFoundError(EntityError):
+    """There is no such entity."""
+
+    def __str__(self) -> str:
+        return f"there is no entity {self.entity_id!r}: create it first"
+
+
+class EntityExistsError(EntityError):
+    """There is an entity of this id already."""
+
+    def __str__(self) -> str:
+        return f"there is an entity {self.entity_id!r} already"
+
+
+class InfrastructureError(ZAELimiterError):
+    """The store, or what stands in it, is not as it has to be."""
+
+
+class RateLimiterUnavailable(InfrastructureError):
+    """The store could not be asked, or gave no answer in time; ``__cause__`` says why."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"the rate limiter's store is unavailable: {self.problem}"
+
+
+class InfrastructureNotFoundError(InfrastructureError):
+    """The table does not exist."""
+
+    def __init__(self, stack: str) -> None:
+        super().__init__(stack)
+        self.stack = stack
+
+    def __str__(self) -> str:
+        return f"there is no table {self.stack!r}: create it with `zae-limiter deploy --name {self.stack}`"
+
+
+class NamespaceNotFoundError(InfrastructureError):
+    """The namespace is not registered."""
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__(namespace)
+        self.namespace = namespace
+
+    def __str__(self) -> str:
+        return f"there is no namespace {self.namespace!r}: register it first"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _finite(seconds: float) -> float | None:
+    return None if math.isinf(seconds) else seconds

@@ -1,0 +1,173 @@
+"""The config cache: what was read of the four levels and of entities, for how long it holds.
+
+Lives here: the cache's content and rules. Never: the reading itself (flows.load).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ..cache import LRU
+from ..limits import OnUnavailable
+from ..operations.values import Item, Key
+from ..resolution import OWN_LEVELS, Config, Level, Resolved, winner
+from ..schema import keys
+from ..schema.items import read_limits, read_on_unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """How often the config cache knew the answer; ``entries`` is what it holds, ``ttl_seconds`` for how long."""
+
+    hits: int
+    misses: int
+    entries: int
+    ttl_seconds: float
+
+
+class Record(NamedTuple):
+    """An item of a level or of an entity as it was read at ``read_at_ms``; ``None`` remembers that there is none."""
+
+    item: Item | None
+    read_at_ms: int
+
+
+class ConfigKeys(NamedTuple):
+    """The keys of everything that tells the limits of an entity on a resource."""
+
+    entity: Key
+    entity_default: Key
+    resource: Key
+    system: Key
+    meta: Key
+
+
+def config_keys(namespace_id: str, entity_id: str, resource: str) -> ConfigKeys:
+    """The keys of the four levels, and of the entity's record."""
+    entity_pk = keys.pk_entity(namespace_id, entity_id)
+    return ConfigKeys(
+        entity=Key(entity_pk, keys.sk_config(resource)),
+        entity_default=Key(entity_pk, keys.sk_config("_default_")),
+        resource=Key(keys.pk_resource(namespace_id, resource), keys.sk_config()),
+        system=Key(keys.pk_system(namespace_id), keys.sk_config()),
+        meta=Key(entity_pk, keys.sk_meta()),
+    )
+
+
+class Configs:
+    """The config cache of one namespace in one process."""
+
+    def __init__(self, namespace_id: str, *, ttl_ms: int, size: int) -> None:
+        self._namespace_id = namespace_id
+        self._ttl_ms = ttl_ms
+        self._records: LRU[Key, Record] = LRU(5 * size)
+        self._resolved: LRU[tuple[str, str], Resolved] = LRU(size)
+        self._on_unavailable: OnUnavailable | None = None
+        self._hits = 0
+        self._misses = 0
+
+    @property
+    def on_unavailable(self) -> OnUnavailable | None:
+        """What the system config said when it was last read; kept beyond its time, for when the store is away."""
+        return self._on_unavailable
+
+    def resolved(self, entity_id: str, resource: str) -> Resolved | None:
+        """What is known, fresh or not; ``None`` where something was never read."""
+        return self._resolved.get((entity_id, resource))
+
+    def fresh(self, entity_id: str, resource: str, now_ms: int) -> Resolved | None:
+        """What is known and still holds; counted in the statistics."""
+        resolved = self._resolved.get((entity_id, resource))
+        if resolved is not None and now_ms <= resolved.valid_until_ms:
+            self._hits += 1
+            return resolved
+        self._misses += 1
+        return None
+
+    def stale_keys(self, entity_id: str, resource: str, now_ms: int) -> list[Key]:
+        """What has to be read before the limits are known afresh."""
+        oldest = now_ms - self._ttl_ms
+        records = ((key, self._records.get(key)) for key in config_keys(self._namespace_id, entity_id, resource))
+        return [key for key, record in records if record is None or record.read_at_ms < oldest]
+
+    def learn(self, wanted: Iterable[Key], found: Mapping[Key, Item], read_at_ms: int) -> None:
+        """Remember what a read that began at ``read_at_ms`` found, and that the rest is not there."""
+        system = Key(keys.pk_system(self._namespace_id), keys.sk_config())
+        for key in wanted:
+            self._records.put(key, Record(found.get(key), read_at_ms))
+            if key == system:
+                self._on_unavailable = read_on_unavailable(found.get(key))
+
+    def resolve(self, entity_id: str, resource: str, *, later_than_ms: int = 0) -> Resolved | None:
+        """Put together what was read; ``None`` where a record is missing from the cache.
+
+        ``later_than_ms`` is a ``cv`` that was seen before the read began: whatever the clocks say, this is later.
+        """
+        wanted = config_keys(self._namespace_id, entity_id, resource)
+        records = [record for record in map(self._records.get, wanted) if record is not None]
+        if len(records) < len(wanted):
+            return None
+        items = ConfigItems(*(record.item for record in records))
+        read_at = min(record.read_at_ms for record in records)
+        config = items.config(read_at).read_again_after(later_than_ms)
+        resolved = items.resolved(config, valid_until_ms=read_at + self._ttl_ms)
+        return self._resolved.put((entity_id, resource), resolved)
+
+    def expire(self, entity_id: str, resource: str) -> None:
+        """Have the limits of an entity on a resource read again, beside its next write."""
+        for key in config_keys(self._namespace_id, entity_id, resource):
+            self._records.discard(key)
+        resolved = self._resolved.get((entity_id, resource))
+        if resolved is not None:
+            self._resolved.put((entity_id, resource), replace(resolved, valid_until_ms=0))
+
+    def forget(self, key: Key) -> None:
+        """Have one record read again before anything that is put together of it is used."""
+        self._records.discard(key)
+        self._resolved.clear()
+
+    def invalidate(self) -> None:
+        """Forget every level and every entity."""
+        self._records.clear()
+        self._resolved.clear()
+
+    def stats(self) -> CacheStats:
+        """How often the cache knew the answer."""
+        return CacheStats(self._hits, self._misses, len(self._resolved), self._ttl_ms / 1000)
+
+
+class ConfigItems(NamedTuple):
+    """What stands at the four levels, and the entity's record; ``None`` where nothing does."""
+
+    entity: Item | None
+    entity_default: Item | None
+    resource: Item | None
+    system: Item | None
+    meta: Item | None
+
+    def levels(self) -> list[Level]:
+        """The four levels, the strongest first."""
+        return [
+            Level("entity", read_limits(self.entity)),
+            Level("entity_default", read_limits(self.entity_default)),
+            Level("resource", read_limits(self.resource)),
+            Level("system", read_limits(self.system)),
+        ]
+
+    def config(self, read_at_ms: int) -> Config:
+        """The limits that win; none where no level has any."""
+        wins = winner(self.levels())
+        return Config(wins.limits, read_at_ms, own=wins.source in OWN_LEVELS) if wins else Config((), read_at_ms)
+
+    def resolved(self, config: Config, *, valid_until_ms: int) -> Resolved:
+        """Everything that an acquire has to know."""
+        wins = winner(self.levels())
+        meta = self.meta or {}
+        return Resolved(
+            config=config,
+            source=wins.source if wins else None,
+            on_unavailable=read_on_unavailable(self.system),
+            parent_id=meta.get("parent_id"),
+            cascade=meta.get("cascade", False),
+            valid_until_ms=valid_until_ms,
+        )

@@ -1,0 +1,54 @@
+"""Questions that take nothing: which limits hold, what is available, and when.
+
+Lives here: reads. Never: a write.
+"""
+
+from ..bucket import refill_bucket
+from ..limits import MILLI, ConfigSource, Limit, OnUnavailable
+from .acquire import find_sides
+from .load import read, resolve, shadow_of
+from .scope import Scope
+from .sides import Request, Side
+from .statuses import statuses_before
+from .steps import Flow
+
+Resolution = tuple[list[Limit], OnUnavailable | None, ConfigSource | None]
+
+
+def available(scope: Scope, request: Request) -> Flow[dict[str, int]]:
+    """Whole tokens in the entity's own bucket, by limit; negative in debt. Always asks the store."""
+    sides = yield from _look(scope, request)
+    now = scope.now()
+    return {limit.name: _balance(sides[0], limit, now) // MILLI for limit in sides[0].config.limits}
+
+
+def time_until_available(scope: Scope, request: Request) -> Flow[float]:
+    """Seconds until an acquire of the amounts can pass, of the parent too where the entity cascades to one."""
+    sides = yield from _look(scope, request)
+    statuses = statuses_before(sides, scope.now())
+    return max(status.retry_after_seconds for status in statuses)
+
+
+def resolve_limits(scope: Scope, entity_id: str, resource: str) -> Flow[Resolution]:
+    """The limits that hold, what the system config says for a store that is away, and which level won."""
+    resolved = yield from resolve(scope, shadow_of(scope, entity_id, resource), bucket_too=False)
+    return list(resolved.config.limits), resolved.on_unavailable, resolved.source
+
+
+def _look(scope: Scope, request: Request) -> Flow[list[Side]]:
+    begun = scope.now()
+    sides = yield from find_sides(scope, request)
+    for side in sides:
+        if side.shadow.seen_at_ms < begun or not side.shadow.known:
+            now = scope.now()
+            side.shadow.learn((yield from read(side.shadow.key)), now, own_writes=0)
+    return sides
+
+
+def _balance(side: Side, limit: Limit, now_ms: int) -> int:
+    """What there is, up to the ceiling that the config sets; a bucket that has not the limit yet is full."""
+    view = side.shadow.view
+    shape = view.shapes.get(limit.name) if view is not None else None
+    if view is None or shape is None:
+        return limit.ceiling_milli
+    return min(limit.ceiling_milli, refill_bucket(shape, view.tokens_milli(limit.name), now_ms))

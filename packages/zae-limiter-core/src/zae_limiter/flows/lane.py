@@ -1,0 +1,147 @@
+"""Lanes: what waits for a bucket in this process, and how each of those who wait fared.
+
+Lives here: the queue and its entries, as plain data. Never: waiting itself (drivers), what a batch does (flows.commit).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from ..operations.errors import StoreError
+from ..operations.values import NOTHING
+from ..resolution import Config
+from ..schema.items import View
+from .steps import Flow
+
+Verdict = Literal["admitted", "refused", "outdated", "failed"]
+
+
+class Outcome(NamedTuple):
+    """How an entry fared: at ``at_ms``, on a bucket that stood as in ``view`` (``None``: there was none).
+
+    ``outdated``: the bucket does not know a limit of the entry, and its config is newer than the entry's. A refusal tells
+    what was ``left``, in millitokens by limit, behind those who came first.
+    """
+
+    verdict: Verdict
+    view: View | None
+    at_ms: int
+    error: StoreError | None = None
+    left: Mapping[str, int] = NOTHING
+
+
+class Ticket:
+    """One place in a lane. A flow settles it by giving it an ``outcome``; ``waker`` belongs to the driver.
+
+    ``unwanted`` is set when its caller went away while a run was at work on it.
+    """
+
+    __slots__ = ("lane", "outcome", "unwanted", "waker")
+
+    droppable = False
+
+    def __init__(self, lane: "Lane") -> None:
+        self.lane = lane
+        self.outcome: Outcome | None = None
+        self.unwanted = False
+        self.waker: Any = None
+
+    def goes_with(self, other: Any) -> bool:
+        """Whether one run can serve both."""
+        return True
+
+    def unwind(self) -> "Sequence[Entry]":
+        """What has to be queued because nobody wants the outcome any more."""
+        return ()
+
+
+class Entry(Ticket):
+    """One request on one bucket: amounts in millitokens by limit.
+
+    ``checked`` has to be there, ``unchecked`` may go into debt, ``given`` comes back; ``events`` counts acquires.
+    """
+
+    __slots__ = ("checked", "config", "events", "given", "returned", "unchecked")
+
+    def __init__(
+        self,
+        lane: "Lane",
+        *,
+        checked: Mapping[str, int] = NOTHING,
+        unchecked: Mapping[str, int] = NOTHING,
+        given: Mapping[str, int] = NOTHING,
+        config: Config | None = None,
+        events: int = 0,
+    ) -> None:
+        super().__init__(lane)
+        self.checked = checked
+        self.unchecked = unchecked
+        self.given = given
+        self.config = config
+        self.events = events
+        self.returned = False
+
+    @property
+    def droppable(self) -> bool:  # type: ignore[override]
+        """Whether it may leave the queue with its caller: an acquire may, what gives back or corrects may not."""
+        return bool(self.checked)
+
+    @property
+    def admitted(self) -> bool:
+        """Whether a confirmed write took the amounts, and they were not given back since."""
+        return self.outcome is not None and self.outcome.verdict == "admitted" and not self.returned
+
+    def goes_with(self, other: "Entry") -> bool:
+        """Whether one write can carry both: it holds the bucket to one set of limits."""
+        mine, yours = self.config, other.config
+        return mine is yours or mine is None or yours is None or mine.limits == yours.limits
+
+    def give_back(self, *, events: int) -> "Entry":
+        """The entry that gives back what this one took; once."""
+        self.returned = True
+        return Entry(self.lane, given={name: amount for name, amount in self.checked.items() if amount}, events=events)
+
+    def trim(self, known: Mapping[str, int]) -> None:
+        """Drop corrections of limits that the bucket has not: it expired, and was made again under another config."""
+        if not (self.given.keys() <= known.keys() and self.unchecked.keys() <= known.keys()):
+            self.given = {name: amount for name, amount in self.given.items() if name in known}
+            self.unchecked = {name: amount for name, amount in self.unchecked.items() if name in known}
+
+    def unwind(self) -> "Sequence[Entry]":
+        """The give-back, where tokens were taken that no caller has."""
+        return [self.give_back(events=-1)] if self.admitted and self.events else ()
+
+
+class Lane:
+    """A queue whose entries are served together: while one run is at work, what comes waits for the next."""
+
+    __slots__ = ("busy", "waiting", "work")
+
+    def __init__(self, work: Callable[[Sequence[Any]], Flow[None]]) -> None:
+        self.work = work
+        self.waiting: list[Any] = []
+        self.busy = False
+
+    def take(self) -> list[Any]:
+        """The entries of the next run, in order: all that go together with the first."""
+        waiting = self.waiting
+        first = waiting[0]
+        batch = waiting if len(waiting) == 1 else [ticket for ticket in waiting if first.goes_with(ticket)]
+        self.waiting = [] if len(batch) == len(waiting) else [t for t in waiting if not first.goes_with(t)]
+        return batch
+
+
+def fail(batch: Sequence[Ticket], error: BaseException) -> None:
+    """Settle whom a run left behind when it broke, so that nobody waits for ever."""
+    failure = StoreError(f"{type(error).__name__}: {error}")
+    failure.__cause__ = error
+    for ticket in batch:
+        if ticket.outcome is None:
+            ticket.outcome = Outcome("failed", None, 0, failure)
+
+
+def loss(ticket: Ticket) -> str | None:
+    """What a give-back that did not reach the store has lost, for the log."""
+    outcome = ticket.outcome
+    if not isinstance(ticket, Entry) or not ticket.given or outcome is None or outcome.error is None:
+        return None
+    return f"{dict(ticket.given)} millitokens were not given back: {outcome.error.__cause__ or outcome.error}"

@@ -1,0 +1,110 @@
+"""Reading what an acquire has to know: configs, the entity's record, and the bucket, in one request.
+
+Lives here: what is read, and when a read is repeated. Never: what the levels mean (resolution), how long they hold (configs).
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from ..operations.errors import OutcomeUnknown, StoreError, Throttled
+from ..operations.values import BatchGet, Found, Get, Item, Key, Operation
+from ..resolution import Resolved
+from ..schema.items import BucketId
+from .commit import PAUSES, commit
+from .configs import ConfigKeys
+from .lane import Lane, Outcome, Ticket
+from .scope import Scope, Shadow
+from .steps import Flow, Queued, Sleep
+
+KEYS_PER_READ = 100
+
+
+def shadow_of(scope: Scope, entity_id: str, resource: str, *, shard: int = 0) -> Shadow:
+    """The shadow copy of a bucket, with its lanes; made where this process has none."""
+    shadow = scope.shadows.get((entity_id, resource, shard))
+    if shadow is None:
+        shadow = Shadow(BucketId(scope.namespace_id, entity_id, resource, shard))
+        shadow.lane = Lane(partial(commit, scope, shadow))
+        shadow.loading = Lane(partial(load, scope, shadow))
+        shadow = scope.shadows.setdefault((entity_id, resource, shard), shadow)
+    return shadow
+
+
+def resolve(scope: Scope, shadow: Shadow, *, bucket_too: bool) -> Flow[Resolved]:
+    """What holds for the entity on the resource: from the cache, else read, together with whoever asks for the same.
+
+    With ``bucket_too`` the bucket is read along, where this process knows nothing of it.
+    """
+    entity_id, resource = shadow.id.entity_id, shadow.id.resource
+    fresh = scope.configs.fresh(entity_id, resource, scope.now())
+    if fresh is not None and (shadow.known or not bucket_too):
+        return fresh
+    ticket = Ticket(shadow.loading)
+    yield Queued(ticket)
+    if ticket.outcome is not None and ticket.outcome.error is not None:
+        raise ticket.outcome.error
+    resolved = scope.configs.resolved(entity_id, resource)
+    if resolved is None:
+        raise AssertionError("a load that succeeded resolves")
+    return resolved
+
+
+def load(scope: Scope, shadow: Shadow, tickets: Sequence[Ticket]) -> Flow[None]:
+    """Read what is not known or has expired, once for all who ask."""
+    error = None
+    try:
+        yield from _load(scope, shadow)
+    except StoreError as failure:
+        error = failure
+    for ticket in tickets:
+        ticket.outcome = Outcome("failed" if error else "admitted", shadow.view, scope.now(), error)
+
+
+def _load(scope: Scope, shadow: Shadow) -> Flow[None]:
+    entity_id, resource, begun = shadow.id.entity_id, shadow.id.resource, scope.now()
+    cv = shadow.view.item["cv"] if shadow.view is not None else 0
+    wanted = scope.configs.stale_keys(entity_id, resource, begun)
+    unknown = [] if shadow.known else [shadow.key]
+    if wanted or unknown:
+        found = yield from read_all([*wanted, *unknown])
+        scope.configs.learn(wanted, found, begun)
+        if unknown:
+            shadow.learn(found.get(shadow.key), begun, own_writes=0)
+    resolved = scope.configs.resolve(entity_id, resource, later_than_ms=cv if len(wanted) == len(ConfigKeys._fields) else 0)
+    if resolved is None:
+        raise AssertionError("everything was read")
+    parent = {} if resolved.parent_id is None else {"parent_id": resolved.parent_id}
+    shadow.family = {"cascade": resolved.cascade, **parent}
+
+
+def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
+    """The items that are there, in as few requests as it takes."""
+    items: dict[Key, Item] = {}
+    waiting = tuple(keys)
+    while waiting:
+        found: Found = yield from patiently(BatchGet(waiting[:KEYS_PER_READ]))
+        items |= found.items
+        waiting = found.unread + waiting[KEYS_PER_READ:]
+    return items
+
+
+def read(key: Key) -> Flow[Item | None]:
+    """The item, if it is there."""
+    item: Item | None = yield from patiently(Get(key))
+    return item
+
+
+def patiently(operation: Operation) -> Flow[Any]:
+    """A request that may be repeated: after a pause where the store asks for one, once where its answer was lost."""
+    lost = False
+    for pause in PAUSES:
+        try:
+            return (yield operation)
+        except Throttled:
+            yield Sleep(pause)
+        except OutcomeUnknown:
+            if lost:
+                raise
+            lost = True
+    return (yield operation)

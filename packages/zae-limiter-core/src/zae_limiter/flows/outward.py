@@ -1,0 +1,85 @@
+"""The border of a flow: errors of the store become the ones that users know.
+
+Lives here: that translation, and the checks of what callers pass in. Never: a rule of the limiter.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from ..exceptions import ValidationError
+from ..limits import Limit, OnUnavailable, check_amounts, check_limits, check_on_unavailable
+from ..naming import check_identifier, check_resource
+from ..operations.errors import StoreError
+from .acquire import unavailable
+from .entities import NewEntity
+from .scope import Scope
+from .sides import Request
+from .steps import Flow
+
+T = TypeVar("T")
+
+
+def outward(scope: Scope, flow: Flow[T]) -> Flow[T]:
+    """The flow's result. Raises ``RateLimiterUnavailable`` or ``InfrastructureNotFoundError`` where the store fails."""
+    try:
+        return (yield from flow)
+    except StoreError as error:
+        raise unavailable(scope, error) from error
+
+
+def checked_request(
+    entity_id: str,
+    resource: str,
+    consume: Mapping[str, int],
+    *,
+    limits: Sequence[Limit] | None = None,
+    default_limits: tuple[Limit, ...] = (),
+    cascade: bool = False,
+    on_unavailable: OnUnavailable | None = None,
+) -> Request:
+    """What a caller asks for, checked. Raises ``ValidationError``."""
+    if not consume:
+        raise ValidationError("consume", {}, "name at least one limit and an amount")
+    return Request(
+        entity_id=check_identifier("entity_id", entity_id),
+        resource=check_resource("resource", resource),
+        amounts=check_amounts("consume", consume),
+        limits=() if limits is None else check_limits("limits", limits),
+        default_limits=default_limits,
+        cascade=cascade,
+        on_unavailable=checked_policy(on_unavailable),
+    )
+
+
+def checked_place(entity_id: str, resource: str, *, default_limits: tuple[Limit, ...] = ()) -> Request:
+    """A request that asks for nothing yet. Raises ``ValidationError``."""
+    check_identifier("entity_id", entity_id)
+    return Request(entity_id, check_resource("resource", resource), {}, default_limits=default_limits)
+
+
+def checked_entity(
+    entity_id: str, name: str | None, parent_id: str | None, *, cascade: bool, metadata: Mapping[str, str] | None
+) -> NewEntity:
+    """An entity to be made. Raises ``ValidationError``."""
+    check_identifier("entity_id", entity_id)
+    if parent_id is not None:
+        check_identifier("parent_id", parent_id)
+    elif cascade:
+        raise ValidationError("cascade", cascade, "needs a parent_id to cascade to")
+    for key, value in (metadata or {}).items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise ValidationError("metadata", {key: value}, "must map strings to strings")
+    if name is not None and not isinstance(name, str):
+        raise ValidationError("name", name, "must be a string")
+    return NewEntity(entity_id, name, parent_id, bool(cascade), metadata or {})
+
+
+def checked_own_place(entity_id: str, resource: str) -> tuple[str, str]:
+    """Where an entity's own limits stand: on a resource, or with ``_default_`` on all. Raises ``ValidationError``."""
+    check_identifier("entity_id", entity_id)
+    return entity_id, check_resource("resource", resource, allow_default=True)
+
+
+def checked_policy(on_unavailable: OnUnavailable | None) -> OnUnavailable | None:
+    """``block``, ``allow``, or nothing said. Raises ``ValidationError``."""
+    return None if on_unavailable is None else check_on_unavailable(on_unavailable)

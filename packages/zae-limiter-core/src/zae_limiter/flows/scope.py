@@ -1,0 +1,110 @@
+"""One namespace as one process knows it: settings, config cache, and the last seen state of each bucket.
+
+Lives here: memory, and the rules that keep it true. Never: a decision what to write (batch), a request.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..cache import LRU
+from ..limits import OnUnavailable
+from ..operations.values import Item, Key
+from ..resolution import Config
+from ..schema import keys
+from ..schema.items import ONE_WRITE, WRITES, BucketId, View, bucket_attributes, read_bucket
+from .configs import Configs
+from .lane import Lane
+
+RECENT_ANSWERS = 0xFF
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a user can set of a repository.
+
+    ``staleness_ms``: for how long a bucket's last seen state is good enough to refuse by it; 0 always asks the store.
+    ``ttl_multiplier``: how many times the time to fill a bucket it is kept for; 0 keeps it for ever.
+    """
+
+    staleness_ms: int = 1000
+    config_ttl_ms: int = 60_000
+    ttl_multiplier: int = 7
+    on_unavailable: OnUnavailable = "block"
+    buckets_remembered: int = 10_000
+
+
+class Shadow:
+    """The shadow copy of one bucket, and its lanes. It only picks which write to try; the conditions decide."""
+
+    __slots__ = ("_agreed", "_others", "below", "family", "id", "key", "known", "lane", "loading", "pairing", "seen_at_ms", "view")
+
+    def __init__(self, bucket: BucketId) -> None:
+        self.id = bucket
+        self.key = Key(bucket.pk, keys.sk_state())
+        self.view: View | None = None
+        self.known = False
+        self.seen_at_ms = 0
+        self.below: dict[str, float] = {}
+        self.family: dict[str, Any] = {"cascade": False}
+        self.lane: Lane
+        self.loading: Lane
+        self.pairing: dict[str, Lane] = {}
+        self._others = 0
+        self._agreed: tuple[Any, Any] = (None, None)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the last eight answers showed no write but our own."""
+        return self._others == 0
+
+    def learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> View | None:
+        """Take over the state that an answer showed; ``own_writes`` of this process brought it about."""
+        before = self.view
+        self.view = None if item is None else read_bucket(item, before)
+        self.known = True
+        self.seen_at_ms = at_ms
+        if before is not None and self.view is not None:
+            expected = before.item[WRITES] + own_writes * ONE_WRITE
+            self._others = (self._others << 1 | (self.view.item[WRITES] != expected)) & RECENT_ANSWERS
+        return self.view
+
+    def judge(self, limit: str, *, was_below: bool) -> None:
+        """Note whether a limit that the copy saw at its ceiling turned out to be below it (a moving average)."""
+        average = self.below.get(limit, 0.0)
+        self.below[limit] = average + (was_below - average) / 4
+
+    def agrees_with(self, config: Config) -> bool:
+        """Whether the bucket's shape is what the config asks for."""
+        view = self.view
+        if view is None:
+            return False
+        if self._agreed[0] is config.limits and self._agreed[1] is view.shapes:
+            return True
+        for limit in config.limits:
+            shape = view.shapes.get(limit.name)
+            if shape is None or shape.limit != limit:
+                return False
+        self._agreed = (config.limits, view.shapes)
+        return True
+
+
+class Scope:
+    """One namespace as one process knows it. ``now`` gives epoch milliseconds."""
+
+    def __init__(
+        self,
+        namespace: str,
+        namespace_id: str,
+        *,
+        stack: str,
+        now: Callable[[], int],
+        settings: Settings,
+    ) -> None:
+        self.namespace = namespace
+        self.namespace_id = namespace_id
+        self.stack = stack
+        self.now = now
+        self.settings = settings
+        self.configs = Configs(namespace_id, ttl_ms=settings.config_ttl_ms, size=settings.buckets_remembered)
+        self.shadows: LRU[tuple[str, str, int], Shadow] = LRU(settings.buckets_remembered)

@@ -1,0 +1,58 @@
+"""The two buckets that an acquire may draw on.
+
+Lives here: what is asked, of whom, and what was taken, as plain data. Never: a decision.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..limits import Limit, OnUnavailable
+from ..operations.errors import StoreError
+from ..resolution import Config, Resolved
+from .lane import Entry
+from .scope import Shadow
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a caller asks for; amounts in millitokens by limit."""
+
+    entity_id: str
+    resource: str
+    amounts: Mapping[str, int]
+    limits: tuple[Limit, ...] = ()
+    default_limits: tuple[Limit, ...] = ()
+    cascade: bool = False
+    on_unavailable: OnUnavailable | None = None
+
+
+@dataclass(slots=True)
+class Side:
+    """One bucket that an acquire draws on: the entity's own, or its parent's."""
+
+    shadow: Shadow
+    resolved: Resolved
+    config: Config
+    amounts: Mapping[str, int]
+    stale: bool = False
+    entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def last(self) -> Entry | None:
+        """The entry of the last try, where there was one."""
+        return self.entries[-1] if self.entries else None
+
+    def enter(self, amounts: Mapping[str, int] | None = None) -> Entry:
+        """A new entry for the amounts of the side, or for others."""
+        checked = self.amounts if amounts is None else amounts
+        entry = Entry(self.shadow.lane, checked=checked, config=self.config, events=int(any(checked.values())))
+        self.entries.append(entry)
+        return entry
+
+
+@dataclass(slots=True)
+class Grant:
+    """What an acquire took, side by side. ``unavailable`` is why nothing was taken, although the caller may go on."""
+
+    sides: Sequence[Side]
+    unavailable: StoreError | None = None

@@ -1,0 +1,57 @@
+"""What a flow may ask of its driver.
+
+Lives here: the steps besides operations. Never: how they are performed (aio, sync).
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..operations.errors import StoreError
+from ..operations.values import Operation
+
+if TYPE_CHECKING:
+    from .lane import Ticket
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Pause for so many seconds. Answer: ``None``."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """Perform the steps at the same time. Answer: a list of their answers in order, an exception where one failed."""
+
+    steps: tuple["Step", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Put the ticket into its lane and wait until it is settled. Answer: ``None``; the ticket has its outcome."""
+
+    ticket: "Ticket"
+
+
+Step = Operation | Sleep | Parallel | Queued
+Flow = Generator[Step, Any, T]
+
+
+def play(flow: Flow[T], perform: Callable[[Step], Any]) -> T:
+    """Run a flow to its result with a ``perform`` that blocks; what it raises as ``StoreError`` is thrown into the flow."""
+    try:
+        step = next(flow)
+        while True:
+            try:
+                answer = perform(step)
+            except StoreError as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(answer)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result

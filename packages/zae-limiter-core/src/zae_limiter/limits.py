@@ -1,0 +1,146 @@
+"""The rule (`Limit`), how it stands (`LimitStatus`), and the amounts that are asked of it.
+
+Lives here: values that check themselves. Never: balances (bucket), keys (schema).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from .exceptions import ValidationError
+from .naming import check_limit_name
+
+MILLI: Final = 1000
+MAX_TOKENS: Final = 10**15
+MAX_PERIOD: Final = 100 * 365 * 24 * 3600
+
+OnUnavailable = Literal["block", "allow"]
+ConfigSource = Literal["entity", "entity_default", "resource", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most ``burst`` tokens at once, and ``refill_amount`` more in every ``refill_period`` seconds.
+
+    ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. Amounts are whole tokens, the period whole
+    seconds. Raises ``ValidationError``.
+    """
+
+    name: str
+    capacity: int
+    burst: int
+    refill_amount: int
+    refill_period: int
+
+    def __post_init__(self) -> None:
+        check_limit_name("limit", self.name)
+        for field in ("capacity", "burst", "refill_amount"):
+            _check_whole(f"{field} of limit {self.name!r}", getattr(self, field), at_least=1, at_most=MAX_TOKENS)
+        _check_whole(f"refill_period of limit {self.name!r}", self.refill_period, at_least=1, at_most=MAX_PERIOD)
+        if self.burst < self.capacity:
+            problem = f"must be at least the capacity, {self.capacity}"
+            raise ValidationError(f"burst of limit {self.name!r}", self.burst, problem)
+
+    @classmethod
+    def per_second(cls, name: str, capacity: int, *, burst: int | None = None) -> "Limit":
+        """``capacity`` tokens a second."""
+        return cls.custom(name, capacity, burst=burst, refill_period=1)
+
+    @classmethod
+    def per_minute(cls, name: str, capacity: int, *, burst: int | None = None) -> "Limit":
+        """``capacity`` tokens a minute."""
+        return cls.custom(name, capacity, burst=burst, refill_period=60)
+
+    @classmethod
+    def per_hour(cls, name: str, capacity: int, *, burst: int | None = None) -> "Limit":
+        """``capacity`` tokens an hour."""
+        return cls.custom(name, capacity, burst=burst, refill_period=3600)
+
+    @classmethod
+    def per_day(cls, name: str, capacity: int, *, burst: int | None = None) -> "Limit":
+        """``capacity`` tokens a day (24 hours)."""
+        return cls.custom(name, capacity, burst=burst, refill_period=86400)
+
+    @classmethod
+    def custom(
+        cls,
+        name: str,
+        capacity: int,
+        *,
+        burst: int | None = None,
+        refill_amount: int | None = None,
+        refill_period: int = 60,
+    ) -> "Limit":
+        """Any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60 seconds."""
+        return cls(
+            name=name,
+            capacity=capacity,
+            burst=capacity if burst is None else burst,
+            refill_amount=capacity if refill_amount is None else refill_amount,
+            refill_period=refill_period,
+        )
+
+    @property
+    def ceiling_milli(self) -> int:
+        """The most that a bucket of this limit holds, in millitokens."""
+        return self.burst * MILLI
+
+
+@dataclass(frozen=True, slots=True)
+class LimitStatus:
+    """How one limit stood when it was checked; amounts in tokens, ``retry_after_seconds`` may be ``math.inf``."""
+
+    entity_id: str
+    resource: str
+    limit_name: str
+    limit: Limit
+    available: int
+    requested: int
+    exceeded: bool
+    retry_after_seconds: float
+
+
+def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    """The limits, sorted by name. Raises ``ValidationError`` for none at all, for another type, for a name that comes twice."""
+    checked = tuple(limits)
+    if not checked:
+        raise ValidationError(field, [], "give at least one limit")
+    for limit in checked:
+        if not isinstance(limit, Limit):
+            raise ValidationError(field, limit, "is not a Limit: make one with Limit.per_minute(name, capacity)")
+    names = [limit.name for limit in checked]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValidationError(field, name, "stands twice: one limit of a name")
+    return tuple(sorted(checked, key=lambda limit: limit.name))
+
+
+def check_on_unavailable(value: str) -> OnUnavailable:
+    """``"block"`` or ``"allow"``. Raises ``ValidationError`` for anything else."""
+    if value == "block":
+        return "block"
+    if value == "allow":
+        return "allow"
+    raise ValidationError("on_unavailable", value, "must be 'block' or 'allow'")
+
+
+def check_amounts(field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
+    """The amounts in millitokens by limit. Raises ``ValidationError`` for a fraction, a boolean, a negative amount."""
+    milli = {}
+    for name, amount in amounts.items():
+        if type(amount) is not int or amount > MAX_TOKENS or amount < (-MAX_TOKENS if signed else 0):
+            _refuse_amount(f"{field}[{name!r}]", amount, signed=signed)
+        milli[name] = amount * MILLI
+    return milli
+
+
+def _refuse_amount(field: str, amount: object, *, signed: bool) -> None:
+    kind = "a whole number of tokens" if signed else "a whole number of tokens, 0 or more"
+    raise ValidationError(field, amount, f"must be {kind}, at most {MAX_TOKENS}")
+
+
+def _check_whole(field: str, value: object, *, at_least: int, at_most: int) -> None:
+    if type(value) is not int:
+        raise ValidationError(field, value, "must be a whole number")
+    if not at_least <= value <= at_most:
+        raise ValidationError(field, value, f"must be from {at_least} to {at_most}")

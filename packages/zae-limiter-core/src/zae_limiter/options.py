@@ -1,0 +1,142 @@
+"""What a repository is opened with.
+
+Lives here: the options as one value, their defaults, their checks. Never: connecting (aio, sync).
+"""
+
+import math
+import os
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from .clock import Clock, SystemClock
+from .exceptions import ValidationError
+from .flows.scope import Settings
+from .limits import OnUnavailable, check_on_unavailable
+from .naming import check_namespace
+
+DEFAULT_STACK = "zae-limiter"
+DEFAULT_NAMESPACE = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Where the table is, and how this process uses it; times in seconds.
+
+    ``None`` for stack and namespace means the environment (``ZAEL_STACK``, ``ZAEL_NAMESPACE``), else ``zae-limiter`` and
+    ``default``. ``rejection_staleness``: for how long the last seen state of a bucket is good enough to refuse by.
+    """
+
+    stack: str | None = None
+    namespace: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+    profile: str | None = None
+    config_cache_ttl: float = 60
+    bucket_ttl_multiplier: int = 7
+    on_unavailable: OnUnavailable = "block"
+    rejection_staleness: float = 1.0
+    buckets_remembered: int = 10_000
+    connect_timeout: float = 1.0
+    read_timeout: float = 2.0
+    max_connections: int = 100
+    register: bool = True
+    create_table: bool = False
+    clock: Clock | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("config_cache_ttl", "rejection_staleness"):
+            _check_number(field, getattr(self, field), at_least=0)
+        for field in ("connect_timeout", "read_timeout"):
+            _check_number(field, getattr(self, field), at_least=0.001)
+        for field, least in (("bucket_ttl_multiplier", 0), ("buckets_remembered", 1), ("max_connections", 1)):
+            _check_whole(field, getattr(self, field), at_least=least)
+        check_on_unavailable(self.on_unavailable)
+        check_namespace("namespace", self.namespace_name)
+
+    @property
+    def stack_name(self) -> str:
+        """The stack, which is the name of the table."""
+        return self.stack or os.environ.get("ZAEL_STACK") or DEFAULT_STACK
+
+    @property
+    def namespace_name(self) -> str:
+        """The namespace, by name."""
+        if self.namespace is not None:
+            return self.namespace
+        return os.environ.get("ZAEL_NAMESPACE") or DEFAULT_NAMESPACE
+
+    def make_clock(self) -> Clock:
+        """The clock given, else the system's."""
+        return self.clock or SystemClock()
+
+    def settings(self) -> Settings:
+        """What flows have to know of the options."""
+        return Settings(
+            staleness_ms=round(self.rejection_staleness * 1000),
+            config_ttl_ms=round(self.config_cache_ttl * 1000),
+            ttl_multiplier=self.bucket_ttl_multiplier,
+            on_unavailable=self.on_unavailable,
+            buckets_remembered=self.buckets_remembered,
+        )
+
+    def store_options(self) -> dict[str, Any]:
+        """What a DynamoDB store has to know of the options."""
+        names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections")
+        return {name: getattr(self, name) for name in names}
+
+
+class BuilderBase:
+    """Options set one by one; ``build`` comes with the colour."""
+
+    def __init__(self) -> None:
+        self._options = Options()
+
+    def _with(self, **changes: Any) -> Self:
+        self._options = replace(self._options, **changes)
+        return self
+
+    def stack(self, name: str) -> Self:
+        """The stack, which is the name of the table."""
+        return self._with(stack=name)
+
+    def region(self, name: str) -> Self:
+        """The AWS region; else the SDK's own rules find one."""
+        return self._with(region=name)
+
+    def endpoint_url(self, url: str) -> Self:
+        """Where DynamoDB answers; for local stores."""
+        return self._with(endpoint_url=url)
+
+    def namespace(self, name: str) -> Self:
+        """The namespace to open; registered where it is missing."""
+        return self._with(namespace=name)
+
+    def config_cache_ttl(self, seconds: float) -> Self:
+        """For how long limits that were read hold; 0 reads them with every acquire."""
+        return self._with(config_cache_ttl=seconds)
+
+    def bucket_ttl_multiplier(self, times: int) -> Self:
+        """How many times the time to fill a bucket it is kept for; 0 keeps it for ever."""
+        return self._with(bucket_ttl_multiplier=times)
+
+    def on_unavailable(self, policy: OnUnavailable) -> Self:
+        """What an acquire does without the store, where neither the call nor the system config says."""
+        return self._with(on_unavailable=policy)
+
+    def create_table(self) -> Self:
+        """Create the table where it is missing; for local stores and tests."""
+        return self._with(create_table=True)
+
+    def clock(self, clock: Clock) -> Self:
+        """Where the time comes from; for tests."""
+        return self._with(clock=clock)
+
+
+def _check_number(field: str, value: object, *, at_least: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < at_least:
+        raise ValidationError(field, value, f"must be a number of seconds, at least {at_least}")
+
+
+def _check_whole(field: str, value: object, *, at_least: int) -> None:
+    if type(value) is not int or value < at_least:
+        raise ValidationError(field, value, f"must be a whole number, at least {at_least}")

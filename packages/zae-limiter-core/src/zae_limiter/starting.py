@@ -1,0 +1,37 @@
+"""What both colours do alike when they open a repository.
+
+Lives here: ids, times, the first flow, the scope. Never: I/O.
+"""
+
+import secrets
+from datetime import UTC, datetime
+
+from .clock import Clock
+from .flows.namespaces import open_namespace
+from .flows.scope import Scope
+from .flows.steps import Flow
+from .naming import check_namespace
+from .options import Options
+
+NAMESPACE_ID_BYTES = 8
+
+
+def iso_time(clock: Clock) -> str:
+    """Now, as an ISO time in UTC."""
+    return datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
+    """The flow that finds a namespace's id, or registers it. Raises ``ValidationError`` for a bad name."""
+    return open_namespace(
+        check_namespace("namespace", name),
+        stack=options.stack_name,
+        new_id=secrets.token_urlsafe(NAMESPACE_ID_BYTES),
+        created_at=iso_time(clock),
+        register=options.register,
+    )
+
+
+def scope_of(options: Options, name: str, namespace_id: str, clock: Clock) -> Scope:
+    """A namespace as a process that has just opened it knows it."""
+    return Scope(name, namespace_id, stack=options.stack_name, now=clock.now_ms, settings=options.settings())

@@ -1,0 +1,139 @@
+"""Performs the steps of flows, with threads.
+
+Lives here: sending, waiting. Never: a decision. The thread that finds a lane idle serves it; the others wait for it.
+"""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from ..flows.lane import Lane, Ticket, fail, loss
+from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, play
+from ..operations.errors import StoreError
+from .store import SyncStore
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class SyncDriver:
+    """Runs flows over one store. No thread of its own stands by; parallel steps get threads for as long as they run."""
+
+    def __init__(self, store: SyncStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+
+    def run(self, flow: Flow[T]) -> T:
+        """The flow's result. Where it fails or is interrupted, what it took and nobody has is given back."""
+        tickets: list[Ticket] = []
+        try:
+            return self._play(flow, tickets)
+        except BaseException:
+            flow.close()
+            self._abandon(tickets)
+            raise
+
+    def close(self) -> None:
+        """Nothing runs behind the caller's back, so there is nothing to wait for."""
+
+    def _play(self, flow: Flow[T], tickets: list[Ticket]) -> T:
+        return play(flow, partial(self._perform, tickets))
+
+    def _perform(self, tickets: list[Ticket], step: Step) -> Any:
+        if type(step) is Queued:
+            return self._queue(step.ticket, tickets)
+        if type(step) is Sleep:
+            return time.sleep(step.seconds * random.uniform(0.5, 1.0))
+        if type(step) is Parallel:
+            return self._parallel(step.steps, tickets)
+        return self._store.perform(step)  # type: ignore[arg-type]
+
+    def _parallel(self, steps: Sequence[Step], tickets: list[Ticket]) -> list[Any]:
+        """The first step in this thread, each other one in a thread that ends with it."""
+        answers: list[Any] = [None] * len(steps)
+
+        def perform(index: int) -> None:
+            try:
+                answers[index] = self._perform(tickets, steps[index])
+            except Exception as error:
+                answers[index] = error
+
+        threads = [threading.Thread(target=perform, args=(index,), daemon=True) for index in range(1, len(steps))]
+        for thread in threads:
+            thread.start()
+        perform(0)
+        for thread in threads:
+            thread.join()
+        return answers
+
+    def _queue(self, ticket: Ticket, tickets: list[Ticket]) -> None:
+        tickets.append(ticket)
+        lane = ticket.lane
+        with self._lock:
+            lane.waiting.append(ticket)
+            if lane.busy:
+                ticket.waker = threading.Lock()
+                ticket.waker.acquire()
+            lane.busy = True
+        waker = ticket.waker
+        if waker is not None:
+            waker.acquire()  # until a leader has settled the ticket, or makes it the leader
+        if ticket.outcome is None:
+            self._lead(lane, ticket)
+
+    def _lead(self, lane: Lane, own: Ticket) -> None:
+        """Serve the lane until the own ticket is settled; then the next who waits leads."""
+        while own.outcome is None:
+            with self._lock:
+                batch = lane.take()
+            try:
+                self._play(lane.work(batch), [])
+            except BaseException as error:
+                fail(batch, error)
+                if not isinstance(error, Exception):
+                    raise
+                log.exception("a write of a bucket failed in a way that it should not")
+            finally:
+                self._release(lane, batch, own)
+        self._unwind(ticket for ticket in batch if ticket.unwanted)
+
+    def _release(self, lane: Lane, batch: Sequence[Ticket], own: Ticket) -> None:
+        with self._lock:
+            for ticket in batch:
+                if (lost := loss(ticket)) is not None:
+                    log.warning(lost)
+                if ticket.waker is not None:
+                    ticket.waker.release()
+            if own.outcome is not None:
+                _hand_over(lane)
+
+    def _abandon(self, tickets: Sequence[Ticket]) -> None:
+        """Nobody wants these any more: leave the queue, or give back what was or will be taken."""
+        for ticket in tickets:
+            with self._lock:
+                if ticket in ticket.lane.waiting:
+                    ticket.lane.waiting.remove(ticket)
+                    if ticket.waker is None:  # it was to lead
+                        _hand_over(ticket.lane)
+                ticket.unwanted = ticket.outcome is None
+            if not ticket.unwanted:
+                self._unwind([ticket])
+
+    def _unwind(self, tickets: Iterable[Ticket]) -> None:
+        for ticket in tickets:
+            for entry in ticket.unwind():
+                self._queue(entry, [])
+
+
+def _hand_over(lane: Lane) -> None:
+    """Make the first who waits the leader; with the lock held."""
+    if lane.waiting:
+        successor = lane.waiting[0]
+        waker, successor.waker = successor.waker, None
+        waker.release()
+    else:
+        lane.busy = False

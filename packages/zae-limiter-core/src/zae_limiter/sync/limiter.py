@@ -1,0 +1,144 @@
+"""The sync rate limiter.
+
+Lives here: a list of methods, each a flow and its checks. Never: a rule.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Self, TypeVar
+
+from ..entities import Entity
+from ..flows import inspect
+from ..flows.inspect import Resolution
+from ..flows.outward import checked_place, checked_request, outward
+from ..flows.sides import Request
+from ..flows.steps import Flow
+from ..limits import Limit, OnUnavailable, check_limits
+from .lease import SyncAcquisition
+from .repository import SyncRepository
+
+T = TypeVar("T")
+
+
+class SyncRateLimiter:
+    """Token buckets of one repository. ``default_limits`` hold where no level of the repository has any."""
+
+    def __init__(self, repository: SyncRepository, *, default_limits: Sequence[Limit] | None = None) -> None:
+        self.repository = repository
+        self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
+
+    def acquire(
+        self,
+        entity_id: str,
+        resource: str,
+        consume: Mapping[str, int],
+        limits: Sequence[Limit] | None = None,
+        *,
+        cascade: bool = False,
+        on_unavailable: OnUnavailable | None = None,
+        rollback: bool = True,
+    ) -> SyncAcquisition:
+        """``with`` it to take tokens of every limit named, or of none; the block gets a ``SyncLease``.
+
+        ``limits`` override the stored ones for this call. ``cascade`` also draws on the entity's parent. An exception or
+        a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is kept.
+        Raises ``ValidationError`` here; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``, ``ValidationError``.
+        """
+        request = checked_request(
+            entity_id,
+            resource,
+            consume,
+            limits=limits,
+            default_limits=self._default_limits,
+            cascade=cascade,
+            on_unavailable=on_unavailable,
+        )
+        return SyncAcquisition(self.repository.driver, self.repository.scope, request, rollback=rollback)
+
+    def available(self, entity_id: str, resource: str) -> dict[str, int]:
+        """Whole tokens in the entity's own bucket, by limit; negative in debt. Asks the store.
+
+        Raises ``RateLimiterUnavailable``, and ``ValidationError`` where no level has limits.
+        """
+        return self._run(inspect.available(self.repository.scope, self._place(entity_id, resource)))
+
+    def time_until_available(self, entity_id: str, resource: str, consume: Mapping[str, int]) -> float:
+        """Seconds until such an acquire can pass, ``math.inf`` if never; of the parent too where the entity cascades.
+
+        Asks the store. Raises ``RateLimiterUnavailable``, ``ValidationError``.
+        """
+        request = checked_request(entity_id, resource, consume, default_limits=self._default_limits)
+        return self._run(inspect.time_until_available(self.repository.scope, request))
+
+    def is_available(self, entity_id: str, resource: str, consume: Mapping[str, int]) -> bool:
+        """Whether such an acquire would pass now. Raises as ``time_until_available``."""
+        return self.time_until_available(entity_id, resource, consume) == 0
+
+    def close(self) -> None:
+        """Close the repository."""
+        self.repository.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # the repository's methods for limits and entities
+
+    def set_system_defaults(self, limits: Sequence[Limit], on_unavailable: OnUnavailable | None = None) -> None:
+        """See ``SyncRepository.set_system_defaults``."""
+        return self.repository.set_system_defaults(limits, on_unavailable)
+
+    def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
+        """See ``SyncRepository.get_system_defaults``."""
+        return self.repository.get_system_defaults()
+
+    def delete_system_defaults(self) -> None:
+        """See ``SyncRepository.delete_system_defaults``."""
+        return self.repository.delete_system_defaults()
+
+    def set_resource_defaults(self, resource: str, limits: Sequence[Limit]) -> None:
+        """See ``SyncRepository.set_resource_defaults``."""
+        return self.repository.set_resource_defaults(resource, limits)
+
+    def get_resource_defaults(self, resource: str) -> list[Limit]:
+        """See ``SyncRepository.get_resource_defaults``."""
+        return self.repository.get_resource_defaults(resource)
+
+    def delete_resource_defaults(self, resource: str) -> None:
+        """See ``SyncRepository.delete_resource_defaults``."""
+        return self.repository.delete_resource_defaults(resource)
+
+    def set_limits(self, entity_id: str, limits: Sequence[Limit], resource: str = "_default_") -> None:
+        """See ``SyncRepository.set_limits``."""
+        return self.repository.set_limits(entity_id, limits, resource)
+
+    def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
+        """See ``SyncRepository.get_limits``."""
+        return self.repository.get_limits(entity_id, resource)
+
+    def delete_limits(self, entity_id: str, resource: str = "_default_") -> None:
+        """See ``SyncRepository.delete_limits``."""
+        return self.repository.delete_limits(entity_id, resource)
+
+    def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
+        """See ``SyncRepository.resolve_limits``."""
+        return self.repository.resolve_limits(entity_id, resource)
+
+    def create_entity(self, entity_id: str, name: str | None = None, parent_id: str | None = None, cascade: bool = False, metadata: Mapping[str, str] | None = None) -> Entity:
+        """See ``SyncRepository.create_entity``."""
+        return self.repository.create_entity(entity_id, name, parent_id, cascade, metadata)
+
+    def get_entity(self, entity_id: str) -> Entity | None:
+        """See ``SyncRepository.get_entity``."""
+        return self.repository.get_entity(entity_id)
+
+    def get_children(self, parent_id: str) -> list[Entity]:
+        """See ``SyncRepository.get_children``."""
+        return self.repository.get_children(parent_id)
+
+    def _place(self, entity_id: str, resource: str) -> Request:
+        return checked_place(entity_id, resource, default_limits=self._default_limits)
+
+    def _run(self, flow: Flow[T]) -> T:
+        return self.repository.driver.run(outward(self.repository.scope, flow))
