@@ -172,6 +172,10 @@ def test_nothing_that_goes_in_or_comes_out_is_shared(store: MemoryStore) -> None
         BatchWrite((Put(item()), Delete(KEY))),
         BatchWrite(tuple(Delete(Key(str(n), "s")) for n in range(1, 27))),
         Transact((Put(item()), Check(KEY, EXISTS))),
+        Transact((Update(KEY, add={"n": 1}), Update(OTHER, add={"n": 1}, remove=("n",)))),
+        Transact((Check(KEY, Conditions(at_least={"n": 2}, at_most={"n": 1})),)),
+        Update(KEY, add={"n": 1}, remove=("n",), when=IS_NEW),
+        Put(item(big="x" * 410_000), IS_NEW),
         Transact(()),
     ],
 )
