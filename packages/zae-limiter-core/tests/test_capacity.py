@@ -93,12 +93,14 @@ def test_a_meter_charges_failed_conditions_though_answers_do_not_say_so() -> Non
 
 def test_a_meter_shared_by_threads_loses_nothing() -> None:
     meter = Meter()
+
+    def count(_: int) -> None:
+        for _ in range(500):
+            meter.count_units(write=1)
+            meter.count_request("x")
+
     with ThreadPoolExecutor(8) as threads:
-        list(
-            threads.map(
-                lambda _: [meter.count_units(write=1) or meter.count_request("x") for _ in range(500)], range(8)
-            )
-        )
+        list(threads.map(count, range(8)))
     assert meter.snapshot() == Meter(Counter(x=4000), 0, 4000, 0)
     meter.reset()
     assert meter == Meter()

@@ -33,7 +33,7 @@ KEY, OTHER = Key("ns/A", "#META"), Key("ns/B", "#META")
 EXISTS, IS_NEW = Conditions(exists=("PK",)), Conditions(absent=("PK",))
 
 
-def item(key: Key = KEY, **attributes: Any) -> Item:
+def item(key: Key = KEY, /, **attributes: Any) -> Item:
     return {"PK": key.pk, "SK": key.sk, **attributes}
 
 
