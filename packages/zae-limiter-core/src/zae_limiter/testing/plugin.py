@@ -1,0 +1,37 @@
+"""Fixtures for the tests of programs that use this library; pytest loads them where a conftest.py asks for them.
+
+Lives here: a limiter in memory, in both colours, over a clock that the test moves. Never: a network, an account.
+
+    pytest_plugins = ["zae_limiter.testing.plugin"]
+
+    async def test_the_second_request_waits_a_minute(limiter, manual_clock):
+        await limiter.set_system_defaults([Limit.per_minute("rpm", 1)])
+        ...
+        manual_clock.advance(seconds=60)
+"""
+
+import pytest
+
+from ..aio.limiter import RateLimiter
+from ..aio.repository import Repository
+from ..sync.limiter import SyncRateLimiter
+from ..sync.repository import SyncRepository
+from . import ManualClock
+
+
+@pytest.fixture
+def manual_clock() -> ManualClock:
+    """The clock of ``limiter`` and ``sync_limiter``."""
+    return ManualClock()
+
+
+@pytest.fixture
+def limiter(manual_clock: ManualClock) -> RateLimiter:
+    """A ``RateLimiter`` over a table in memory that is empty."""
+    return RateLimiter(Repository.in_memory(clock=manual_clock))
+
+
+@pytest.fixture
+def sync_limiter(manual_clock: ManualClock) -> SyncRateLimiter:
+    """A ``SyncRateLimiter`` over a table in memory that is empty, and not the one of ``limiter``."""
+    return SyncRateLimiter(SyncRepository.in_memory(clock=manual_clock))

@@ -1,0 +1,123 @@
+"""Stores between a process and a table in memory, in both colours.
+
+Lives here: seeing every operation, refusing it, losing its answer, holding it up. Never: a claim.
+"""
+
+import asyncio
+import time
+from typing import Any, NamedTuple
+
+from zae_limiter.operations.errors import StoreError
+from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.operations.values import Operation
+
+Kinds = type | tuple[type, ...]
+
+
+class Failure(NamedTuple):
+    """What is raised for operations of some kinds, before the table is asked or behind it."""
+
+    error: StoreError
+    on: Kinds
+    applied: bool
+
+
+class Wire:
+    """What one process sends to a table. ``seen`` are the operations that it sent, in order."""
+
+    def __init__(self, table: MemoryStore) -> None:
+        self.table = table
+        self.seen: list[Operation] = []
+        self.in_flight = 0
+        self._failures: list[Failure] = []
+        self._once: list[Failure] = []
+        self._held: Kinds = ()
+
+    def break_down(self, error: StoreError, *, on: Kinds = object, applied: bool = False) -> None:
+        """Raise ``error`` from now on; ``applied`` asks the table first, so that only the answer is lost."""
+        self._failures.append(Failure(error, on, applied))
+
+    def break_once(self, error: StoreError, *, on: Kinds = object, applied: bool = False) -> None:
+        """Raise ``error`` for the next operation of the kinds."""
+        self._once.append(Failure(error, on, applied))
+
+    def repair(self) -> None:
+        """Let everything through again."""
+        self._failures, self._once = [], []
+
+    def hold(self, on: Kinds = object) -> None:
+        """Have operations wait for ``let_go``."""
+        self._held = on
+
+    def let_go(self) -> None:
+        """Let go of what is held."""
+        self._held = ()
+
+    def holds(self, operation: Operation) -> bool:
+        """Whether the operation has to wait."""
+        return isinstance(operation, self._held)
+
+    def sent(self) -> list[str]:
+        """The kinds of what was sent since this was asked last."""
+        names = [type(operation).__name__ for operation in self.seen]
+        self.seen.clear()
+        return names
+
+    def answer(self, operation: Operation) -> Any:
+        """The table's answer, or what was asked for instead."""
+        failure = self._failure(operation)
+        if failure is not None and not failure.applied:
+            raise failure.error
+        answer = self.table.execute(operation)
+        if failure is not None:
+            raise failure.error
+        return answer
+
+    def _failure(self, operation: Operation) -> Failure | None:
+        for failure in self._once:
+            if isinstance(operation, failure.on):
+                self._once.remove(failure)
+                return failure
+        return next((failure for failure in self._failures if isinstance(operation, failure.on)), None)
+
+
+class WireStore:
+    """The wire for an async process."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    async def perform(self, operation: Operation) -> Any:
+        wire = self.wire
+        wire.seen.append(operation)
+        wire.in_flight += 1
+        try:
+            while wire.holds(operation):
+                await asyncio.sleep(0.001)
+            return wire.answer(operation)
+        finally:
+            wire.in_flight -= 1
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+class SyncWireStore:
+    """The wire for a sync process."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    def perform(self, operation: Operation) -> Any:
+        wire = self.wire
+        wire.seen.append(operation)
+        wire.in_flight += 1
+        try:
+            while wire.holds(operation):
+                time.sleep(0.001)
+            return wire.answer(operation)
+        finally:
+            wire.in_flight -= 1
+
+    def close(self) -> None:
+        """Do nothing."""
