@@ -80,6 +80,11 @@ def checked_own_place(entity_id: str, resource: str) -> tuple[str, str]:
     return entity_id, check_resource("resource", resource, allow_default=True)
 
 
+def checked_system(limits: Sequence[Limit], on_unavailable: OnUnavailable | None) -> tuple[Limit, ...]:
+    """The limits of the system config, none where it only says ``on_unavailable``. Raises ``ValidationError``."""
+    return () if on_unavailable is not None and not limits else check_limits("limits", limits)
+
+
 def checked_policy(on_unavailable: OnUnavailable | None) -> OnUnavailable | None:
     """``block``, ``allow``, or nothing said. Raises ``ValidationError``."""
     return None if on_unavailable is None else check_on_unavailable(on_unavailable)

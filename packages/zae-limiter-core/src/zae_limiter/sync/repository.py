@@ -12,7 +12,7 @@ from ..flows import entities, inspect, namespaces
 from ..flows import limits as stored
 from ..flows.configs import CacheStats
 from ..flows.inspect import Resolution
-from ..flows.outward import checked_entity, checked_own_place, checked_place, checked_policy, outward
+from ..flows.outward import checked_entity, checked_own_place, checked_place, checked_policy, checked_system, outward
 from ..flows.scope import Scope
 from ..flows.steps import Flow, play
 from ..limits import Limit, OnUnavailable, check_limits
@@ -125,8 +125,12 @@ class SyncRepository:
     # limits
 
     def set_system_defaults(self, limits: Sequence[Limit], on_unavailable: OnUnavailable | None = None) -> None:
-        """Replace the limits that hold where nothing else does; ``on_unavailable`` stays where it is not given."""
-        self._run(stored.set_system(self.scope, check_limits("limits", limits), checked_policy(on_unavailable)))
+        """Replace the limits that hold where nothing else does; ``on_unavailable`` stays where it is not given.
+
+        With ``on_unavailable``, ``limits`` may be empty. Raises ``ValidationError``.
+        """
+        checked = checked_system(limits, checked_policy(on_unavailable))
+        self._run(stored.set_system(self.scope, checked, on_unavailable))
 
     def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """The system's limits, and what it says for a store that is away."""
