@@ -4,7 +4,7 @@ Lives here: fixtures. Never: a claim.
 """
 
 import pytest
-from colours import World
+from worlds import World
 
 
 @pytest.fixture(params=["async", "sync"])

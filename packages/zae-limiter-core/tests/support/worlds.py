@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal, NamedTuple, cast
 
-from wire import SyncWireStore, Wire, WireStore
+from wires import SyncWireStore, Wire, WireStore
 
 from zae_limiter import (
     Limit,

@@ -1,0 +1,195 @@
+"""Performs the steps of flows in virtual time: the third colour.
+
+Lives here: sending, waiting, cancelling, and who holds what. Never: a decision.
+"""
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Any, TypeVar, cast
+
+from zae_limiter.flows.lane import Entry, Lane, Ticket
+from zae_limiter.flows.pairs import Pair
+from zae_limiter.flows.steps import Flow, Parallel, Queued, Sleep, Step
+from zae_limiter.operations.errors import StoreError
+
+from .accounts import Account
+from .kernel import Future, Kernel, Owner, Script, Task, Violation
+from .network import Link
+
+T = TypeVar("T")
+
+
+class Driver:
+    """Runs the flows of one process."""
+
+    def __init__(self, kernel: Kernel, link: Link, owner: Owner, rng: Random) -> None:
+        self._kernel = kernel
+        self._link = link
+        self._owner = owner
+        self._rng = rng
+        self._accounts: dict[Ticket, Account] = {}
+        self.lanes: set[Lane] = set()
+
+    def run(self, flow: Flow[T], account: Account) -> Script[T]:
+        """The flow's result. Where it fails or is cancelled, what it took and nobody has is given back."""
+        tickets: list[Ticket] = []
+        try:
+            return (yield from self._play(flow, tickets, account))
+        except BaseException:
+            if self._owner.alive:
+                flow.close()
+                self._abandon(tickets)
+            raise
+
+    def at_rest(self) -> None:
+        """Raises ``Violation`` where somebody still waits."""
+        if any(lane.busy or lane.waiting for lane in self.lanes):
+            raise Violation("a lane is not at rest")
+
+    def _play(self, flow: Flow[T], tickets: list[Ticket], account: Account) -> Script[T]:
+        try:
+            step = next(flow)
+            while True:
+                try:
+                    answer = yield from self._perform(step, tickets, account)
+                except StoreError as error:
+                    step = flow.throw(error)
+                else:
+                    step = flow.send(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    def _perform(self, step: Step, tickets: list[Ticket], account: Account) -> Script[Any]:
+        if isinstance(step, Queued):
+            tickets.append(step.ticket)
+            step.ticket.waker = Future()
+            self._enter(step.ticket, account)
+            return (yield step.ticket.waker)
+        if isinstance(step, Sleep):
+            return (yield self._pause(step))
+        if isinstance(step, Parallel):
+            return (yield from self._gather([self._perform(part, tickets, account) for part in step.steps]))
+        return (yield self._link.send(step).answer)
+
+    def _pause(self, step: Sleep) -> Future:
+        return self._kernel.pause(round(step.seconds * 1e6 * self._rng.uniform(0.5, 1.0)))
+
+    def _gather(self, scripts: Sequence[Script[Any]]) -> Script[list[Any]]:
+        tasks = [Task(self._kernel, self._owner, script) for script in scripts]
+        every, answers = [_outcome(task) for task in tasks], []
+        try:
+            for future in every:
+                answers.append((yield future))  # noqa: PERF401  a comprehension cannot yield
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            raise
+        return answers
+
+    def _enter(self, ticket: Ticket, account: Account) -> None:
+        lane = ticket.lane
+        for part in parts(ticket):
+            self._accounts[part] = account
+            if isinstance(part, Entry):
+                account.gives(pk_of(part), part.given)
+        lane.waiting.append(ticket)
+        self.lanes.add(lane)
+        if not lane.busy:
+            lane.busy = True
+            Task(self._kernel, self._owner, self._serve(lane)).ended.when_done(lambda: None)
+
+    def _serve(self, lane: Lane) -> Script[None]:
+        while lane.waiting:
+            batch = lane.take()
+            try:
+                yield from self._work(lane, batch)
+            except StoreError as error:
+                raise Violation(f"a run let {error!r} out") from error
+            except Exception as error:
+                raise Violation(f"a run broke: {error!r}") from error
+            for ticket in batch:
+                if ticket.outcome is None:
+                    raise Violation("a run left a ticket without an outcome")
+                if ticket.waker is not None:
+                    ticket.waker.settle()
+            self._unwind(ticket for ticket in batch if ticket.unwanted)
+        lane.busy = False
+
+    def _work(self, lane: Lane, batch: Sequence[Ticket]) -> Script[None]:
+        """Play a run, and note with each answer who was told that he is admitted."""
+        flow = lane.work(batch)
+        open_entries = [part for ticket in batch for part in parts(ticket) if isinstance(part, Entry)]
+        try:
+            step = next(flow)
+            while True:
+                open_entries = self._note(open_entries, None)
+                if isinstance(step, Sleep):
+                    yield self._pause(step)
+                    step = next(flow)
+                    continue
+                sending = self._link.send(step)  # type: ignore[arg-type]  # a run queues nothing
+                try:
+                    answer = yield sending.answer
+                except StoreError as error:
+                    step = flow.throw(error)
+                else:
+                    for application in sending.applications:
+                        application.confirmed = True
+                    try:
+                        step = flow.send(answer)
+                    finally:
+                        open_entries = self._note(open_entries, sending)
+        except StopIteration:
+            self._note(open_entries, None)
+
+    def _note(self, entries: Sequence[Entry], sending: Any) -> list[Entry]:
+        for entry in entries:
+            if entry.outcome is not None:
+                self._settle(entry, sending)
+        return [entry for entry in entries if entry.outcome is None]
+
+    def _settle(self, entry: Entry, sending: Any) -> None:
+        account = self._accounts.get(entry) or Account()
+        if entry.outcome is None or entry.outcome.verdict != "admitted":
+            account.uncertain |= bool(entry.given or entry.unchecked)
+            return
+        for application in sending.applications if sending is not None else ():
+            if application.pk == pk_of(entry):
+                application.carry(entry.checked, entry.unchecked, entry.given)
+                account.took(application.pk, entry.checked, entry.unchecked)
+                return
+        if any(entry.checked.values()) or any(entry.unchecked.values()):
+            raise Violation(f"{dict(entry.checked)} {dict(entry.unchecked)} admitted, but no write was confirmed")
+        account.uncertain |= bool(entry.given)
+
+    def _abandon(self, tickets: Sequence[Ticket]) -> None:
+        for ticket in tickets:
+            if ticket.droppable and ticket in ticket.lane.waiting:
+                ticket.lane.waiting.remove(ticket)
+            elif ticket.outcome is None:
+                ticket.unwanted = True
+            else:
+                self._unwind([ticket])
+
+    def _unwind(self, tickets: Iterable[Ticket]) -> None:
+        for ticket in tickets:
+            for entry in ticket.unwind():
+                self._enter(entry, self._accounts[ticket])
+
+
+def _outcome(task: Task) -> Future:
+    """A future that gives a task's error as its value."""
+    future = Future()
+    task.ended.when_done(lambda: future.settle(task.ended.error or task.ended.value))
+    return future
+
+
+def parts(ticket: Ticket) -> Sequence[Ticket]:
+    """The ticket, and the entries that it stands for."""
+    return (ticket, ticket.child, ticket.parent) if isinstance(ticket, Pair) else (ticket,)
+
+
+def pk_of(entry: Entry) -> str:
+    """The bucket that an entry is about."""
+    return str(cast("Any", entry.lane.work).args[1].key.pk)

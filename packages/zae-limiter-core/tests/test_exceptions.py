@@ -1,0 +1,122 @@
+import json
+import math
+import pickle
+
+import pytest
+
+from zae_limiter import exceptions
+from zae_limiter.exceptions import (
+    EntityError,
+    EntityExistsError,
+    EntityNotFoundError,
+    InfrastructureError,
+    InfrastructureNotFoundError,
+    InvalidIdentifierError,
+    InvalidNameError,
+    LeaseExpiredError,
+    NamespaceNotFoundError,
+    RateLimiterUnavailable,
+    RateLimitError,
+    RateLimitExceeded,
+    ValidationError,
+    ZAELimiterError,
+)
+from zae_limiter.limits import Limit, LimitStatus
+
+
+def status(name: str, *, retry_after: float, available: int = 0, requested: int = 1) -> LimitStatus:
+    limit = Limit.per_minute(name, 10)
+    return LimitStatus("e", "r", name, limit, available, requested, retry_after > 0, retry_after)
+
+
+EXCEEDED = RateLimitExceeded([status("rpm", retry_after=1.25), status("tpm", retry_after=0, available=7)])
+EVERY: list[ZAELimiterError] = [
+    ValidationError("f", 1, "why"),
+    InvalidIdentifierError("f", "a#b", "why"),
+    InvalidNameError("f", None, "why"),
+    EXCEEDED,
+    LeaseExpiredError("e", "r"),
+    EntityNotFoundError("e"),
+    EntityExistsError("e"),
+    RateLimiterUnavailable("no answer"),
+    InfrastructureNotFoundError("my-app"),
+    NamespaceNotFoundError("ns"),
+]
+
+
+def test_every_exception_is_among_those_tested_here() -> None:
+    defined = {cls for cls in vars(exceptions).values() if isinstance(cls, type) and issubclass(cls, ZAELimiterError)}
+    abstract = {ZAELimiterError, RateLimitError, EntityError, InfrastructureError}
+    assert defined - abstract == {type(error) for error in EVERY}
+
+
+@pytest.mark.parametrize("error", EVERY, ids=lambda error: type(error).__name__)
+def test_a_pickled_exception_comes_back_with_its_fields(error: ZAELimiterError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert vars(copy) == vars(error)
+    assert str(copy) == str(error) != ""
+
+
+def test_they_form_one_tree() -> None:
+    assert issubclass(ValidationError, ValueError)
+    for error in EVERY:
+        assert isinstance(error, (RateLimitError, EntityError, InfrastructureError, ValidationError))
+
+
+def test_a_validation_error_names_the_field_the_value_and_the_way_out() -> None:
+    error = ValidationError("capacity", -1, "must be at least 1")
+    assert (error.field, error.value, error.problem) == ("capacity", -1, "must be at least 1")
+    assert str(error) == "capacity -1: must be at least 1"
+    assert len(str(ValidationError("id", "x" * 10_000, "is too long"))) < 120
+
+
+def test_exceeded_parts_what_is_short_from_what_would_have_passed() -> None:
+    assert [each.limit_name for each in EXCEEDED.violations] == ["rpm"]
+    assert [each.limit_name for each in EXCEEDED.passed] == ["tpm"]
+    assert EXCEEDED.primary_violation is EXCEEDED.violations[0]
+
+
+def test_exceeded_waits_for_the_violation_that_takes_longest() -> None:
+    error = RateLimitExceeded([status("a", retry_after=1.25), status("b", retry_after=3), status("c", retry_after=2)])
+    assert error.primary_violation.limit_name == "b"
+    assert error.retry_after_seconds == 3
+
+
+def test_the_header_is_whole_seconds_rounded_up() -> None:
+    assert EXCEEDED.retry_after_header == "2"
+    assert RateLimitExceeded([status("a", retry_after=0.001)]).retry_after_header == "1"
+
+
+def test_the_message_says_how_many_and_when() -> None:
+    assert str(EXCEEDED) == "e/r: 1 rpm requested, 0 available; retry in 1.250 s"
+
+
+def test_what_can_never_pass_says_so_and_has_no_header() -> None:
+    error = RateLimitExceeded([status("a", retry_after=math.inf, available=10, requested=11)])
+    assert str(error) == "e/r: 11 a requested, which can never pass: the limit holds at most 10"
+    assert error.retry_after_header is None
+    assert error.as_dict()["retry_after_seconds"] is None
+
+
+def test_as_dict_is_plain_json_of_all_limits() -> None:
+    plain = EXCEEDED.as_dict()
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert plain["error"] == "rate_limit_exceeded"
+    assert plain["retry_after_seconds"] == 1.25
+    assert plain["limits"][0] == {
+        "entity_id": "e",
+        "resource": "r",
+        "limit_name": "rpm",
+        "capacity": 10,
+        "burst": 10,
+        "available": 0,
+        "requested": 1,
+        "exceeded": True,
+        "retry_after_seconds": 1.25,
+    }
+    assert [limit["exceeded"] for limit in plain["limits"]] == [True, False]
+
+
+def test_a_missing_table_says_what_to_run() -> None:
+    assert "zae-limiter deploy --name my-app" in str(InfrastructureNotFoundError("my-app"))
