@@ -47,7 +47,8 @@ class Shape:
 
     def minted_since_anchor(self, now_ms: int) -> int:
         """Millitokens minted between the anchor and ``now_ms``; negative where the anchor lies ahead."""
-        return self.minted(now_ms) - self.minted_at_anchor
+        limit = self.limit
+        return (limit.refill_amount * now_ms // limit.refill_period + self.shard) // self.shards - self.minted_at_anchor
 
 
 def refill_bucket(shape: Shape, tokens_milli: int, now_ms: int) -> int:

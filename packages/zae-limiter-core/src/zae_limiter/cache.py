@@ -22,11 +22,13 @@ class LRU(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """The value, which now is the one used last."""
-        with self._lock:
-            value = self._entries.get(key)
-            if value is not None:
+        value = self._entries.get(key)
+        if value is not None:
+            try:
                 self._entries.move_to_end(key)
-            return value
+            except KeyError:  # another thread has just pushed it out; it is as good as it was
+                return value
+        return value
 
     def put(self, key: K, value: V) -> V:
         """Remember the value; answers it."""

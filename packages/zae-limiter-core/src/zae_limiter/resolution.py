@@ -34,7 +34,10 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """All that an acquire has to know of an entity on a resource before it looks at the bucket."""
+    """All that an acquire has to know of an entity on a resource before it looks at the bucket.
+
+    It holds until ``valid_until_ms``, and only as long as the cache's ``generation`` does.
+    """
 
     config: Config
     source: ConfigSource | None
@@ -42,6 +45,7 @@ class Resolved:
     parent_id: str | None
     cascade: bool
     valid_until_ms: int
+    generation: int
 
     def agrees_with(self, other: "Resolved") -> bool:
         """Whether an acquire would do the same with either."""

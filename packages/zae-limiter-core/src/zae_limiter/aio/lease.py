@@ -8,9 +8,9 @@ from types import TracebackType
 
 from ..exceptions import InfrastructureError
 from ..flows.acquire import acquire
-from ..flows.lease import Holding, consume, correct, roll_back
+from ..flows.lease import adjust, check_open, checked, consume, correct, release, roll_back
 from ..flows.scope import Scope
-from ..flows.sides import Request
+from ..flows.sides import Grant, Request
 from ..flows.statuses import statuses_after
 from ..limits import MILLI, LimitStatus
 from .driver import Driver
@@ -21,84 +21,85 @@ log = logging.getLogger(__name__)
 class Lease:
     """What an acquire took, while its block runs."""
 
-    __slots__ = ("_driver", "_holding", "_scope")
+    __slots__ = ("_driver", "_grant", "_scope")
 
-    def __init__(self, driver: Driver, scope: Scope, holding: Holding) -> None:
+    def __init__(self, driver: Driver, scope: Scope, grant: Grant) -> None:
         self._driver = driver
         self._scope = scope
-        self._holding = holding
+        self._grant = grant
 
     async def consume(self, **amounts: int) -> None:
         """Take more tokens, checked, at once. Raises as ``acquire`` does, and ``LeaseExpiredError``."""
-        milli = self._holding.check("consume", amounts)
-        await self._driver.run(consume(self._scope, self._holding, milli))
+        milli = checked(self._grant, "consume", amounts)
+        await self._driver.run(consume(self._scope, self._grant, milli))
 
     async def adjust(self, **amounts: int) -> None:
         """Correct the estimate at the end of the block, up or down; never refused, and may go into debt.
 
         Raises ``LeaseExpiredError``, and ``ValidationError`` where the lease would hold less than nothing.
         """
-        self._holding.adjust("adjust", amounts)
+        adjust(self._grant, "adjust", amounts)
 
     async def release(self, **amounts: int) -> None:
         """Give tokens back at the end of the block. Raises as ``adjust`` does."""
-        self._holding.release(amounts)
+        release(self._grant, amounts)
 
     def keep(self) -> None:
         """Keep what was taken even if the block raises. Raises ``LeaseExpiredError``."""
-        self._holding.check_open()
-        self._holding.rollback = False
+        check_open(self._grant)
+        self._grant.rollback = False
 
     @property
     def consumed(self) -> dict[str, int]:
         """What the lease stands for, in tokens by limit, corrections included."""
-        return {name: amount // MILLI for name, amount in self._holding.consumed.items()}
+        return {name: amount // MILLI for name, amount in self._grant.consumed.items()}
 
     @property
     def degraded(self) -> bool:
         """Whether the store was away, so that what was let through is not counted."""
-        return self._holding.grant.unavailable is not None
+        return self._grant.unavailable is not None
 
     @property
     def statuses(self) -> list[LimitStatus]:
         """How the limits stood behind the writes that took from them; none where the store was away."""
-        return statuses_after(self._holding.grant.sides)
+        return statuses_after(self._grant.sides)
 
 
 class Acquisition:
     """``async with`` it: takes on entry, corrects or gives back on exit."""
 
-    __slots__ = ("_driver", "_holding", "_request", "_rollback", "_scope")
+    __slots__ = ("_driver", "_grant", "_request", "_rollback", "_scope")
 
     def __init__(self, driver: Driver, scope: Scope, request: Request, *, rollback: bool) -> None:
         self._driver = driver
         self._scope = scope
         self._request = request
         self._rollback = rollback
-        self._holding: Holding | None = None
+        self._grant: Grant | None = None
 
     async def __aenter__(self) -> Lease:
         grant = await self._driver.run(acquire(self._scope, self._request))
         if grant.unavailable is not None:
             log.warning("not counted, because the store is away: %s", grant.unavailable)
-        self._holding = Holding(grant, self._request, rollback=self._rollback)
-        return Lease(self._driver, self._scope, self._holding)
+        grant.rollback = self._rollback
+        self._grant = grant
+        return Lease(self._driver, self._scope, self._grant)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        holding = self._holding
-        if holding is None:
+        grant = self._grant
+        if grant is None:
             return
-        holding.open = False
-        if error is not None and holding.rollback:
-            await self._driver.run(roll_back(holding))
-        elif holding.corrections:
-            await self._correct(holding, error)
+        grant.open = False
+        if error is not None and grant.rollback:
+            await self._driver.run(roll_back(grant))
+        elif grant.corrections:
+            await self._correct(grant, error)
 
-    async def _correct(self, holding: Holding, error: BaseException | None) -> None:
+    async def _correct(self, grant: Grant, error: BaseException | None) -> None:
         try:
-            await self._driver.run(correct(self._scope, holding))
+            await self._driver.run(correct(self._scope, grant))
         except InfrastructureError:
             if error is None:
                 raise

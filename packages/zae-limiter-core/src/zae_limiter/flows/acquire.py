@@ -3,7 +3,7 @@
 Lives here: resolution, cascade, compensation, the unavailable store. Never: one bucket's write (commit).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..exceptions import InfrastructureNotFoundError, RateLimiterUnavailable, RateLimitExceeded, ValidationError
 from ..limits import OnUnavailable
@@ -27,12 +27,16 @@ def acquire(scope: Scope, request: Request) -> Flow[Grant]:
     """
     try:
         for _ in range(ROUNDS):
-            sides = yield from find_sides(scope, request)
-            if (yield from _take(scope, sides)):
-                return Grant(sides)
+            sides = _known_sides(scope, request) or (yield from _sides(scope, request))
+            if len(sides) == 1 and not sides[0].stale and not sides[0].shadow.lane.busy:
+                yield Queued(sides[0].enter())
+            else:
+                yield from _take_with_others(scope, sides)
+            if _all_admitted(sides) or (yield from _conclude(scope, sides)):
+                return Grant(request, sides)
     except StoreError as error:
         if policy(scope, request.on_unavailable) == "allow":
-            return Grant((), error)
+            return Grant(request, (), error)
         raise unavailable(scope, error) from error
     raise RateLimiterUnavailable(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
 
@@ -59,7 +63,7 @@ def _known_sides(scope: Scope, request: Request) -> list[Side] | None:
     shadow = scope.shadows.get((request.entity_id, request.resource, 0))
     if shadow is None or not shadow.known:
         return None
-    resolved = scope.configs.fresh(request.entity_id, request.resource, scope.now())
+    resolved = scope.fresh(shadow)
     if resolved is None or (resolved.parent_id is not None and (resolved.cascade or request.cascade)):
         return None
     return _with_amounts(request, [_side(scope, request, shadow, resolved)])
@@ -76,7 +80,7 @@ def _sides(scope: Scope, request: Request) -> Flow[list[Side]]:
 
 def _approach(scope: Scope, request: Request, entity_id: str) -> Flow[Side]:
     shadow = shadow_of(scope, entity_id, request.resource)
-    expired = scope.configs.resolved(entity_id, request.resource) if shadow.known else None
+    expired = scope.expired(shadow) if shadow.known else None
     if expired is not None and scope.now() > expired.valid_until_ms:
         return _side(scope, request, shadow, expired, stale=True)
     resolved = yield from resolve(scope, shadow, bucket_too=True)
@@ -94,32 +98,29 @@ def _side(scope: Scope, request: Request, shadow: Shadow, resolved: Resolved, *,
 
 def _with_amounts(request: Request, sides: list[Side]) -> list[Side]:
     """Each side with the amounts of its own limits. Raises ``ValidationError`` for an amount that none of them limits."""
+    amounts = request.amounts.keys()
+    if len(sides) == 1 and sides[0].config.limits and amounts <= sides[0].config.by_name.keys():
+        return sides
     for side in sides:
         if not side.config.limits:
             bucket = side.shadow.id
             problem = "no level has limits for it: set_limits, set_resource_defaults, set_system_defaults, or pass limits="
             raise ValidationError("limits", f"{bucket.entity_id}/{bucket.resource}", problem)
-    for name in request.amounts:
-        if not any(name in side.config.by_name for side in sides):
-            known = ", ".join(sorted({known for side in sides for known in side.config.by_name}))
-            raise ValidationError("consume", name, f"no such limit on {request.resource}: there are {known}")
-    for side in sides:
-        if not request.amounts.keys() <= side.config.by_name.keys():
-            side.amounts = {name: amount for name, amount in request.amounts.items() if name in side.config.by_name}
+        side.amounts = {name: amount for name, amount in request.amounts.items() if name in side.config.by_name}
+    for name in amounts - {known for side in sides for known in side.amounts}:
+        there = ", ".join(sorted({known for side in sides for known in side.config.by_name}))
+        raise ValidationError("consume", name, f"no such limit on {request.resource}: there are {there}")
     return [side for side in sides if side.amounts] or sides[:1]
 
 
-def _take(scope: Scope, sides: list[Side]) -> Flow[bool]:
-    """Take from every side, or from none. ``False``: a config turned out to be another, so decide again."""
-    if len(sides) == 1 and not sides[0].stale and not sides[0].shadow.lane.busy:
-        yield Queued(sides[0].enter())
-    elif any(rules_out(scope, side) for side in sides):
+def _take_with_others(scope: Scope, sides: list[Side]) -> Flow[None]:
+    """Take where others are at it, where there is a parent, or where the config's time has come."""
+    if any(rules_out(scope, side) for side in sides):
         raise RateLimitExceeded(statuses_before(sides, scope.now()))
-    elif len(sides) == 2 and all(side.shadow.view is None and not side.stale for side in sides):
+    if len(sides) == 2 and all(side.shadow.view is None and not side.stale for side in sides):
         yield from create_pair(scope, sides[0], sides[1])
     else:
         yield from _take_beside_refresh(sides)
-    return (yield from _conclude(scope, sides))
 
 
 def rules_out(scope: Scope, side: Side) -> bool:
@@ -135,16 +136,23 @@ def rules_out(scope: Scope, side: Side) -> bool:
 
 def _take_beside_refresh(sides: list[Side]) -> Flow[None]:
     """All sides at once; a config whose time has come is read beside the write."""
-    writes = [Queued(side.enter()) for side in sides]
-    reads = [Queued(Ticket(side.shadow.loading)) for side in sides if side.stale]
-    yield Parallel((*writes, *reads))
+    tickets: list[Ticket] = [side.enter() for side in sides]
+    tickets += [Ticket(side.shadow.loading) for side in sides if side.stale]
+    yield from queue(tickets)
+
+
+def _all_admitted(sides: list[Side]) -> bool:
+    for side in sides:
+        if side.stale or not side.entries[-1].admitted:
+            return False
+    return True
 
 
 def _conclude(scope: Scope, sides: list[Side]) -> Flow[bool]:
-    """Whether the sides stand; else take back what was taken, and say why it was."""
+    """Whether the sides stand after all; else take back what was taken, and say why it was."""
     outcomes = [side.last.outcome for side in sides if side.last is not None and side.last.outcome is not None]
     verdicts = [outcome.verdict for outcome in outcomes]
-    changed = any(side.stale and _changed(scope, side) for side in sides)
+    changed = any(side.stale and _changed(side) for side in sides)
     if not changed and verdicts.count("admitted") == len(sides):
         return True
     yield from take_back([side.last for side in sides if side.last is not None], events=-1)
@@ -159,9 +167,8 @@ def _conclude(scope: Scope, sides: list[Side]) -> Flow[bool]:
     raise RateLimitExceeded(statuses_before(sides, scope.now()))
 
 
-def _changed(scope: Scope, side: Side) -> bool:
-    bucket = side.shadow.id
-    now = scope.configs.resolved(bucket.entity_id, bucket.resource)
+def _changed(side: Side) -> bool:
+    now = side.shadow.resolved
     return now is not None and not now.agrees_with(side.resolved)
 
 
@@ -171,9 +178,9 @@ def take_back(entries: Iterable[Entry], *, events: int) -> Flow[None]:
     yield from queue([entry for entry in given if entry.given])
 
 
-def queue(entries: list[Entry]) -> Flow[None]:
-    """Have the entries settled, all at once."""
-    if len(entries) == 1:
-        yield Queued(entries[0])
-    elif entries:
-        yield Parallel(tuple(Queued(entry) for entry in entries))
+def queue(tickets: Sequence[Ticket]) -> Flow[None]:
+    """Have the tickets settled, all at once."""
+    if len(tickets) == 1:
+        yield Queued(tickets[0])
+    elif tickets:
+        yield Parallel(tuple(Queued(ticket) for ticket in tickets))

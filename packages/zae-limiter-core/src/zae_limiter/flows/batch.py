@@ -11,31 +11,35 @@ Whoever consumes at the ceiling thereby forgets what overflowed; without that, a
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..limits import Limit
 from ..operations.values import Conditions, Key, Update
-from ..schema.items import ONE_WRITE, WRITES, bucket_attributes
+from ..schema.items import ONE_WRITE, WRITES
 from .lane import Entry
 
 TTL_GRACE_MS = 60_000
 
 
-@dataclass(slots=True)
 class Load:
     """What the entries of a batch add up to, in millitokens by limit; who is carried, and who did not fit."""
 
-    checked: dict[str, int] = field(default_factory=dict)
-    unchecked: dict[str, int] = field(default_factory=dict)
-    given: dict[str, int] = field(default_factory=dict)
-    events: int = 0
-    carried: list[Entry] = field(default_factory=list)
-    short: list[Entry] = field(default_factory=list)
+    __slots__ = ("carried", "checked", "events", "given", "short", "unchecked")
+
+    def __init__(self) -> None:
+        self.checked: dict[str, int] = {}
+        self.unchecked: dict[str, int] = {}
+        self.given: dict[str, int] = {}
+        self.events = 0
+        self.carried: list[Entry] = []
+        self.short: list[Entry] = []
 
     def carry(self, entry: Entry) -> None:
         """Take an entry along; what it gives back and what is not checked counts from the start."""
-        _add(self.checked, entry.checked)
+        if self.checked:
+            _add(self.checked, entry.checked)
+        else:
+            self.checked = dict(entry.checked)
         self.events += entry.events
         self.carried.append(entry)
 
@@ -81,9 +85,10 @@ def weigh(entries: Sequence[Entry], room: Mapping[str, int], ceilings: Mapping[s
 
 
 def _fits(amounts: Mapping[str, int], load: Load, room: Mapping[str, int], ceilings: Mapping[str, int]) -> bool:
+    checked, given = load.checked, load.given
     for limit, amount in amounts.items():
-        room_now = min(ceilings[limit], room[limit] + load.given.get(limit, 0))
-        if load.checked.get(limit, 0) + amount > room_now:
+        total = checked.get(limit, 0) + amount
+        if total > ceilings[limit] or total > room[limit] + given.get(limit, 0):
             return False
     return True
 
@@ -93,84 +98,62 @@ def _add(totals: dict[str, int], amounts: Mapping[str, int]) -> None:
         totals[limit] = totals.get(limit, 0) + amount
 
 
-class Standing(NamedTuple):
-    """One limit at the instant of a write: stored balance, minted since the anchor, the ceiling that counts."""
-
-    tokens: int
-    minted: int
-    ceiling: int
-
-    @property
-    def full(self) -> bool:
-        """Whether it stands at its ceiling."""
-        return self.tokens + self.minted >= self.ceiling
-
-    @property
-    def room(self) -> int:
-        """What is available, in millitokens."""
-        return min(self.ceiling, self.tokens + self.minted)
-
-
-@dataclass(slots=True)
 class Draft:
     """An update in the making: each limit puts its conditions and its change into it."""
 
-    add: dict[str, int] = field(default_factory=dict)
-    set: dict[str, Any] = field(default_factory=dict)
-    remove: list[str] = field(default_factory=list)
-    exists: list[str] = field(default_factory=list)
-    absent: list[str] = field(default_factory=list)
-    equals: dict[str, int] = field(default_factory=dict)
-    at_least: dict[str, int] = field(default_factory=dict)
-    at_most: dict[str, int] = field(default_factory=dict)
+    __slots__ = ("absent", "add", "at_least", "at_most", "equals", "exists", "remove", "set")
 
-    def take_below(self, limit: str, stand: Standing, load: Load, *, moved: int = 0) -> None:
-        """Row ADD; ``moved`` is what a new anchor adds to the stored balance."""
-        tk = bucket_attributes(limit).tk
-        self.at_most[tk] = stand.ceiling - stand.minted
-        checked = load.checked.get(limit)
-        if checked is not None:
-            self.at_least[tk] = checked - load.given.get(limit, 0) - stand.minted
-        self.count(tk, moved - load.net(limit))
+    def __init__(self) -> None:
+        self.add: dict[str, int] = {}
+        self.set: dict[str, Any] = {}
+        self.remove: tuple[str, ...] = ()
+        self.exists: tuple[str, ...] = ()
+        self.absent: tuple[str, ...] = ()
+        self.equals: dict[str, int] = {}
+        self.at_least: dict[str, int] = {}
+        self.at_most: dict[str, int] = {}
 
-    def take_at_ceiling(self, limit: str, stand: Standing, load: Load, *, slack: int = 0, minted: int = 0) -> None:
-        """Row SET; ``minted`` is what is minted by now under the anchor that the written balance has."""
-        tk = bucket_attributes(limit).tk
-        self.at_least[tk] = stand.ceiling - slack - stand.minted
-        self.set[tk] = stand.ceiling - slack - minted - load.net(limit)
+    def take_below(self, tk: str, *, least: int | None, most: int, change: int) -> None:
+        """Row ADD."""
+        self.at_most[tk] = most
+        if least is not None:
+            self.at_least[tk] = least
+        if change:
+            self.add[tk] = change
+
+    def take_at_ceiling(self, tk: str, *, least: int, balance: int) -> None:
+        """Row SET."""
+        self.at_least[tk] = least
+        self.set[tk] = balance
 
     def count(self, attribute: str, amount: int) -> None:
         """Add to a number; adding nothing is left out."""
         if amount:
             self.add[attribute] = amount
 
-    def count_consumption(self, load: Load) -> None:
-        """Count what is consumed, the acquires, and the write itself."""
-        for limit in load.limits():
-            self.count(bucket_attributes(limit).tc, load.net(limit))
-        self.count("ev", load.events)
+    def count_write(self, load: Load) -> None:
+        """Count the acquires, and the write itself."""
         self.add[WRITES] = ONE_WRITE
+        self.count("ev", load.events)
 
     def expire(self, ttl: int | None, item: Mapping[str, Any]) -> None:
         """Set when the item expires, or that it does not."""
         if ttl is not None:
             self.set["ttl"] = ttl
         elif "ttl" in item:
-            self.remove.append("ttl")
+            self.remove += ("ttl",)
 
     def update(self, key: Key) -> Update:
         """The finished operation."""
         when = Conditions(
-            exists=tuple(self.exists),
-            absent=tuple(self.absent),
-            equals=self.equals,
-            at_least=self.at_least,
-            at_most=self.at_most,
+            exists=self.exists, absent=self.absent, equals=self.equals, at_least=self.at_least, at_most=self.at_most
         )
-        return Update(key, add=self.add, set=self.set, remove=tuple(self.remove), when=when)
+        return Update(key, self.add, self.set, self.remove, when)
 
 
 def expires_at(now_ms: int, multiplier: int, deficits: Iterable[tuple[Limit, int]]) -> int:
     """``ttl``, in epoch seconds: a minute, and ``multiplier`` times as long as the slowest limit takes to fill up."""
-    longest_ms = max((deficit * limit.refill_period // limit.refill_amount for limit, deficit in deficits), default=0)
-    return -(-(now_ms + TTL_GRACE_MS + multiplier * max(longest_ms, 0)) // 1000)
+    longest_ms = 0
+    for limit, deficit in deficits:
+        longest_ms = max(longest_ms, deficit * limit.refill_period // limit.refill_amount)
+    return -(-(now_ms + TTL_GRACE_MS + multiplier * longest_ms) // 1000)

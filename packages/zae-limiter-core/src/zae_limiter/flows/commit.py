@@ -20,203 +20,213 @@ PAUSES = (0.02, 0.05, 0.1, 0.2)
 
 
 class RaceLost(StoreError):
-    """Other processes changed the bucket between every attempt and the next."""
+    """Other processes changed the item between every attempt and the next."""
 
     def __init__(self) -> None:
-        super().__init__(f"the bucket was changed by others during each of {ATTEMPTS} attempts")
+        super().__init__(f"others changed the item during each of {ATTEMPTS} attempts")
 
 
 def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]:
     """Settle every entry."""
     run = _Run(scope, shadow, entries)
     for _ in range(ATTEMPTS):
+        operation = run.decide()
+        if operation is None:
+            return
+        try:
+            answer = yield operation
+        except ConditionFailed as failure:
+            run.refused(failure.item)
+        except Throttled as error:
+            pause = next(run.pauses, None)
+            if pause is None:
+                run.settle(run.pending, "failed", error)
+            else:
+                yield Sleep(pause)
+        except StoreError as error:
+            run.settle(run.pending, "failed", error)
+        else:
+            run.answered(operation, answer)
+            if not shadow.alone:
+                yield from run.prolong()
         if not run.pending:
             return
-        yield from run.attempt()
     run.settle(run.pending, "failed", RaceLost())
 
 
 class _Run:
-    """One run of the lane: what is still pending, and what its own answers have shown so far."""
+    """One run of a bucket's lane: who is still pending, and what its own answers have shown so far."""
+
+    __slots__ = ("config", "frame", "load", "now_ms", "pauses", "pending", "scope", "shadow", "slack")
 
     def __init__(self, scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> None:
         self.scope = scope
         self.shadow = shadow
         self.pending: Sequence[Entry] = entries
-        self.config: Config | None = next((entry.config for entry in entries if entry.config is not None), None)
+        self.config: Config | None = None
         self.slack: frozenset[str] = frozenset()
+        self.pauses: Iterator[float] = iter(PAUSES)
         self.now_ms = 0
-        self._pauses: Iterator[float] = iter(PAUSES)
+        self.frame: Frame
+        self.load: Load
+        for entry in entries:
+            if entry.config is not None:
+                self.config = entry.config
+                break
 
-    def attempt(self) -> Flow[None]:
-        """Pick a write by the last seen state, send it, settle whom the answer tells about."""
+    def decide(self) -> Put | Update | Get | None:
+        """What to ask of the store, by the last seen state; ``None`` where everybody could be told without."""
         self.now_ms = self.scope.now()
-        if self.shadow.view is None and self._drop_corrections():
-            return
-        frame = self.frame()
-        load = self._weigh_before(frame)
-        if load is None:
-            return
-        if load.moves_nothing and not frame.reshapes:
-            yield from self._judge_amounts_of_zero(frame, load)
-        else:
-            yield from self._send(frame, load)
+        if self.shadow.view is None:
+            self._drop_corrections()
+            if not self.pending:
+                return None
+        self.frame = frame = self._frame()
+        self._sort_out(frame)
+        self.load = load = weigh(self.pending, frame.room, frame.ceilings)
+        if frame.reshapes:
+            return frame.write(load) if self.pending else None
+        if load.short:
+            self._refuse_or_probe(load)
+        if not load.carried:
+            return None
+        if load.moves_nothing:
+            return self._judge(load)
+        return frame.write(load)
 
-    def frame(self) -> Frame:
-        """The kind of write that the last seen state asks for."""
-        shadow, config, view = self.shadow, self.config, self.shadow.view
-        multiplier = self.scope.settings.ttl_multiplier
-        if view is None:
-            if config is None:
-                raise AssertionError("an entry that consumes carries its config")
-            return New(shadow, self.now_ms, multiplier, config)
-        if config is not None and not shadow.agrees_with(config) and self._consumes():
-            if config.read_at_ms > view.item["cv"]:
-                return Reshape(shadow, view, self.now_ms, multiplier, config)
-            self.scope.configs.expire(shadow.id.entity_id, shadow.id.resource)
-        return Ordinary(shadow, view, self.now_ms, multiplier, config, self.slack)
+    def answered(self, operation: Put | Update | Get, answer: Item | None) -> None:
+        """Settle whom the answer tells about."""
+        if isinstance(operation, Get):
+            self.shadow.learn(answer, self.now_ms, own_writes=0)
+            self._settle_by_answer()
+            self.settle([entry for entry in self.load.carried if entry.outcome is None], "admitted")
+            return
+        item = operation.item if isinstance(operation, Put) else answer
+        view = self.shadow.learn(item, self.now_ms, own_writes=1)
+        if view is not None and isinstance(self.frame, Ordinary):
+            self._note_ceilings(self.frame, view, taken=True)
+        self.settle(self.load.carried, "admitted")
+        if self.pending:
+            self._settle_by_answer()
+
+    def refused(self, item: Item | None) -> None:
+        """A condition did not hold: settle whom the true state, as of that write, does not fit."""
+        view = self.shadow.learn(item, self.now_ms, own_writes=0)
+        frame = self.frame
+        if view is not None and isinstance(frame, Ordinary) and view.anchor_ms == frame.view.anchor_ms:
+            self._note_ceilings(frame, view, taken=False)
+            if not self.shadow.alone:
+                names = ((name, bucket_attributes(name).tk) for name in frame.room)
+                over = {name for name, tk in names if tk in frame.upper and view.item[tk] > frame.upper[tk]}
+                self.slack |= over
+        self._settle_by_answer()
 
     def settle(
         self,
         entries: Sequence[Entry],
         verdict: Verdict,
         error: StoreError | None = None,
-        *,
         left: Mapping[str, int] = NOTHING,
     ) -> None:
         """Give the entries their outcome, by the state seen last."""
-        if not entries:
-            return
         outcome = Outcome(verdict, self.shadow.view, self.now_ms, error, left)
         for entry in entries:
             entry.outcome = outcome
-        if entries is self.pending:
-            self.pending = ()
-        else:
-            self.pending = [entry for entry in self.pending if entry.outcome is None]
+        self.pending = [entry for entry in self.pending if entry.outcome is None]
 
-    def _consumes(self) -> bool:
-        return any(entry.checked for entry in self.pending)
-
-    def _drop_corrections(self) -> bool:
-        """Without a bucket there is nothing to give back to: it was full when it expired."""
-        self.settle([entry for entry in self.pending if entry.given and not entry.unchecked], "admitted")
-        return not self.pending
-
-    def _weigh_before(self, frame: Frame) -> Load | None:
-        """Who is to be carried; refuses on the spot whom no answer could help, and whom a fresh copy rules out."""
-        room, ceilings = frame.room, frame.ceilings
-        self.settle([entry for entry in self.pending if not entry.checked.keys() <= room.keys()], "outdated")
-        for entry in self.pending:
-            entry.trim(room)
-        hopeless = [e for e in self.pending if any(amount > ceilings[name] for name, amount in e.checked.items())]
-        if hopeless and not frame.reshapes:
-            self.settle(hopeless, "refused", left=room)
-        load = weigh(self.pending, room, ceilings)
-        if load.short and not frame.reshapes:
-            if self._fresh():
-                self.settle(load.short, "refused", left=load.left(room, ceilings))
-            elif not load.carried:
-                load.carry(load.short.pop(0))
-        return load if load.carried or (frame.reshapes and self.pending) else None
-
-    def _fresh(self) -> bool:
-        return self.now_ms - self.shadow.seen_at_ms < self.scope.settings.staleness_ms
-
-    def _judge_amounts_of_zero(self, frame: Frame, load: Load) -> Flow[None]:
-        if not (self._fresh() or isinstance(frame, New)):
-            try:
-                item = yield Get(self.shadow.key)
-            except StoreError as error:
-                return self.settle(self.pending, "failed", error)
-            self.shadow.learn(item, self.now_ms, own_writes=0)
-            return self._settle_by_answer()
-        self.settle(load.carried, "admitted")
-
-    def _send(self, frame: Frame, load: Load) -> Flow[None]:
-        operation = frame.write(load)
-        try:
-            item = yield operation
-        except ConditionFailed as failure:
-            self._learn_from_failure(frame, load, failure.item)
-            self._settle_by_answer()
-        except Throttled as error:
-            yield from self._pause(error)
-        except StoreError as error:
-            self.settle(self.pending, "failed", error)
-        else:
-            yield from self._learn_from_success(frame, load, item, operation)
-
-    def _pause(self, error: Throttled) -> Flow[None]:
-        """Not applied: decide again a little later."""
-        pause = next(self._pauses, None)
-        if pause is None:
-            self.settle(self.pending, "failed", error)
-        else:
-            yield Sleep(pause)
-
-    def _learn_from_failure(self, frame: Frame, load: Load, item: Item | None) -> None:
-        view = self.shadow.learn(item, self.now_ms, own_writes=0)
-        if view is None or not isinstance(frame, Ordinary) or view.anchor_ms != frame.view.anchor_ms:
-            return
-        for name in load.limits():
-            stand = frame.stands[name]
-            if stand.full:
-                below = view.tokens_milli(name) + stand.minted < stand.ceiling
-                self.shadow.judge(name, was_below=below)
-        if not self.shadow.alone:
-            self.slack |= {name for name, bound in _bounds(frame).items() if view.tokens_milli(name) > bound}
-
-    def _learn_from_success(self, frame: Frame, load: Load, item: Item | None, operation: Put | Update) -> Flow[None]:
-        view = self.shadow.learn(operation.item if isinstance(operation, Put) else item, self.now_ms, own_writes=1)
-        if view is not None and isinstance(frame, Ordinary):
-            for name in load.limits():
-                self._judge_taken(frame, load, name, view)
-        self.settle(load.carried, "admitted")
-        if view is not None:
-            yield from self._prolong(view)
-        self._settle_by_answer()
-
-    def _judge_taken(self, frame: Ordinary, load: Load, name: str, view: View) -> None:
-        stand = frame.stands.get(name)
-        if stand is not None and stand.full:
-            stood = view.tokens_milli(name) + load.net(name) + stand.minted
-            below = bucket_attributes(name).tk in frame.upper and stood < stand.ceiling
-            self.shadow.judge(name, was_below=below)
-
-    def _settle_by_answer(self) -> None:
-        """Refuse what does not fit the state that the answer showed, at the instant of the write; keep the rest."""
-        if not self.pending or self.shadow.view is None:
-            return
-        frame = self.frame()
-        if frame.reshapes:
-            return
-        known = [entry for entry in self.pending if entry.checked.keys() <= frame.room.keys()]
-        load = weigh(known, frame.room, frame.ceilings)
-        if load.short:
-            self.settle(load.short, "refused", left=load.left(frame.room, frame.ceilings))
-
-    def _prolong(self, view: View) -> Flow[None]:
+    def prolong(self) -> Flow[None]:
         """Write a ``ttl`` again that comes before the bucket is full: others consumed what we had not seen."""
-        multiplier, now = self.scope.settings.ttl_multiplier, self.now_ms
-        if self.shadow.alone or self.config is None or "ttl" not in view.item:
+        view, config, now = self.shadow.view, self.config, self.now_ms
+        multiplier = self.scope.settings.ttl_multiplier
+        if view is None or config is None or "ttl" not in view.item:
             return
-        if not expires(self.config, multiplier, view.item["shard_count"]):
+        if not expires(config, multiplier, view.shard_count):
             return
-        frame = Ordinary(self.shadow, view, now, multiplier, self.config, frozenset())
-        deficits = [(view.shapes[name].limit, stand.ceiling - stand.room) for name, stand in frame.stands.items()]
+        room = Ordinary(self.shadow, view, now, multiplier, config, frozenset()).room
+        deficits = [(shape.limit, shape.ceiling_milli - room[name]) for name, shape in view.shapes.items()]
         if view.item["ttl"] >= expires_at(now, 1, deficits) - 60:
             return
-        draft = Draft(set={"ttl": expires_at(now, multiplier, deficits)}, equals={"rf": view.anchor_ms})
-        draft.count_consumption(Load())
+        draft = Draft()
+        draft.set["ttl"] = expires_at(now, multiplier, deficits)
+        draft.equals["rf"] = view.anchor_ms
+        draft.count_write(Load())
         try:
             item = yield draft.update(self.shadow.key)
         except StoreError:
             return  # the next write sets it
         self.shadow.learn(item, now, own_writes=1)
 
+    def _frame(self) -> Frame:
+        """The kind of write that the last seen state asks for."""
+        shadow, config, view = self.shadow, self.config, self.shadow.view
+        multiplier = self.scope.settings.ttl_multiplier
+        if view is None:
+            assert config is not None, "an entry that consumes carries its config"
+            return New(shadow, self.now_ms, multiplier, config)
+        if config is not None and not shadow.agrees_with(config) and any(entry.checked for entry in self.pending):
+            if config.read_at_ms > view.item["cv"]:
+                return Reshape(shadow, view, self.now_ms, multiplier, config)
+            self.scope.expire(shadow)
+        return Ordinary(shadow, view, self.now_ms, multiplier, config, self.slack)
 
-def _bounds(frame: Ordinary) -> dict[str, int]:
-    """The upper bounds of row ADD, by limit."""
-    by_attribute = {bucket_attributes(name).tk: name for name in frame.stands}
-    return {by_attribute[attribute]: bound for attribute, bound in frame.upper.items()}
+    def _drop_corrections(self) -> None:
+        """Without a bucket there is nothing to give back to: it was full when it expired."""
+        self.settle([entry for entry in self.pending if entry.given and not entry.unchecked], "admitted")
+
+    def _sort_out(self, frame: Frame) -> None:
+        """Settle whom no answer could help."""
+        room, ceilings = frame.room, frame.ceilings
+        outdated, hopeless = [], []
+        for entry in self.pending:
+            if not entry.checked:
+                entry.trim(room)
+            for name, amount in entry.checked.items():
+                if name not in room:
+                    outdated.append(entry)
+                    break
+                if amount > ceilings[name] and not frame.reshapes:
+                    hopeless.append(entry)
+                    break
+        if outdated:
+            self.settle(outdated, "outdated")
+        if hopeless:
+            self.settle(hopeless, "refused", left=room)
+
+    def _refuse_or_probe(self, load: Load) -> None:
+        """Refuse by a fresh copy; by an old one nobody is refused: if nobody fits, the first one asks the store."""
+        if self._fresh():
+            self.settle(load.short, "refused", left=load.left(self.frame.room, self.frame.ceilings))
+        elif not load.carried:
+            load.carry(load.short.pop(0))
+
+    def _judge(self, load: Load) -> Get | None:
+        """Amounts of 0 are admitted unless the limit is in debt."""
+        if not (self._fresh() or self.shadow.view is None):
+            return Get(self.shadow.key)
+        self.settle(load.carried, "admitted")
+        return None
+
+    def _fresh(self) -> bool:
+        return self.now_ms - self.shadow.seen_at_ms < self.scope.settings.staleness_ms
+
+    def _note_ceilings(self, frame: Ordinary, view: View, *, taken: bool) -> None:
+        """Where the copy said that a limit was at its ceiling, note whether it was."""
+        for name in self.load.limits():
+            if frame.full(name):
+                ceiling, stood = frame.ceilings[name], view.tokens_milli(name) + frame.minted[name]
+                if taken:
+                    in_row_add = bucket_attributes(name).tk in frame.upper
+                    stood = stood + self.load.net(name) if in_row_add else ceiling
+                self.shadow.judge(name, was_below=stood < ceiling)
+
+    def _settle_by_answer(self) -> None:
+        """Refuse what does not fit the state that the answer showed, at the instant of the write; keep the rest."""
+        if self.shadow.view is None:
+            return
+        frame = self._frame()
+        if frame.reshapes:
+            return
+        known = [entry for entry in self.pending if entry.checked.keys() <= frame.room.keys()]
+        load = weigh(known, frame.room, frame.ceilings)
+        if load.short:
+            self.settle(load.short, "refused", left=load.left(frame.room, frame.ceilings))

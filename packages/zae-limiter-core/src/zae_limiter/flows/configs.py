@@ -4,7 +4,7 @@ Lives here: the cache's content and rules. Never: the reading itself (flows.load
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..cache import LRU
@@ -60,29 +60,16 @@ class Configs:
     def __init__(self, namespace_id: str, *, ttl_ms: int, size: int) -> None:
         self._namespace_id = namespace_id
         self._ttl_ms = ttl_ms
-        self._records: LRU[Key, Record] = LRU(5 * size)
-        self._resolved: LRU[tuple[str, str], Resolved] = LRU(size)
+        self._records: LRU[Key, Record] = LRU(len(ConfigKeys._fields) * max(size, 1000))
         self._on_unavailable: OnUnavailable | None = None
-        self._hits = 0
-        self._misses = 0
+        self.generation = 0
+        self.hits = 0
+        self.misses = 0
 
     @property
     def on_unavailable(self) -> OnUnavailable | None:
         """What the system config said when it was last read; kept beyond its time, for when the store is away."""
         return self._on_unavailable
-
-    def resolved(self, entity_id: str, resource: str) -> Resolved | None:
-        """What is known, fresh or not; ``None`` where something was never read."""
-        return self._resolved.get((entity_id, resource))
-
-    def fresh(self, entity_id: str, resource: str, now_ms: int) -> Resolved | None:
-        """What is known and still holds; counted in the statistics."""
-        resolved = self._resolved.get((entity_id, resource))
-        if resolved is not None and now_ms <= resolved.valid_until_ms:
-            self._hits += 1
-            return resolved
-        self._misses += 1
-        return None
 
     def stale_keys(self, entity_id: str, resource: str, now_ms: int) -> list[Key]:
         """What has to be read before the limits are known afresh."""
@@ -99,7 +86,7 @@ class Configs:
                 self._on_unavailable = read_on_unavailable(found.get(key))
 
     def resolve(self, entity_id: str, resource: str, *, later_than_ms: int = 0) -> Resolved | None:
-        """Put together what was read; ``None`` where a record is missing from the cache.
+        """Put together what was read; ``None`` where the cache has lost a record of it.
 
         ``later_than_ms`` is a ``cv`` that was seen before the read began: whatever the clocks say, this is later.
         """
@@ -110,30 +97,26 @@ class Configs:
         items = ConfigItems(*(record.item for record in records))
         read_at = min(record.read_at_ms for record in records)
         config = items.config(read_at).read_again_after(later_than_ms)
-        resolved = items.resolved(config, valid_until_ms=read_at + self._ttl_ms)
-        return self._resolved.put((entity_id, resource), resolved)
+        return items.resolved(config, valid_until_ms=read_at + self._ttl_ms, generation=self.generation)
 
     def expire(self, entity_id: str, resource: str) -> None:
-        """Have the limits of an entity on a resource read again, beside its next write."""
+        """Have everything that tells the limits of an entity on a resource read again."""
         for key in config_keys(self._namespace_id, entity_id, resource):
             self._records.discard(key)
-        resolved = self._resolved.get((entity_id, resource))
-        if resolved is not None:
-            self._resolved.put((entity_id, resource), replace(resolved, valid_until_ms=0))
 
     def forget(self, key: Key) -> None:
-        """Have one record read again before anything that is put together of it is used."""
+        """Have one record read again before anything that was put together of it is used."""
         self._records.discard(key)
-        self._resolved.clear()
+        self.generation += 1
 
     def invalidate(self) -> None:
-        """Forget every level and every entity."""
+        """Have everything read again before it is used."""
         self._records.clear()
-        self._resolved.clear()
+        self.generation += 1
 
     def stats(self) -> CacheStats:
         """How often the cache knew the answer."""
-        return CacheStats(self._hits, self._misses, len(self._resolved), self._ttl_ms / 1000)
+        return CacheStats(self.hits, self.misses, len(self._records), self._ttl_ms / 1000)
 
 
 class ConfigItems(NamedTuple):
@@ -159,7 +142,7 @@ class ConfigItems(NamedTuple):
         wins = winner(self.levels())
         return Config(wins.limits, read_at_ms, own=wins.source in OWN_LEVELS) if wins else Config((), read_at_ms)
 
-    def resolved(self, config: Config, *, valid_until_ms: int) -> Resolved:
+    def resolved(self, config: Config, *, valid_until_ms: int, generation: int) -> Resolved:
         """Everything that an acquire has to know."""
         wins = winner(self.levels())
         meta = self.meta or {}
@@ -170,4 +153,5 @@ class ConfigItems(NamedTuple):
             parent_id=meta.get("parent_id"),
             cascade=meta.get("cascade", False),
             valid_until_ms=valid_until_ms,
+            generation=generation,
         )

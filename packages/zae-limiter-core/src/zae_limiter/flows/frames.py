@@ -3,111 +3,138 @@
 Lives here: how much room each leaves, and the operation that it is. Never: who fits (batch), what its answer means (commit).
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from ..bucket import Shape, share
 from ..limits import Limit
-from ..operations.values import Conditions, Item, Put, Update
+from ..operations.values import NOTHING, Conditions, Item, Put, Update
 from ..resolution import Config
 from ..schema.items import ONE_WRITE, WRITES, View, bucket_attributes, rule_attributes
-from .batch import Draft, Load, Standing, expires_at
+from .batch import Draft, Load, expires_at
 from .scope import Shadow
 
 SLACK_DIVISOR = 20
 
 
-@dataclass(slots=True)
 class Ordinary:
-    """The bucket keeps its shape. ``upper`` holds, after ``write``, the upper bound of each limit in row ADD."""
+    """The bucket keeps its shape. ``upper`` holds, after ``write``, the upper bound of each ``tk`` in row ADD."""
 
-    shadow: Shadow
-    view: View
-    now_ms: int
-    multiplier: int
-    config: Config | None
-    slack: frozenset[str]
-    stands: dict[str, Standing] = field(init=False)
-    room: dict[str, int] = field(init=False)
-    ceilings: dict[str, int] = field(init=False)
-    upper: dict[str, int] = field(init=False, default_factory=dict)
+    __slots__ = ("ceilings", "config", "minted", "multiplier", "now_ms", "room", "shadow", "slack", "upper", "view")
 
     reshapes = False
 
-    def __post_init__(self) -> None:
-        self.stands, self.room, self.ceilings = {}, {}, {}
-        for name, shape in self.view.shapes.items():
-            stand = Standing(self.view.tokens_milli(name), shape.minted_since_anchor(self.now_ms), shape.ceiling_milli)
-            self.stands[name], self.room[name], self.ceilings[name] = stand, stand.room, stand.ceiling
+    def __init__(
+        self, shadow: Shadow, view: View, now_ms: int, multiplier: int, config: Config | None, slack: frozenset[str]
+    ) -> None:
+        self.shadow = shadow
+        self.view = view
+        self.now_ms = now_ms
+        self.multiplier = multiplier
+        self.config = config
+        self.slack = slack
+        self.upper: dict[str, int] = {}
+        self.ceilings = view.ceilings
+        self.minted: dict[str, int] = {}
+        self.room: dict[str, int] = {}
+        for name, shape in view.shapes.items():
+            minted = shape.minted_since_anchor(now_ms)
+            balance, ceiling = view.item[bucket_attributes(name).tk] + minted, shape.ceiling_milli
+            self.minted[name] = minted
+            self.room[name] = balance if balance < ceiling else ceiling
+
+    def full(self, limit: str) -> bool:
+        """Whether the copy says that the limit stands at its ceiling."""
+        return limit in self.room and self.room[limit] == self.ceilings[limit]
 
     def write(self, load: Load) -> Update:
         """One update, whatever the number of entries."""
         draft = Draft()
         if load.gives_only:
-            draft.exists = [bucket_attributes(limit).tk for limit in load.given]
+            draft.exists = tuple(bucket_attributes(limit).tk for limit in load.given)
         else:
-            draft.equals["rf"] = self.view.anchor_ms
+            draft.equals["rf"] = self.view.item["rf"]
         for limit in load.limits():
             self._take(draft, limit, load)
         self.upper = draft.at_most
-        draft.count_consumption(load)
+        draft.count_write(load)
         if self.config is not None and not load.gives_only:
             draft.expire(self._ttl(self.config, load), self.view.item)
         return draft.update(self.shadow.key)
 
     def _take(self, draft: Draft, limit: str, load: Load) -> None:
-        stand, checked = self.stands.get(limit), load.checked.get(limit)
-        if stand is None or (checked is None and not load.unchecked.get(limit)):
-            draft.count(bucket_attributes(limit).tk, load.given.get(limit, 0))
-        elif checked == 0 and load.net(limit) == 0:
-            draft.at_least[bucket_attributes(limit).tk] = -stand.minted
-        elif not stand.full:
-            draft.take_below(limit, stand, load)
-        elif limit in self.slack:
-            slack = min(stand.ceiling // SLACK_DIVISOR, stand.ceiling - (checked or 0))
-            draft.take_at_ceiling(limit, stand, load, slack=slack, minted=stand.minted)
-        elif self.shadow.alone or self.shadow.below.get(limit, 0.0) < 0.5:
-            draft.take_at_ceiling(limit, stand, load, minted=stand.minted)
+        at, net, checked = bucket_attributes(limit), load.net(limit), load.checked.get(limit)
+        if net:
+            draft.add[at.tc] = net
+        if checked is None and limit not in load.unchecked:
+            draft.count(at.tk, -net)
+            return
+        minted, ceiling = self.minted[limit], self.ceilings[limit]
+        least = None if checked is None else checked - load.given.get(limit, 0) - minted
+        if checked == 0 and net == 0:
+            draft.at_least[at.tk] = -minted
+            return
+        slack = self._row_set(limit, ceiling, checked or 0)
+        if slack is None:
+            draft.take_below(at.tk, least=least, most=ceiling - minted, change=-net)
         else:
-            draft.take_below(limit, stand, load)
+            held = ceiling - slack - minted
+            draft.take_at_ceiling(at.tk, least=held, balance=held - net)
+
+    def _row_set(self, limit: str, ceiling: int, checked: int) -> int | None:
+        """The slack of row SET, ``None`` for row ADD."""
+        if self.room[limit] < ceiling:
+            return None
+        if limit in self.slack:
+            return min(ceiling // SLACK_DIVISOR, ceiling - checked)
+        return 0 if self.shadow.alone or self.shadow.below.get(limit, 0.0) < 0.5 else None
 
     def _ttl(self, config: Config, load: Load) -> int | None:
         if not expires(config, self.multiplier, self.view.item["shard_count"]):
             return None
-        deficits = ((self.view.shapes[name].limit, s.ceiling - s.room + load.net(name)) for name, s in self.stands.items())
+        room, checked = self.room, load.checked
+        net = checked.get if not (load.unchecked or load.given) else lambda name, _: load.net(name)
+        deficits = [(s.limit, s.ceiling_milli - room[name] + net(name, 0)) for name, s in self.view.shapes.items()]
         return expires_at(self.now_ms, self.multiplier, deficits)
 
 
-@dataclass(slots=True)
+class Standing(NamedTuple):
+    """One limit at the anchor to come: stored balance, what is minted until then, the ceiling that counts."""
+
+    tokens: int
+    minted: int
+    ceiling: int
+
+    @property
+    def room(self) -> int:
+        """What is available, in millitokens."""
+        return min(self.ceiling, self.tokens + self.minted)
+
+
 class Reshape:
     """The bucket gets the shape that the config asks for, under a new anchor.
 
     Every limit that the item has moves to the anchor; its tokens stay, up to the lower of the two ceilings. A limit that
-    is new to the item starts full; one that the config has not is left as it is.
+    is new to the item starts full; one that the config has not keeps its rule.
     """
 
-    shadow: Shadow
-    view: View
-    now_ms: int
-    multiplier: int
-    config: Config
-    anchor_ms: int = field(init=False)
-    stands: dict[str, Standing] = field(init=False)
-    room: dict[str, int] = field(init=False)
-    ceilings: dict[str, int] = field(init=False)
-    upper: Mapping[str, int] = field(init=False, default_factory=dict)
-
     reshapes = True
+    upper: Mapping[str, int] = NOTHING
 
-    def __post_init__(self) -> None:
-        self.anchor_ms = max(self.now_ms, self.view.anchor_ms + 1)
-        self.stands = {name: self._stand(shape) for name, shape in self.view.shapes.items()}
-        new = {limit.name: self._ceiling(limit) for limit in self.config.limits if limit.name not in self.stands}
+    def __init__(self, shadow: Shadow, view: View, now_ms: int, multiplier: int, config: Config) -> None:
+        self.shadow = shadow
+        self.view = view
+        self.now_ms = now_ms
+        self.multiplier = multiplier
+        self.config = config
+        self.anchor_ms = max(now_ms, view.anchor_ms + 1)
+        self.stands = {name: self._stand(shape) for name, shape in view.shapes.items()}
+        new = {limit.name: self._ceiling(limit) for limit in config.limits if limit.name not in self.stands}
         self.room = {name: stand.room for name, stand in self.stands.items()} | new
         self.ceilings = {name: stand.ceiling for name, stand in self.stands.items()} | new
 
     def _ceiling(self, limit: Limit) -> int:
-        return share(limit.ceiling_milli, self.shadow.id.shard, self.view.item["shard_count"])
+        return share(limit.ceiling_milli, self.shadow.id.shard, self.view.shard_count)
 
     def _stand(self, shape: Shape) -> Standing:
         name = shape.limit.name
@@ -117,58 +144,59 @@ class Reshape:
 
     def write(self, load: Load) -> Update:
         """One update that moves the shape and carries the batch."""
-        draft = Draft(equals={"rf": self.view.anchor_ms})
+        draft = Draft()
+        draft.equals["rf"] = self.view.anchor_ms
         for name, stand in self.stands.items():
-            if stand.full:
-                draft.take_at_ceiling(name, stand, load)
-            else:
-                draft.take_below(name, stand, load, moved=stand.minted)
+            self._take(draft, name, stand, load)
         for limit in self.config.limits:
             self._rule(draft, limit, load)
-        draft.count_consumption(load)
+        draft.count_write(load)
         draft.set.update(rf=self.anchor_ms, cv=self.config.read_at_ms)
         draft.expire(self._ttl(load), self.view.item)
         return draft.update(self.shadow.key)
 
+    def _take(self, draft: Draft, name: str, stand: Standing, load: Load) -> None:
+        at, net, checked = bucket_attributes(name), load.net(name), load.checked.get(name)
+        draft.count(at.tc, net)
+        if stand.room < stand.ceiling:
+            least = None if checked is None else checked - load.given.get(name, 0) - stand.minted
+            draft.take_below(at.tk, least=least, most=stand.ceiling - stand.minted, change=stand.minted - net)
+        else:
+            draft.take_at_ceiling(at.tk, least=stand.ceiling - stand.minted, balance=stand.ceiling - net)
+
     def _rule(self, draft: Draft, limit: Limit, load: Load) -> None:
         at, shape = bucket_attributes(limit.name), self.view.shapes.get(limit.name)
         if shape is None:
-            draft.absent.append(at.tk)
+            draft.absent += (at.tk,)
             draft.set[at.tk] = self.room[limit.name] - load.net(limit.name)
+            draft.count(at.tc, load.net(limit.name))
         if shape is None or shape.limit != limit:
             rule = rule_attributes(limit)
             draft.set.update(rule)
             if at.bx not in rule and at.bx in self.view.item:
-                draft.remove.append(at.bx)
+                draft.remove += (at.bx,)
 
     def _ttl(self, load: Load) -> int | None:
-        if not expires(self.config, self.multiplier, self.view.item["shard_count"]):
+        if not expires(self.config, self.multiplier, self.view.shard_count):
             return None
-        deficits = ((limit, self._ceiling(limit) - self.room[limit.name] + load.net(limit.name)) for limit in self.config.limits)
+        limits = self.config.limits
+        deficits = [(limit, self._ceiling(limit) - self.room[limit.name] + load.net(limit.name)) for limit in limits]
         return expires_at(self.now_ms, self.multiplier, deficits)
 
 
-@dataclass(slots=True)
 class New:
     """There is no bucket: it is made full, but for what the batch takes."""
 
-    shadow: Shadow
-    now_ms: int
-    multiplier: int
-    config: Config
-    room: dict[str, int] = field(init=False)
-    upper: Mapping[str, int] = field(init=False, default_factory=dict)
-    stands: Mapping[str, Standing] = field(init=False, default_factory=dict)
-
     reshapes = False
+    upper: Mapping[str, int] = NOTHING
 
-    def __post_init__(self) -> None:
-        self.room = {limit.name: limit.ceiling_milli for limit in self.config.limits}
-
-    @property
-    def ceilings(self) -> dict[str, int]:
-        """All limits are full."""
-        return self.room
+    def __init__(self, shadow: Shadow, now_ms: int, multiplier: int, config: Config) -> None:
+        self.shadow = shadow
+        self.now_ms = now_ms
+        self.multiplier = multiplier
+        self.config = config
+        self.room = {limit.name: limit.ceiling_milli for limit in config.limits}
+        self.ceilings = self.room
 
     def write(self, load: Load) -> Put:
         """The item, refused where there is one."""
@@ -179,13 +207,12 @@ class New:
             at, net = bucket_attributes(limit.name), load.net(limit.name)
             item |= {at.tk: limit.ceiling_milli - net, at.tc: net, **rule_attributes(limit)}
         if expires(config, self.multiplier, 1):
-            deficits = ((limit, load.net(limit.name)) for limit in config.limits)
+            deficits = [(limit, load.net(limit.name)) for limit in config.limits]
             item["ttl"] = expires_at(self.now_ms, self.multiplier, deficits)
         return Put(item, Conditions(absent=("PK",)))
 
 
 Frame = Ordinary | Reshape | New
-FrameOf = Callable[[int], Frame]
 
 
 def expires(config: Config, multiplier: int, shard_count: int) -> bool:

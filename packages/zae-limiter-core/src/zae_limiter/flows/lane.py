@@ -72,7 +72,10 @@ class Entry(Ticket):
         config: Config | None = None,
         events: int = 0,
     ) -> None:
-        super().__init__(lane)
+        self.lane = lane
+        self.outcome = None
+        self.unwanted = False
+        self.waker = None
         self.checked = checked
         self.unchecked = unchecked
         self.given = given

@@ -12,62 +12,48 @@ from ..operations.errors import StoreError
 from .acquire import policy, queue, rules_out, take_back, unavailable
 from .lane import Entry
 from .scope import Scope
-from .sides import Grant, Request, Side
+from .sides import Grant, Side
 from .statuses import statuses_before
 from .steps import Flow
 
 
-class Holding:
-    """What a lease holds while its block runs: the grant, and corrections that wait for the end, in millitokens."""
-
-    def __init__(self, grant: Grant, request: Request, *, rollback: bool) -> None:
-        self.grant = grant
-        self.request = request
-        self.rollback = rollback
-        self.open = True
-        self.consumed: dict[str, int] = dict(request.amounts)
-        self.corrections: dict[str, int] = {}
-
-    def check_open(self) -> None:
-        """Raises ``LeaseExpiredError`` behind the block."""
-        if not self.open:
-            raise LeaseExpiredError(self.request.entity_id, self.request.resource)
-
-    def check(self, field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
-        """The amounts in millitokens. Raises ``ValidationError`` for a bad amount, or a limit that the lease has not."""
-        self.check_open()
-        milli = check_amounts(field, amounts, signed=signed)
-        known = sorted({name for side in self.grant.sides for name in side.config.by_name})
-        for name in milli:
-            if self.grant.sides and name not in known:
-                raise ValidationError(field, name, f"no such limit in this lease: there are {', '.join(known)}")
-        return milli
-
-    def note(self, milli: Mapping[str, int]) -> None:
-        """More was consumed."""
-        for name, amount in milli.items():
-            self.consumed[name] = self.consumed.get(name, 0) + amount
-
-    def adjust(self, field: str, amounts: Mapping[str, int]) -> None:
-        """Remember corrections for the end of the block. Raises ``ValidationError`` where less than nothing would be left."""
-        milli = self.check(field, amounts, signed=True)
-        for name, amount in milli.items():
-            if self.consumed.get(name, 0) + amount < 0:
-                held = self.consumed.get(name, 0) // MILLI
-                raise ValidationError(field, f"{name}={amount // MILLI}", f"the lease holds {held}: no more can go back")
-        self.note(milli)
-        for name, amount in milli.items():
-            self.corrections[name] = self.corrections.get(name, 0) + amount
-
-    def release(self, amounts: Mapping[str, int]) -> None:
-        """Remember what is given back at the end of the block."""
-        self.check("release", amounts)
-        self.adjust("release", {name: -amount for name, amount in amounts.items()})
+def check_open(grant: Grant) -> None:
+    """Raises ``LeaseExpiredError`` behind the block."""
+    if not grant.open:
+        raise LeaseExpiredError(grant.request.entity_id, grant.request.resource)
 
 
-def consume(scope: Scope, holding: Holding, amounts: Mapping[str, int]) -> Flow[None]:
+def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
+    """The amounts in millitokens. Raises ``ValidationError`` for a bad amount, or a limit that the lease has not."""
+    check_open(grant)
+    milli = check_amounts(field, amounts, signed=signed)
+    known = sorted({name for side in grant.sides for name in side.config.by_name})
+    for name in milli:
+        if grant.sides and name not in known:
+            raise ValidationError(field, name, f"no such limit in this lease: there are {', '.join(known)}")
+    return milli
+
+
+def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
+    """Remember corrections for the end of the block. Raises ``ValidationError`` where less than nothing would be left."""
+    milli = checked(grant, field, amounts, signed=True)
+    for name, amount in milli.items():
+        held = grant.consumed.get(name, 0)
+        if held + amount < 0:
+            problem = f"the lease holds {held // MILLI}: no more can go back"
+            raise ValidationError(field, f"{name}={amount // MILLI}", problem)
+    _add(grant.consumed, milli)
+    _add(grant.corrections, milli)
+
+
+def release(grant: Grant, amounts: Mapping[str, int]) -> None:
+    """Remember what is given back at the end of the block."""
+    checked(grant, "release", amounts)
+    adjust(grant, "release", {name: -amount for name, amount in amounts.items()})
+
+
+def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None]:
     """Take more, at once, from the same buckets: from all of them or none. Raises as ``acquire`` does."""
-    grant = holding.grant
     mine = [side for side in grant.sides if amounts.keys() & side.config.by_name.keys()]
     more = [_for_amounts(side, amounts) for side in mine]
     if any(rules_out(scope, side) for side in more):
@@ -77,29 +63,29 @@ def consume(scope: Scope, holding: Holding, amounts: Mapping[str, int]) -> Flow[
     if all(entry.admitted for entry in entries):
         for side, entry in zip(mine, entries, strict=True):
             side.entries.append(entry)
-        holding.note(amounts)
+        _add(grant.consumed, amounts)
         return
     yield from take_back(entries, events=-1)
     error = _first_error(entries)
     if error is None:
         raise RateLimitExceeded(statuses_before(more, scope.now()))
-    _without_store(scope, holding, error)
-    holding.note(amounts)
+    _without_store(scope, grant, error)
+    _add(grant.consumed, amounts)
 
 
-def correct(scope: Scope, holding: Holding) -> Flow[None]:
+def correct(scope: Scope, grant: Grant) -> Flow[None]:
     """Write what was adjusted and released, one write a bucket. Raises ``RateLimiterUnavailable`` as ``acquire`` does."""
-    corrections = holding.corrections
-    entries = [entry for side in holding.grant.sides if (entry := _correction(side, corrections)) is not None]
+    corrections = grant.corrections
+    entries = [entry for side in grant.sides if (entry := _correction(side, corrections)) is not None]
     yield from queue(entries)
     error = _first_error(entries)
     if error is not None:
-        _without_store(scope, holding, error)
+        _without_store(scope, grant, error)
 
 
-def roll_back(holding: Holding) -> Flow[None]:
+def roll_back(grant: Grant) -> Flow[None]:
     """Give back all that the lease took; corrections are dropped."""
-    yield from take_back([entry for side in holding.grant.sides for entry in side.entries], events=0)
+    yield from take_back([entry for side in grant.sides for entry in side.entries], events=0)
 
 
 def _for_amounts(side: Side, amounts: Mapping[str, int]) -> Side:
@@ -121,7 +107,12 @@ def _first_error(entries: Iterable[Entry]) -> StoreError | None:
     return next((outcome.error for outcome in outcomes if outcome is not None and outcome.error is not None), None)
 
 
-def _without_store(scope: Scope, holding: Holding, error: StoreError) -> None:
-    if policy(scope, holding.request.on_unavailable) == "block":
+def _without_store(scope: Scope, grant: Grant, error: StoreError) -> None:
+    if policy(scope, grant.request.on_unavailable) == "block":
         raise unavailable(scope, error) from error
-    holding.grant.unavailable = error
+    grant.unavailable = error
+
+
+def _add(totals: dict[str, int], amounts: Mapping[str, int]) -> None:
+    for name, amount in amounts.items():
+        totals[name] = totals.get(name, 0) + amount

@@ -32,22 +32,19 @@ def shadow_of(scope: Scope, entity_id: str, resource: str, *, shard: int = 0) ->
 
 
 def resolve(scope: Scope, shadow: Shadow, *, bucket_too: bool) -> Flow[Resolved]:
-    """What holds for the entity on the resource: from the cache, else read, together with whoever asks for the same.
+    """What holds for the entity on the resource: as remembered, else read, together with whoever asks for the same.
 
     With ``bucket_too`` the bucket is read along, where this process knows nothing of it.
     """
-    entity_id, resource = shadow.id.entity_id, shadow.id.resource
-    fresh = scope.configs.fresh(entity_id, resource, scope.now())
+    fresh = scope.fresh(shadow)
     if fresh is not None and (shadow.known or not bucket_too):
         return fresh
     ticket = Ticket(shadow.loading)
     yield Queued(ticket)
     if ticket.outcome is not None and ticket.outcome.error is not None:
         raise ticket.outcome.error
-    resolved = scope.configs.resolved(entity_id, resource)
-    if resolved is None:
-        raise AssertionError("a load that succeeded resolves")
-    return resolved
+    assert shadow.resolved is not None, "a load that succeeded resolves"
+    return shadow.resolved
 
 
 def load(scope: Scope, shadow: Shadow, tickets: Sequence[Ticket]) -> Flow[None]:
@@ -71,9 +68,11 @@ def _load(scope: Scope, shadow: Shadow) -> Flow[None]:
         scope.configs.learn(wanted, found, begun)
         if unknown:
             shadow.learn(found.get(shadow.key), begun, own_writes=0)
-    resolved = scope.configs.resolve(entity_id, resource, later_than_ms=cv if len(wanted) == len(ConfigKeys._fields) else 0)
-    if resolved is None:
-        raise AssertionError("everything was read")
+    all_read = len(wanted) == len(ConfigKeys._fields)
+    resolved = scope.configs.resolve(entity_id, resource, later_than_ms=cv if all_read else 0)
+    if resolved is None:  # the cache is too small for what goes on at once
+        return (yield from _load(scope, shadow))
+    shadow.resolved = resolved
     parent = {} if resolved.parent_id is None else {"parent_id": resolved.parent_id}
     shadow.family = {"cascade": resolved.cascade, **parent}
 

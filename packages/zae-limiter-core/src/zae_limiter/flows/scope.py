@@ -4,15 +4,15 @@ Lives here: memory, and the rules that keep it true. Never: a decision what to w
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..cache import LRU
 from ..limits import OnUnavailable
 from ..operations.values import Item, Key
-from ..resolution import Config
+from ..resolution import Config, Resolved
 from ..schema import keys
-from ..schema.items import ONE_WRITE, WRITES, BucketId, View, bucket_attributes, read_bucket
+from ..schema.items import ONE_WRITE, WRITES, BucketId, View, read_bucket
 from .configs import Configs
 from .lane import Lane
 
@@ -37,12 +37,13 @@ class Settings:
 class Shadow:
     """The shadow copy of one bucket, and its lanes. It only picks which write to try; the conditions decide."""
 
-    __slots__ = ("_agreed", "_others", "below", "family", "id", "key", "known", "lane", "loading", "pairing", "seen_at_ms", "view")
+    __slots__ = ("_agreed", "_others", "below", "family", "id", "key", "known", "lane", "loading", "pairing", "resolved", "seen_at_ms", "view")
 
     def __init__(self, bucket: BucketId) -> None:
         self.id = bucket
         self.key = Key(bucket.pk, keys.sk_state())
         self.view: View | None = None
+        self.resolved: Resolved | None = None
         self.known = False
         self.seen_at_ms = 0
         self.below: dict[str, float] = {}
@@ -108,3 +109,23 @@ class Scope:
         self.settings = settings
         self.configs = Configs(namespace_id, ttl_ms=settings.config_ttl_ms, size=settings.buckets_remembered)
         self.shadows: LRU[tuple[str, str, int], Shadow] = LRU(settings.buckets_remembered)
+
+    def fresh(self, shadow: Shadow) -> Resolved | None:
+        """The limits of the bucket, where they are known and still hold; counted in the cache's statistics."""
+        resolved, configs = shadow.resolved, self.configs
+        if resolved is None or resolved.generation != configs.generation or self.now() > resolved.valid_until_ms:
+            configs.misses += 1
+            return None
+        configs.hits += 1
+        return resolved
+
+    def expired(self, shadow: Shadow) -> Resolved | None:
+        """The limits of the bucket, where they are known but their time has come."""
+        resolved = shadow.resolved
+        return None if resolved is None or resolved.generation != self.configs.generation else resolved
+
+    def expire(self, shadow: Shadow) -> None:
+        """Have the limits of the bucket read again, beside its next write."""
+        self.configs.expire(shadow.id.entity_id, shadow.id.resource)
+        if shadow.resolved is not None:
+            shadow.resolved = replace(shadow.resolved, valid_until_ms=0)

@@ -5,6 +5,7 @@ Lives here: what is asked, of whom, and what was taken, as plain data. Never: a 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..limits import Limit, OnUnavailable
 from ..operations.errors import StoreError
@@ -13,8 +14,7 @@ from .lane import Entry
 from .scope import Shadow
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What a caller asks for; amounts in millitokens by limit."""
 
     entity_id: str
@@ -50,9 +50,19 @@ class Side:
         return entry
 
 
-@dataclass(slots=True)
 class Grant:
-    """What an acquire took, side by side. ``unavailable`` is why nothing was taken, although the caller may go on."""
+    """What an acquire took, side by side, and what its lease makes of it; amounts in millitokens by limit.
 
-    sides: Sequence[Side]
-    unavailable: StoreError | None = None
+    ``unavailable`` is why nothing was taken, although the caller may go on. ``corrections`` wait for the end of the block.
+    """
+
+    __slots__ = ("consumed", "corrections", "open", "request", "rollback", "sides", "unavailable")
+
+    def __init__(self, request: Request, sides: Sequence[Side], unavailable: StoreError | None = None) -> None:
+        self.request = request
+        self.sides = sides
+        self.unavailable = unavailable
+        self.rollback = True
+        self.open = True
+        self.consumed: dict[str, int] = dict(request.amounts)
+        self.corrections: dict[str, int] = {}

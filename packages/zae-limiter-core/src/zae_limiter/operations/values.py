@@ -59,15 +59,14 @@ class Query:
     start: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
+class Conditions(NamedTuple):
     """All of these must hold for the write to be applied; ``exists=("PK",)`` means that the item exists."""
 
     exists: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
-    equals: Mapping[str, Value] = field(default_factory=_nothing)
-    at_least: Mapping[str, int] = field(default_factory=_nothing)
-    at_most: Mapping[str, int] = field(default_factory=_nothing)
+    equals: Mapping[str, Value] = NOTHING
+    at_least: Mapping[str, int] = NOTHING
+    at_most: Mapping[str, int] = NOTHING
 
 
 UNCONDITIONAL: Final = Conditions()
@@ -81,13 +80,12 @@ class Put:
     when: Conditions = UNCONDITIONAL
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(NamedTuple):
     """Change one item, creating it where no condition forbids it. Answer: the item as it is now (``ALL_NEW``)."""
 
     key: Key
-    add: Mapping[str, int] = field(default_factory=_nothing)
-    set: Mapping[str, Value] = field(default_factory=_nothing)
+    add: Mapping[str, int] = NOTHING
+    set: Mapping[str, Value] = NOTHING
     remove: tuple[str, ...] = ()
     when: Conditions = UNCONDITIONAL
 

@@ -37,17 +37,22 @@ def bucket_attributes(limit: str) -> BucketAttributes:
     return BucketAttributes(*(bucket_attr(limit, name) for name in BucketAttributes._fields))
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """A bucket item as it was seen, and the shapes of its limits."""
+class View(NamedTuple):
+    """A bucket item as it was seen, the shapes of its limits, and their ceilings in millitokens."""
 
     item: Item
     shapes: Mapping[str, Shape]
+    ceilings: Mapping[str, int]
 
     @property
     def anchor_ms(self) -> int:
         """The instant that the balances are expressed for; the version of the shapes."""
         return int(self.item["rf"])
+
+    @property
+    def shard_count(self) -> int:
+        """Among how many shards the bucket's limits are divided, as far as this shard knows."""
+        return int(self.item["shard_count"])
 
     def tokens_milli(self, limit: str) -> int:
         """The stored balance of a limit, as of the anchor."""
@@ -57,8 +62,9 @@ class View:
 def read_bucket(item: Item, before: View | None = None) -> View:
     """The view of a bucket item; takes the shapes over from the view before it where the anchor did not move."""
     if before is not None and before.item["rf"] == item["rf"] and before.item["shard_count"] == item["shard_count"]:
-        return View(item, before.shapes)
-    return View(item, read_shapes(item))
+        return View(item, before.shapes, before.ceilings)
+    shapes = read_shapes(item)
+    return View(item, shapes, {name: shape.ceiling_milli for name, shape in shapes.items()})
 
 
 def read_shapes(item: Item) -> dict[str, Shape]:

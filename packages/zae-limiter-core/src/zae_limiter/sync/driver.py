@@ -7,12 +7,11 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from ..flows.lane import Lane, Ticket, fail, loss
-from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, play
+from ..flows.steps import Flow, Parallel, Queued, Sleep, Step
 from ..operations.errors import StoreError
 from .store import SyncStore
 
@@ -41,15 +40,27 @@ class SyncDriver:
         """Nothing runs behind the caller's back, so there is nothing to wait for."""
 
     def _play(self, flow: Flow[T], tickets: list[Ticket]) -> T:
-        return play(flow, partial(self._perform, tickets))
+        try:
+            step = next(flow)
+            while True:
+                try:
+                    answer = self._perform(step, tickets)
+                except StoreError as error:
+                    step = flow.throw(error)
+                else:
+                    step = flow.send(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
 
-    def _perform(self, tickets: list[Ticket], step: Step) -> Any:
-        if type(step) is Queued:
-            return self._queue(step.ticket, tickets)
-        if type(step) is Sleep:
-            return time.sleep(step.seconds * random.uniform(0.5, 1.0))
-        if type(step) is Parallel:
-            return self._parallel(step.steps, tickets)
+    def _perform(self, step: Step, tickets: list[Ticket]) -> Any:
+        kind = type(step)
+        if kind is Queued:
+            return self._queue(step.ticket, tickets)  # type: ignore[union-attr]
+        if kind is Sleep:
+            return time.sleep(step.seconds * random.uniform(0.5, 1.0))  # type: ignore[union-attr]
+        if kind is Parallel:
+            return self._parallel(step.steps, tickets)  # type: ignore[union-attr]
         return self._store.perform(step)  # type: ignore[arg-type]
 
     def _parallel(self, steps: Sequence[Step], tickets: list[Ticket]) -> list[Any]:
@@ -58,7 +69,7 @@ class SyncDriver:
 
         def perform(index: int) -> None:
             try:
-                answers[index] = self._perform(tickets, steps[index])
+                answers[index] = self._perform(steps[index], tickets)
             except Exception as error:
                 answers[index] = error
 
@@ -74,22 +85,24 @@ class SyncDriver:
         tickets.append(ticket)
         lane = ticket.lane
         with self._lock:
-            lane.waiting.append(ticket)
             if lane.busy:
                 ticket.waker = threading.Lock()
                 ticket.waker.acquire()
+                lane.waiting.append(ticket)
             lane.busy = True
         waker = ticket.waker
-        if waker is not None:
-            waker.acquire()  # until a leader has settled the ticket, or makes it the leader
+        if waker is None:
+            self._lead(lane, [ticket], ticket)
+            return
+        waker.acquire()  # until a leader has settled the ticket, or makes it the leader
         if ticket.outcome is None:
-            self._lead(lane, ticket)
-
-    def _lead(self, lane: Lane, own: Ticket) -> None:
-        """Serve the lane until the own ticket is settled; then the next who waits leads."""
-        while own.outcome is None:
             with self._lock:
                 batch = lane.take()
+            self._lead(lane, batch, ticket)
+
+    def _lead(self, lane: Lane, batch: Sequence[Ticket], own: Ticket) -> None:
+        """Serve the lane until the own ticket is settled; then the next who waits leads."""
+        while True:
             try:
                 self._play(lane.work(batch), [])
             except BaseException as error:
@@ -98,18 +111,26 @@ class SyncDriver:
                     raise
                 log.exception("a write of a bucket failed in a way that it should not")
             finally:
-                self._release(lane, batch, own)
-        self._unwind(ticket for ticket in batch if ticket.unwanted)
+                successors = self._release(lane, batch, own)
+            for ticket in batch:
+                if ticket.unwanted:
+                    self._unwind(ticket)
+            if successors is None:
+                return
+            batch = successors
 
-    def _release(self, lane: Lane, batch: Sequence[Ticket], own: Ticket) -> None:
+    def _release(self, lane: Lane, batch: Sequence[Ticket], own: Ticket) -> Sequence[Ticket] | None:
+        """Wake whom the run has settled. The next batch where the own ticket still waits, else the next who waits leads."""
         with self._lock:
             for ticket in batch:
                 if (lost := loss(ticket)) is not None:
                     log.warning(lost)
                 if ticket.waker is not None:
                     ticket.waker.release()
-            if own.outcome is not None:
-                _hand_over(lane)
+            if own.outcome is None:
+                return lane.take()
+            _hand_over(lane)
+            return None
 
     def _abandon(self, tickets: Sequence[Ticket]) -> None:
         """Nobody wants these any more: leave the queue, or give back what was or will be taken."""
@@ -121,12 +142,11 @@ class SyncDriver:
                         _hand_over(ticket.lane)
                 ticket.unwanted = ticket.outcome is None
             if not ticket.unwanted:
-                self._unwind([ticket])
+                self._unwind(ticket)
 
-    def _unwind(self, tickets: Iterable[Ticket]) -> None:
-        for ticket in tickets:
-            for entry in ticket.unwind():
-                self._queue(entry, [])
+    def _unwind(self, ticket: Ticket) -> None:
+        for entry in ticket.unwind():
+            self._queue(entry, [])
 
 
 def _hand_over(lane: Lane) -> None:
