@@ -1,0 +1,125 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zae_limiter.bucket import Shape
+from zae_limiter.entities import Entity
+from zae_limiter.limits import MILLI, Limit
+from zae_limiter.operations.capacity import item_size
+from zae_limiter.schema import keys
+from zae_limiter.schema.items import (
+    WRITES,
+    BucketId,
+    bucket_attributes,
+    config_attributes,
+    entity_item,
+    namespace_items,
+    read_bucket,
+    read_entity,
+    read_limits,
+    read_on_unavailable,
+    rule_attributes,
+)
+
+NOW = 1_700_000_000_000
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_\-.]{0,63}", fullmatch=True).filter(lambda name: name not in _RESERVED)
+_RESERVED = {"wcu", "name", "rf", "cv", "ev", "ttl", "PK", "SK", "window", "version", "cascade", "resource", "metadata"}
+
+
+@st.composite
+def limit_sets(draw: st.DrawFn) -> tuple[Limit, ...]:
+    whole = st.integers(1, 10**15)
+    limits = []
+    for name in draw(st.lists(NAMES, min_size=1, max_size=5, unique=True)):
+        capacity = draw(whole)
+        burst = draw(st.integers(capacity, 10**15))
+        limits.append(Limit(name, capacity, burst, draw(whole), draw(st.integers(1, 10**8))))
+    return tuple(sorted(limits, key=lambda limit: limit.name))
+
+
+def bucket(limits: tuple[Limit, ...], bucket_id: BucketId) -> dict[str, object]:
+    item = {**bucket_id.attributes(), "cascade": False, "shard_count": 2, "rf": NOW, "cv": NOW, "ev": 1, WRITES: MILLI}
+    for limit in limits:
+        at = bucket_attributes(limit.name)
+        item |= {at.tk: limit.ceiling_milli, at.tc: 0, **rule_attributes(limit)}
+    return item
+
+
+@given(limit_sets())
+def test_a_bucket_comes_back_with_the_shapes_of_its_limits(limits: tuple[Limit, ...]) -> None:
+    view = read_bucket(bucket(limits, BucketId("ns", "e", "r", shard=1)))
+    assert view.anchor_ms == NOW
+    assert view.shapes == {limit.name: Shape(limit, NOW, 1, 2) for limit in limits}
+    assert {name: view.tokens_milli(name) for name in view.shapes} == {each.name: each.ceiling_milli for each in limits}
+
+
+def test_the_count_of_writes_is_not_shown_as_a_limit() -> None:
+    assert "wcu" not in read_bucket(bucket((Limit.per_minute("rpm", 1),), BucketId("ns", "e", "r"))).shapes
+
+
+def test_shapes_are_read_again_only_where_the_anchor_moved() -> None:
+    item = bucket((Limit.per_minute("rpm", 1),), BucketId("ns", "e", "r"))
+    first = read_bucket(item)
+    assert read_bucket(item | {"b_rpm_tk": 5}, first).shapes is first.shapes
+    moved = read_bucket(item | {"rf": NOW + 1, "b_rpm_cp": 9 * MILLI, "b_rpm_ra": 9 * MILLI}, first)
+    assert moved.shapes == {"rpm": Shape(Limit.per_minute("rpm", 9), NOW + 1, 0, 2)}
+
+
+@given(limit_sets())
+def test_a_config_comes_back_with_its_limits(limits: tuple[Limit, ...]) -> None:
+    assert read_limits({"PK": "x", "SK": "y", **config_attributes(limits)}) == limits
+
+
+def test_a_config_that_is_not_there_has_nothing() -> None:
+    assert read_limits(None) == ()
+    assert read_on_unavailable(None) is None
+    assert read_on_unavailable({"on_unavailable": "allow"}) == "allow"
+
+
+@given(
+    st.builds(
+        Entity,
+        entity_id=st.just("e"),
+        name=st.none() | st.text(),
+        parent_id=st.none() | st.just("p"),
+        cascade=st.booleans(),
+        metadata=st.dictionaries(st.text(), st.text(), max_size=3),
+        created_at=st.just("2026-01-01T00:00:00.000Z"),
+        version=st.integers(1, 9),
+    )
+)
+def test_an_entity_comes_back_as_it_was(entity: Entity) -> None:
+    item = entity_item("ns", entity)
+    assert read_entity(item) == entity
+    assert (item.get("GSI1PK"), "GSI1SK" in item) == (("ns/PARENT#p", True) if entity.parent_id else (None, False))
+
+
+def test_a_namespace_is_found_by_name_and_by_id() -> None:
+    by_name, by_id = namespace_items("prod", "n5", "2026-01-01T00:00:00.000Z")
+    assert (by_name["PK"], by_name["SK"]) == (keys.pk_system(keys.REGISTRY), keys.sk_namespace("prod"))
+    assert (by_id["PK"], by_id["SK"]) == (keys.pk_system(keys.REGISTRY), keys.sk_nsid("n5"))
+    assert by_name["namespace_id"] == by_id["namespace_id"] == "n5"
+
+
+UUID = "123e4567-e89b-12d3-a456-426614174000"
+
+
+@pytest.mark.parametrize(
+    ("resource", "family"),
+    [
+        ("gpt-4", {"cascade": True, "parent_id": UUID}),
+        ("anthropic.claude-3-haiku-4.5", {"cascade": True, "parent_id": UUID}),
+        (UUID.replace("1", "r", 1), {"cascade": False}),
+    ],
+    ids=["short resource", "long resource", "resource of 36 characters, no parent"],
+)
+def test_a_bucket_of_three_limits_and_ids_of_36_characters_is_written_with_one_write_unit(
+    resource: str, family: dict[str, object]
+) -> None:
+    limits = tuple(Limit(f"limit_of_{n:03}", 12_345_678, 23_456_789, 12_345_678, 86_400) for n in range(3))
+    assert {len(limit.name) for limit in limits} == {12}
+    item = bucket(limits, BucketId("n" * 11, UUID, resource))
+    for limit in limits:  # after years of use
+        item |= {bucket_attributes(limit.name).tk: -123_456_789_012_345, bucket_attributes(limit.name).tc: 123_456_789_012_345}
+    item |= {**family, "ttl": 1_700_000_001, "ev": 123_456_789, WRITES: 123_456_789_000}
+    assert item_size(item) < 1024

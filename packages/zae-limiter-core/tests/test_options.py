@@ -1,0 +1,92 @@
+from typing import Any
+
+import pytest
+
+from zae_limiter.clock import SystemClock
+from zae_limiter.exceptions import InvalidNameError, ValidationError
+from zae_limiter.options import BuilderBase, Options
+from zae_limiter.testing import ManualClock
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ZAEL_STACK", raising=False)
+    monkeypatch.delenv("ZAEL_NAMESPACE", raising=False)
+
+
+def test_without_anything_said_there_are_defaults() -> None:
+    assert (Options().stack_name, Options().namespace_name) == ("zae-limiter", "default")
+
+
+def test_the_environment_comes_before_the_defaults_and_the_caller_before_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZAEL_STACK", "of-env")
+    monkeypatch.setenv("ZAEL_NAMESPACE", "env")
+    assert (Options().stack_name, Options().namespace_name) == ("of-env", "env")
+    chosen = Options(stack="mine", namespace="own")
+    assert (chosen.stack_name, chosen.namespace_name) == ("mine", "own")
+
+
+@pytest.mark.parametrize(
+    ("field", "bad"),
+    [
+        ("config_cache_ttl", [-1, True, "60", float("nan"), float("inf"), None]),
+        ("rejection_staleness", [-0.1, False, "1", float("nan")]),
+        ("connect_timeout", [0, -1, True, None]),
+        ("read_timeout", [0, float("inf")]),
+        ("bucket_ttl_multiplier", [-1, 1.5, True, None]),
+        ("buckets_remembered", [0, 1.5, True]),
+        ("max_connections", [0, "9"]),
+        ("on_unavailable", ["", "deny", None]),
+        ("namespace", ["", "a b", "1st", "x" * 65, "_", 7]),
+    ],
+)
+def test_a_bad_option_is_refused_by_its_name(field: str, bad: list[Any]) -> None:
+    for value in bad:
+        with pytest.raises(ValidationError, match=field):
+            Options(**{field: value})
+
+
+def test_a_bad_namespace_of_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZAEL_NAMESPACE", "a b")
+    with pytest.raises(InvalidNameError):
+        Options()
+
+
+def test_flows_get_milliseconds() -> None:
+    settings = Options(rejection_staleness=0.5, config_cache_ttl=2.5, bucket_ttl_multiplier=0).settings()
+    assert (settings.staleness_ms, settings.config_ttl_ms, settings.ttl_multiplier) == (500, 2500, 0)
+
+
+def test_the_clock_is_the_one_given_else_the_systems() -> None:
+    clock = ManualClock()
+    assert Options(clock=clock).make_clock() is clock
+    assert isinstance(Options().make_clock(), SystemClock)
+
+
+def test_a_builder_sets_one_option_at_a_time_and_checks_it() -> None:
+    clock = ManualClock()
+    builder = (
+        BuilderBase()
+        .stack("s")
+        .region("eu-west-1")
+        .endpoint_url("http://localhost:1")
+        .namespace("n")
+        .config_cache_ttl(5)
+        .bucket_ttl_multiplier(3)
+        .on_unavailable("allow")
+        .create_table()
+        .clock(clock)
+    )
+    assert builder._options == Options(
+        stack="s",
+        region="eu-west-1",
+        endpoint_url="http://localhost:1",
+        namespace="n",
+        config_cache_ttl=5,
+        bucket_ttl_multiplier=3,
+        on_unavailable="allow",
+        create_table=True,
+        clock=clock,
+    )
+    with pytest.raises(ValidationError):
+        BuilderBase().config_cache_ttl(-1)
