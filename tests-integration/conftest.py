@@ -1,14 +1,17 @@
-"""What lives here: the choice of the target, and an environment in which nothing reaches a real account.
-What never does: repositories, limiters, or tables.
+"""What lives here: the choice of target and colour, and an environment in which nothing reaches a real account.
+What never does: a claim.
 """
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from colours import Colour
 from fetch import Unavailable
+from proxy import Proxy, between
+from stage import Stage
 from targets import EMULATORS, TARGETS, Session, Target
 
 AWS_ENVIRONMENT = {
@@ -82,3 +85,27 @@ def target(request: pytest.FixtureRequest, targets: Session) -> Target:
 def table_name() -> str:
     """A name no other test has, long enough for every target."""
     return f"zael-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(params=["async", "sync"])
+def colour(request: pytest.FixtureRequest) -> Colour:
+    """Both colours, one after the other."""
+    chosen: Colour = request.param
+    return chosen
+
+
+@pytest.fixture
+async def stage(target: Target, table_name: str, colour: Colour) -> AsyncIterator[Stage]:
+    """A table of its own, for repositories of one colour."""
+    stage = Stage(target, table_name, colour)
+    yield stage
+    await stage.close()
+
+
+@pytest.fixture
+def proxy(target: Target) -> Iterator[Proxy]:
+    """What stands between a client and the target, and does as the test says."""
+    if target.endpoint_url is None:
+        pytest.fail("the test has to say that it needs an endpoint", pytrace=False)
+    with between(target.endpoint_url) as proxy:
+        yield proxy

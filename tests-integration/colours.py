@@ -1,0 +1,53 @@
+"""What lives here: a sync object that is awaited, so that one test drives either colour.
+What never does: a target, a table, or a claim.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import TracebackType
+from typing import Any, Literal
+
+from zae_limiter import Lease, RateLimiter, Repository
+
+Colour = Literal["async", "sync"]
+TWINS: dict[str, type] = {"SyncRateLimiter": RateLimiter, "SyncRepository": Repository, "SyncLease": Lease}
+
+
+class Awaited:
+    """A sync object that is awaited wherever its async twin is; every call has a thread to block."""
+
+    def __init__(self, inner: Any, threads: ThreadPoolExecutor) -> None:
+        self._inner = inner
+        self._threads = threads
+        self._twin = TWINS[type(inner).__name__]
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._inner, name)
+        if name == "acquire":
+            return lambda *args, **kwargs: _Block(value(*args, **kwargs), self._threads)
+        if inspect.iscoroutinefunction(inspect.getattr_static(self._twin, name, None)):
+            return partial(_in_thread, self._threads, value)
+        return Awaited(value, self._threads) if type(value).__name__ in TWINS else value
+
+
+class _Block:
+    """A sync ``with`` block as an async one."""
+
+    def __init__(self, inner: Any, threads: ThreadPoolExecutor) -> None:
+        self._inner = inner
+        self._threads = threads
+
+    async def __aenter__(self) -> Awaited:
+        return Awaited(await _in_thread(self._threads, self._inner.__enter__), self._threads)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await _in_thread(self._threads, self._inner.__exit__, kind, error, trace)
+
+
+def _in_thread(threads: ThreadPoolExecutor, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Awaitable[Any]:
+    return asyncio.get_running_loop().run_in_executor(threads, partial(call, *args, **kwargs))
