@@ -13,12 +13,9 @@ Whoever consumes at the ceiling thereby forgets what overflowed; without that, a
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..limits import Limit
 from ..operations.values import Conditions, Key, Update
 from ..schema.items import ONE_WRITE, WRITES
 from .lane import Entry
-
-TTL_GRACE_MS = 60_000
 
 
 class Load:
@@ -66,7 +63,21 @@ class Load:
     @property
     def moves_nothing(self) -> bool:
         """Whether all amounts are 0: then it is judged, not written."""
-        return not (any(self.checked.values()) or any(self.unchecked.values()) or any(self.given.values()))
+        if any(self.checked.values()):
+            return False
+        return not (any(self.unchecked.values()) or any(self.given.values()))
+
+
+def lone(entry: Entry, room: Mapping[str, int]) -> Load | None:
+    """The load of one entry that fits; ``None`` where it has to be weighed."""
+    for limit, amount in entry.checked.items():
+        if limit not in room or amount > room[limit]:
+            return None
+    if not entry.checked:
+        return None
+    load = Load()
+    load.carry(entry)
+    return load
 
 
 def weigh(entries: Sequence[Entry], room: Mapping[str, int], ceilings: Mapping[str, int]) -> Load:
@@ -87,8 +98,9 @@ def weigh(entries: Sequence[Entry], room: Mapping[str, int], ceilings: Mapping[s
 def _fits(amounts: Mapping[str, int], load: Load, room: Mapping[str, int], ceilings: Mapping[str, int]) -> bool:
     checked, given = load.checked, load.given
     for limit, amount in amounts.items():
-        total = checked.get(limit, 0) + amount
-        if total > ceilings[limit] or total > room[limit] + given.get(limit, 0):
+        total = amount + checked[limit] if limit in checked else amount
+        free = room[limit]
+        if total > free and (limit not in given or total > free + given[limit]) or total > ceilings[limit]:
             return False
     return True
 
@@ -145,15 +157,5 @@ class Draft:
 
     def update(self, key: Key) -> Update:
         """The finished operation."""
-        when = Conditions(
-            exists=self.exists, absent=self.absent, equals=self.equals, at_least=self.at_least, at_most=self.at_most
-        )
+        when = Conditions(self.exists, self.absent, self.equals, self.at_least, self.at_most)
         return Update(key, self.add, self.set, self.remove, when)
-
-
-def expires_at(now_ms: int, multiplier: int, deficits: Iterable[tuple[Limit, int]]) -> int:
-    """``ttl``, in epoch seconds: a minute, and ``multiplier`` times as long as the slowest limit takes to fill up."""
-    longest_ms = 0
-    for limit, deficit in deficits:
-        longest_ms = max(longest_ms, deficit * limit.refill_period // limit.refill_amount)
-    return -(-(now_ms + TTL_GRACE_MS + multiplier * longest_ms) // 1000)

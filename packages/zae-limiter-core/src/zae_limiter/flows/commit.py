@@ -5,12 +5,13 @@ Lives here: what is done about each answer. Never: who fits (batch), what is wri
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..bucket import reached_at
 from ..operations.errors import ConditionFailed, StoreError, Throttled
 from ..operations.values import NOTHING, Get, Item, Put, Update
 from ..resolution import Config
 from ..schema.items import View, bucket_attributes
-from .batch import Draft, Load, expires_at, weigh
-from .frames import Frame, New, Ordinary, Reshape, expires
+from .batch import Draft, Load, lone, weigh
+from .frames import Frame, New, Ordinary, Reshape, expires_at
 from .lane import Entry, Outcome, Verdict
 from .scope import Scope, Shadow
 from .steps import Flow, Sleep
@@ -82,8 +83,11 @@ class _Run:
             if not self.pending:
                 return None
         self.frame = frame = self._frame()
-        self._sort_out(frame)
-        self.load = load = weigh(self.pending, frame.room, frame.ceilings)
+        load = lone(self.pending[0], frame.room) if len(self.pending) == 1 else None
+        if load is None:
+            self._sort_out(frame)
+            load = weigh(self.pending, frame.room, frame.ceilings)
+        self.load = load
         if frame.reshapes:
             return frame.write(load) if self.pending else None
         if load.short:
@@ -103,7 +107,7 @@ class _Run:
             return
         item = operation.item if isinstance(operation, Put) else answer
         view = self.shadow.learn(item, self.now_ms, own_writes=1)
-        if view is not None and isinstance(self.frame, Ordinary):
+        if view is not None and isinstance(self.frame, Ordinary) and not self.shadow.alone:
             self._note_ceilings(self.frame, view, taken=True)
         self.settle(self.load.carried, "admitted")
         if self.pending:
@@ -132,7 +136,10 @@ class _Run:
         outcome = Outcome(verdict, self.shadow.view, self.now_ms, error, left)
         for entry in entries:
             entry.outcome = outcome
-        self.pending = [entry for entry in self.pending if entry.outcome is None]
+        if len(entries) == len(self.pending):
+            self.pending = ()
+        else:
+            self.pending = [entry for entry in self.pending if entry.outcome is None]
 
     def prolong(self) -> Flow[None]:
         """Write a ``ttl`` again that comes before the bucket is full: others consumed what we had not seen."""
@@ -140,14 +147,14 @@ class _Run:
         multiplier = self.scope.settings.ttl_multiplier
         if view is None or config is None or "ttl" not in view.item:
             return
-        if not expires(config, multiplier, view.shard_count):
-            return
-        room = Ordinary(self.shadow, view, now, multiplier, config, frozenset()).room
-        deficits = [(shape.limit, shape.ceiling_milli - room[name]) for name, shape in view.shapes.items()]
-        if view.item["ttl"] >= expires_at(now, 1, deficits) - 60:
+        frame = Ordinary(self.shadow, view, now, multiplier, config, frozenset())
+        shapes = view.shapes.values()
+        longest_ms = max(reached_at(s, view.tokens_milli(s.limit.name), s.ceiling_milli) for s in shapes) - now
+        ttl = expires_at(frame, config, longest_ms)
+        if ttl is None or view.item["ttl"] * 1000 >= now + longest_ms:
             return
         draft = Draft()
-        draft.set["ttl"] = expires_at(now, multiplier, deficits)
+        draft.set["ttl"] = ttl
         draft.equals["rf"] = view.anchor_ms
         draft.count_write(Load())
         try:
@@ -178,8 +185,6 @@ class _Run:
         room, ceilings = frame.room, frame.ceilings
         outdated, hopeless = [], []
         for entry in self.pending:
-            if not entry.checked:
-                entry.trim(room)
             for name, amount in entry.checked.items():
                 if name not in room:
                     outdated.append(entry)
@@ -187,6 +192,8 @@ class _Run:
                 if amount > ceilings[name] and not frame.reshapes:
                     hopeless.append(entry)
                     break
+            if not entry.checked:
+                entry.trim(room)
         if outdated:
             self.settle(outdated, "outdated")
         if hopeless:

@@ -11,10 +11,11 @@ from ..limits import Limit
 from ..operations.values import NOTHING, Conditions, Item, Put, Update
 from ..resolution import Config
 from ..schema.items import ONE_WRITE, WRITES, View, bucket_attributes, rule_attributes
-from .batch import Draft, Load, expires_at
+from .batch import Draft, Load
 from .scope import Shadow
 
 SLACK_DIVISOR = 20
+TTL_GRACE_MS = 60_000
 
 
 class Ordinary:
@@ -37,9 +38,9 @@ class Ordinary:
         self.ceilings = view.ceilings
         self.minted: dict[str, int] = {}
         self.room: dict[str, int] = {}
-        for name, shape in view.shapes.items():
-            minted = shape.minted_since_anchor(now_ms)
-            balance, ceiling = view.item[bucket_attributes(name).tk] + minted, shape.ceiling_milli
+        for name, _, at, ceiling in view.rows:
+            minted = view.shapes[name].minted_since_anchor(now_ms)
+            balance = view.item[at.tk] + minted
             self.minted[name] = minted
             self.room[name] = balance if balance < ceiling else ceiling
 
@@ -49,53 +50,70 @@ class Ordinary:
 
     def write(self, load: Load) -> Update:
         """One update, whatever the number of entries."""
-        draft = Draft()
         if load.gives_only:
-            draft.exists = tuple(bucket_attributes(limit).tk for limit in load.given)
-        else:
-            draft.equals["rf"] = self.view.item["rf"]
-        for limit in load.limits():
-            self._take(draft, limit, load)
+            return self._give_back(load)
+        draft, room, checked = Draft(), self.room, load.checked
+        add, at_least = draft.add, draft.at_least
+        corrects, longest_ms = bool(load.unchecked or load.given), 0
+        for name, limit, at, ceiling in self.view.rows:
+            net = load.net(name) if corrects else checked.get(name, 0)
+            deficit = ceiling - room[name]
+            if corrects or not net:
+                self._correct(draft, name, load)
+            else:
+                minted = self.minted[name]
+                add[at.tc] = net
+                slack = None if deficit else self._row_set(name, ceiling, net)
+                if slack is None:
+                    at_least[at.tk] = net - minted
+                    draft.at_most[at.tk] = ceiling - minted
+                    add[at.tk] = -net
+                else:
+                    at_least[at.tk] = held = ceiling - slack - minted
+                    draft.set[at.tk] = held - net
+            wait_ms = (deficit + net) * limit.refill_period // limit.refill_amount
+            if wait_ms > longest_ms:
+                longest_ms = wait_ms
         self.upper = draft.at_most
+        draft.equals["rf"] = self.view.item["rf"]
         draft.count_write(load)
-        if self.config is not None and not load.gives_only:
-            draft.expire(self._ttl(self.config, load), self.view.item)
+        if self.config is not None:
+            draft.expire(expires_at(self, self.config, longest_ms), self.view.item)
         return draft.update(self.shadow.key)
 
-    def _take(self, draft: Draft, limit: str, load: Load) -> None:
+    def _give_back(self, load: Load) -> Update:
+        draft = Draft()
+        draft.exists = tuple(bucket_attributes(name).tk for name in load.given)
+        for name, amount in load.given.items():
+            at = bucket_attributes(name)
+            draft.add[at.tk], draft.add[at.tc] = amount, -amount
+        draft.count_write(load)
+        return draft.update(self.shadow.key)
+
+    def _correct(self, draft: Draft, limit: str, load: Load) -> None:
+        """One limit of a batch that corrects too, or asks for 0 of it; a limit that takes no part is left alone."""
         at, net, checked = bucket_attributes(limit), load.net(limit), load.checked.get(limit)
-        if net:
-            draft.add[at.tc] = net
+        draft.count(at.tc, net)
         if checked is None and limit not in load.unchecked:
             draft.count(at.tk, -net)
             return
         minted, ceiling = self.minted[limit], self.ceilings[limit]
-        least = None if checked is None else checked - load.given.get(limit, 0) - minted
         if checked == 0 and net == 0:
             draft.at_least[at.tk] = -minted
             return
-        slack = self._row_set(limit, ceiling, checked or 0)
+        slack = None if self.room[limit] < ceiling else self._row_set(limit, ceiling, checked or 0)
         if slack is None:
+            least = None if checked is None else checked - load.given.get(limit, 0) - minted
             draft.take_below(at.tk, least=least, most=ceiling - minted, change=-net)
         else:
             held = ceiling - slack - minted
             draft.take_at_ceiling(at.tk, least=held, balance=held - net)
 
     def _row_set(self, limit: str, ceiling: int, checked: int) -> int | None:
-        """The slack of row SET, ``None`` for row ADD."""
-        if self.room[limit] < ceiling:
-            return None
+        """The slack of row SET, ``None`` for row ADD, where the copy says that the limit is at its ceiling."""
         if limit in self.slack:
             return min(ceiling // SLACK_DIVISOR, ceiling - checked)
         return 0 if self.shadow.alone or self.shadow.below.get(limit, 0.0) < 0.5 else None
-
-    def _ttl(self, config: Config, load: Load) -> int | None:
-        if not expires(config, self.multiplier, self.view.item["shard_count"]):
-            return None
-        room, checked = self.room, load.checked
-        net = checked.get if not (load.unchecked or load.given) else lambda name, _: load.net(name)
-        deficits = [(s.limit, s.ceiling_milli - room[name] + net(name, 0)) for name, s in self.view.shapes.items()]
-        return expires_at(self.now_ms, self.multiplier, deficits)
 
 
 class Standing(NamedTuple):
@@ -152,7 +170,8 @@ class Reshape:
             self._rule(draft, limit, load)
         draft.count_write(load)
         draft.set.update(rf=self.anchor_ms, cv=self.config.read_at_ms)
-        draft.expire(self._ttl(load), self.view.item)
+        longest_ms = max(self._wait_ms(limit, load) for limit in self.config.limits)
+        draft.expire(expires_at(self, self.config, longest_ms), self.view.item)
         return draft.update(self.shadow.key)
 
     def _take(self, draft: Draft, name: str, stand: Standing, load: Load) -> None:
@@ -176,12 +195,9 @@ class Reshape:
             if at.bx not in rule and at.bx in self.view.item:
                 draft.remove += (at.bx,)
 
-    def _ttl(self, load: Load) -> int | None:
-        if not expires(self.config, self.multiplier, self.view.shard_count):
-            return None
-        limits = self.config.limits
-        deficits = [(limit, self._ceiling(limit) - self.room[limit.name] + load.net(limit.name)) for limit in limits]
-        return expires_at(self.now_ms, self.multiplier, deficits)
+    def _wait_ms(self, limit: Limit, load: Load) -> int:
+        deficit = self._ceiling(limit) - self.room[limit.name] + load.net(limit.name)
+        return deficit * limit.refill_period // limit.refill_amount
 
 
 class New:
@@ -189,6 +205,7 @@ class New:
 
     reshapes = False
     upper: Mapping[str, int] = NOTHING
+    view = None
 
     def __init__(self, shadow: Shadow, now_ms: int, multiplier: int, config: Config) -> None:
         self.shadow = shadow
@@ -206,15 +223,21 @@ class New:
         for limit in config.limits:
             at, net = bucket_attributes(limit.name), load.net(limit.name)
             item |= {at.tk: limit.ceiling_milli - net, at.tc: net, **rule_attributes(limit)}
-        if expires(config, self.multiplier, 1):
-            deficits = [(limit, load.net(limit.name)) for limit in config.limits]
-            item["ttl"] = expires_at(self.now_ms, self.multiplier, deficits)
+        longest_ms = max(load.net(limit.name) * limit.refill_period // limit.refill_amount for limit in config.limits)
+        ttl = expires_at(self, config, longest_ms)
+        if ttl is not None:
+            item["ttl"] = ttl
         return Put(item, Conditions(absent=("PK",)))
 
 
 Frame = Ordinary | Reshape | New
 
 
-def expires(config: Config, multiplier: int, shard_count: int) -> bool:
-    """Whether such a bucket has a ``ttl``: not with limits of the entity's own, not when it is split."""
-    return not config.own and multiplier > 0 and shard_count == 1
+def expires_at(frame: Frame, config: Config, longest_ms: int) -> int | None:
+    """``ttl``, in epoch seconds: a minute, and ``multiplier`` times as long as the slowest limit takes to fill up.
+
+    ``None`` for a bucket that does not expire: with limits of the entity's own, or when it is split.
+    """
+    if config.own or frame.multiplier == 0 or (frame.view is not None and frame.view.item["shard_count"] != 1):
+        return None
+    return -(-(frame.now_ms + TTL_GRACE_MS + frame.multiplier * longest_ms) // 1000)

@@ -47,7 +47,7 @@ def after(write: Write, key: Key, before: Item | None) -> Item | None:
     if when is not UNCONDITIONAL and not holds(when, _EMPTY if before is None else before):
         refuse_malformed(write)  # on success, the steps below find what is wrong
         raise ConditionFailed(None if before is None else copy_of(before))
-    if isinstance(write, Update):
+    if type(write) is Update:
         return _updated(write, key, before)
     if isinstance(write, Put):
         return _put(write)
@@ -111,22 +111,27 @@ def _updated(update: Update, key: Key, before: Item | None) -> Item:
 
 
 def _set(item: Item, values: Mapping[str, Value]) -> None:
-    item.update(values)
-    others = [name for name, value in values.items() if type(value) is not int]
-    for name in others:
-        item[name] = plain(values[name])
-    if others:  # numbers alone do not make an item large
+    numbers_alone = True
+    for name, value in values.items():
+        if type(value) is int:
+            item[name] = value
+        else:
+            item[name] = plain(value)
+            numbers_alone = False
+    if not numbers_alone:  # numbers do not make an item large
         _refuse_large(item)
 
 
 def _refuse_clauses(update: Update) -> None:
     add, values, remove = update.add, update.set, update.remove
-    if len({*add, *values, *remove}) < len(add) + len(values) + len(remove):
+    if not values.keys().isdisjoint(add) or (remove and len({*add, *values, *remove}) < len(add) + len(values) + len(remove)):
         raise NotApplied("two clauses change the same attribute")
-    if not (_PRIMARY_KEY.isdisjoint(values) and _PRIMARY_KEY.isdisjoint(remove)):
-        raise NotApplied("an update cannot change the key of its item")
     if not _KEY_NAMES.isdisjoint(values):
+        if not _PRIMARY_KEY.isdisjoint(values):
+            raise NotApplied("an update cannot change the key of its item")
         check_key_values(values)
+    if not _PRIMARY_KEY.isdisjoint(remove):
+        raise NotApplied("an update cannot change the key of its item")
 
 
 def _put(put: Put) -> Item:

@@ -80,8 +80,9 @@ class MemoryStore:
             return len(gone)
 
     def _update(self, update: Update) -> Item:
-        key = key_of(update)
-        item = after(update, key, self._items.get(key))
+        key = update.key
+        before = self._items.get(key)
+        item = after(update, checked_key(key) if before is None else key, before)
         assert item is not None  # an update leaves an item
         self._items[key] = item
         return copy_of(item)

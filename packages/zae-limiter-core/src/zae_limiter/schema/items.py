@@ -37,12 +37,22 @@ def bucket_attributes(limit: str) -> BucketAttributes:
     return BucketAttributes(*(bucket_attr(limit, name) for name in BucketAttributes._fields))
 
 
+class Row(NamedTuple):
+    """One limit of a bucket item: its rule, its attributes, its ceiling in millitokens."""
+
+    name: str
+    limit: Limit
+    at: BucketAttributes
+    ceiling_milli: int
+
+
 class View(NamedTuple):
-    """A bucket item as it was seen, the shapes of its limits, and their ceilings in millitokens."""
+    """A bucket item as it was seen, and what its shape says: shape, ceiling and attributes of each limit."""
 
     item: Item
     shapes: Mapping[str, Shape]
     ceilings: Mapping[str, int]
+    rows: tuple[Row, ...]
 
     @property
     def anchor_ms(self) -> int:
@@ -62,9 +72,10 @@ class View(NamedTuple):
 def read_bucket(item: Item, before: View | None = None) -> View:
     """The view of a bucket item; takes the shapes over from the view before it where the anchor did not move."""
     if before is not None and before.item["rf"] == item["rf"] and before.item["shard_count"] == item["shard_count"]:
-        return View(item, before.shapes, before.ceilings)
+        return View(item, before.shapes, before.ceilings, before.rows)
     shapes = read_shapes(item)
-    return View(item, shapes, {name: shape.ceiling_milli for name, shape in shapes.items()})
+    rows = tuple(Row(name, s.limit, bucket_attributes(name), s.ceiling_milli) for name, s in shapes.items())
+    return View(item, shapes, {row.name: row.ceiling_milli for row in rows}, rows)
 
 
 def read_shapes(item: Item) -> dict[str, Shape]:
