@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
-from plays import NOW, RPM, stage
+from plays import RPM, stage
 
-from zae_limiter.flows.batch import expires_at, weigh
+from zae_limiter.flows.batch import weigh
 from zae_limiter.flows.lane import Entry
 from zae_limiter.limits import Limit
 from zae_limiter.resolution import Config
@@ -73,10 +73,3 @@ def test_a_batch_never_carries_more_than_is_there(amounts: list[int], room: int,
     assert load.checked.get("rpm", 0) <= max(0, min(50, room + sum(back)))
     left = min(50, room + sum(back)) - load.checked.get("rpm", 0)
     assert all(entry.checked["rpm"] > left for entry in load.short)
-
-
-def test_the_ttl_is_a_minute_and_so_many_times_the_slowest_fill() -> None:
-    slow = Limit.per_day("slow", 86_400)  # a token a second
-    assert expires_at(NOW, 7, []) == NOW // 1000 + 60
-    assert expires_at(NOW, 7, [(RPM, 60_000), (slow, 100_000)]) == NOW // 1000 + 60 + 7 * 100
-    assert expires_at(NOW, 7, [(RPM, -5_000)]) == NOW // 1000 + 60
