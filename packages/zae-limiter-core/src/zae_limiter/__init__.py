@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from .exceptions import InvalidNameError as InvalidNameError
     from .exceptions import LeaseExpiredError as LeaseExpiredError
     from .exceptions import NamespaceNotFoundError as NamespaceNotFoundError
-    from .exceptions import RateLimiterUnavailable as RateLimiterUnavailable
     from .exceptions import RateLimitError as RateLimitError
+    from .exceptions import RateLimiterUnavailable as RateLimiterUnavailable
     from .exceptions import RateLimitExceeded as RateLimitExceeded
     from .exceptions import ValidationError as ValidationError
     from .exceptions import ZAELimiterError as ZAELimiterError

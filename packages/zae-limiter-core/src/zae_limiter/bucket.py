@@ -2,10 +2,10 @@
 
 Lives here: pure functions on millitokens and epoch milliseconds. Never: what is written because of them (flows).
 
-What was ever minted up to ``t`` is ``refill_amount * t // refill_period``. Between two instants the difference of the two
-floors is minted: it telescopes, so it is exact in however many steps it is taken. A stored balance ``tk`` is as of the
-anchor ``rf``; what is available at ``now`` is ``min(ceiling, tk + minted(now) - minted(rf))``. Time refills a bucket, no
-write has to.
+What was ever minted up to ``t`` is ``refill_amount * t // refill_period``. Between two instants the difference of the
+two floors is minted: it telescopes, so it is exact in however many steps it is taken. A stored balance ``tk`` is as of
+the anchor ``rf``; what is available at ``now`` is ``min(ceiling, tk + minted(now) - minted(rf))``. Time refills a
+bucket, no write has to.
 """
 
 import math
@@ -82,7 +82,7 @@ def force_consume(shape: Shape, tokens_milli: int, cost_milli: int, now_ms: int)
 
 
 def reached_at(shape: Shape, tokens_milli: int, balance_milli: int) -> int:
-    """The first millisecond at which a bucket that held ``tokens_milli`` at its anchor has minted up to ``balance_milli``."""
+    """The first millisecond at which a bucket of ``tokens_milli`` at its anchor has minted up to ``balance_milli``."""
     needed = (balance_milli - tokens_milli + shape.minted_at_anchor) * shape.shards - shape.shard
     return -(-needed * shape.limit.refill_period // shape.limit.refill_amount)
 

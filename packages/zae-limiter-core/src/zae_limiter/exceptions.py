@@ -89,7 +89,7 @@ class RateLimitExceeded(RateLimitError):
 
     @property
     def retry_after_header(self) -> str | None:
-        """The value of an HTTP ``Retry-After`` header: whole seconds, rounded up; ``None`` where a retry can never pass."""
+        """The value of an HTTP ``Retry-After`` header: seconds, rounded up; ``None`` where a retry can never pass."""
         seconds = self.retry_after_seconds
         return None if math.isinf(seconds) else str(math.ceil(seconds))
 

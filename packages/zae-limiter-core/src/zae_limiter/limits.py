@@ -101,7 +101,7 @@ class LimitStatus:
 
 
 def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
-    """The limits, sorted by name. Raises ``ValidationError`` for none at all, for another type, for a name that comes twice."""
+    """The limits, sorted by name. Raises ``ValidationError`` for none, another type, a name that comes twice."""
     checked = tuple(limits)
     if not checked:
         raise ValidationError(field, [], "give at least one limit")

@@ -22,8 +22,8 @@ DEFAULT_NAMESPACE = "default"
 class Options:
     """Where the table is, and how this process uses it; times in seconds.
 
-    ``None`` for stack and namespace means the environment (``ZAEL_STACK``, ``ZAEL_NAMESPACE``), else ``zae-limiter`` and
-    ``default``. ``rejection_staleness``: for how long the last seen state of a bucket is good enough to refuse by.
+    ``None`` for stack and namespace means the environment (``ZAEL_STACK``, ``ZAEL_NAMESPACE``), else ``zae-limiter``
+    and ``default``. ``rejection_staleness``: for how long the last seen state of a bucket is good enough to refuse by.
     """
 
     stack: str | None = None

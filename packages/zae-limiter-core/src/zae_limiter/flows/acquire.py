@@ -22,8 +22,10 @@ ROUNDS = 4
 
 
 def acquire(scope: Scope, request: Request) -> Flow[Grant]:
-    """Take the amounts of every limit, or nothing. Raises ``RateLimitExceeded``, ``ValidationError``, and where the store
-    is away and ``on_unavailable`` says ``block``, ``RateLimiterUnavailable``.
+    """Take the amounts of every limit, or nothing.
+
+    Raises ``RateLimitExceeded``, ``ValidationError``, and ``RateLimiterUnavailable`` where the store is away and
+    ``on_unavailable`` says ``block``.
     """
     try:
         for _ in range(ROUNDS):
@@ -38,11 +40,13 @@ def acquire(scope: Scope, request: Request) -> Flow[Grant]:
         if policy(scope, request.on_unavailable) == "allow":
             return Grant(request, (), error)
         raise unavailable(scope, error) from error
-    raise RateLimiterUnavailable(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
+    raise RateLimiterUnavailable(
+        f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts"
+    )
 
 
 def policy(scope: Scope, asked: OnUnavailable | None) -> OnUnavailable:
-    """What to do without the store: as the call says, else the system config that was read last, else the repository."""
+    """What to do without the store: what the call says, else the system config read last, else the repository."""
     return asked or scope.configs.on_unavailable or scope.settings.on_unavailable
 
 
@@ -97,14 +101,16 @@ def _side(scope: Scope, request: Request, shadow: Shadow, resolved: Resolved, *,
 
 
 def _with_amounts(request: Request, sides: list[Side]) -> list[Side]:
-    """Each side with the amounts of its own limits. Raises ``ValidationError`` for an amount that none of them limits."""
+    """Each side with the amounts of its own limits. Raises ``ValidationError`` for one that none of them limits."""
     amounts = request.amounts.keys()
     if len(sides) == 1 and sides[0].config.limits and amounts <= sides[0].config.by_name.keys():
         return sides
     for side in sides:
         if not side.config.limits:
             bucket = side.shadow.id
-            problem = "no level has limits for it: set_limits, set_resource_defaults, set_system_defaults, or pass limits="
+            problem = (
+                "no level has limits for it: set_limits, set_resource_defaults, set_system_defaults, or pass limits="
+            )
             raise ValidationError("limits", f"{bucket.entity_id}/{bucket.resource}", problem)
         side.amounts = {name: amount for name, amount in request.amounts.items() if name in side.config.by_name}
     for name in amounts - {known for side in sides for known in side.amounts}:
@@ -142,10 +148,7 @@ def _take_beside_refresh(sides: list[Side]) -> Flow[None]:
 
 
 def _all_admitted(sides: list[Side]) -> bool:
-    for side in sides:
-        if side.stale or not side.entries[-1].admitted:
-            return False
-    return True
+    return not any(side.stale or not side.entries[-1].admitted for side in sides)
 
 
 def _conclude(scope: Scope, sides: list[Side]) -> Flow[bool]:

@@ -1,6 +1,6 @@
 """What the entries of a batch add up to, and how a limit is written for them.
 
-Lives here: who fits, and the two rows of "The write", pure. Never: which write it is (frames), what its answer means (commit).
+Lives here: who fits, and the two rows of "The write", pure. Never: which write it is (frames), what then (commit).
 
 With ``m`` minted since the anchor, a checked amount ``c``, an unchecked one ``a`` and ``g`` given back:
 
@@ -100,7 +100,7 @@ def _fits(amounts: Mapping[str, int], load: Load, room: Mapping[str, int], ceili
     for limit, amount in amounts.items():
         total = amount + checked[limit] if limit in checked else amount
         free = room[limit]
-        if total > free and (limit not in given or total > free + given[limit]) or total > ceilings[limit]:
+        if (total > free and (limit not in given or total > free + given[limit])) or total > ceilings[limit]:
             return False
     return True
 

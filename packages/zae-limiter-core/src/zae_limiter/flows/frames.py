@@ -1,6 +1,6 @@
 """The three kinds of write that an acquire may need: to a bucket as it is, to one of another shape, to a new one.
 
-Lives here: how much room each leaves, and the operation that it is. Never: who fits (batch), what its answer means (commit).
+Lives here: how much room each leaves, and the operation that it is. Never: who fits (batch), what comes of it (commit).
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class Ordinary:
             minted = view.shapes[name].minted_since_anchor(now_ms)
             balance = view.item[at.tk] + minted
             self.minted[name] = minted
-            self.room[name] = balance if balance < ceiling else ceiling
+            self.room[name] = min(ceiling, balance)
 
     def full(self, limit: str) -> bool:
         """Whether the copy says that the limit stands at its ceiling."""
@@ -132,8 +132,8 @@ class Standing(NamedTuple):
 class Reshape:
     """The bucket gets the shape that the config asks for, under a new anchor.
 
-    Every limit that the item has moves to the anchor; its tokens stay, up to the lower of the two ceilings. A limit that
-    is new to the item starts full; one that the config has not keeps its rule.
+    Every limit that the item has moves to the anchor; its tokens stay, up to the lower of the two ceilings. A limit
+    that is new to the item starts full; one that the config has not keeps its rule.
     """
 
     reshapes = True

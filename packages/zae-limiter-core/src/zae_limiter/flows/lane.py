@@ -18,8 +18,8 @@ Verdict = Literal["admitted", "refused", "outdated", "failed"]
 class Outcome(NamedTuple):
     """How an entry fared: at ``at_ms``, on a bucket that stood as in ``view`` (``None``: there was none).
 
-    ``outdated``: the bucket does not know a limit of the entry, and its config is newer than the entry's. A refusal tells
-    what was ``left``, in millitokens by limit, behind those who came first.
+    ``outdated``: the bucket does not know a limit of the entry, and its config is newer than the entry's. A refusal
+    tells what was ``left``, in millitokens by limit, behind those who came first.
     """
 
     verdict: Verdict
@@ -45,7 +45,7 @@ class Ticket:
         self.unwanted = False
         self.waker: Any = None
 
-    def goes_with(self, other: Any) -> bool:
+    def goes_with(self, other: Any) -> bool:  # noqa: ARG002 - the rule for tickets that are all alike
         """Whether one run can serve both."""
         return True
 

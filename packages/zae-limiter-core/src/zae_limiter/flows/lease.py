@@ -35,7 +35,7 @@ def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: boo
 
 
 def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
-    """Remember corrections for the end of the block. Raises ``ValidationError`` where less than nothing would be left."""
+    """Remember corrections for the end of the block. Raises ``ValidationError`` where less than 0 would be left."""
     milli = checked(grant, field, amounts, signed=True)
     for name, amount in milli.items():
         held = grant.consumed.get(name, 0)
@@ -74,7 +74,7 @@ def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None
 
 
 def correct(scope: Scope, grant: Grant) -> Flow[None]:
-    """Write what was adjusted and released, one write a bucket. Raises ``RateLimiterUnavailable`` as ``acquire`` does."""
+    """Write what was adjusted and released, one write a bucket. Without the store it does as ``acquire`` does."""
     corrections = grant.corrections
     entries = [entry for side in grant.sides if (entry := _correction(side, corrections)) is not None]
     yield from queue(entries)

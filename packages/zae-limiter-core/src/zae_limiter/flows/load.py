@@ -1,6 +1,6 @@
 """Reading what an acquire has to know: configs, the entity's record, and the bucket, in one request.
 
-Lives here: what is read, and when a read is repeated. Never: what the levels mean (resolution), how long they hold (configs).
+Lives here: what is read, and when a read is repeated. Never: what the levels mean (resolution), how long they hold.
 """
 
 from collections.abc import Sequence

@@ -37,7 +37,21 @@ class Settings:
 class Shadow:
     """The shadow copy of one bucket, and its lanes. It only picks which write to try; the conditions decide."""
 
-    __slots__ = ("_agreed", "_others", "below", "family", "id", "key", "known", "lane", "loading", "pairing", "resolved", "seen_at_ms", "view")
+    __slots__ = (
+        "_agreed",
+        "_others",
+        "below",
+        "family",
+        "id",
+        "key",
+        "known",
+        "lane",
+        "loading",
+        "pairing",
+        "resolved",
+        "seen_at_ms",
+        "view",
+    )
 
     def __init__(self, bucket: BucketId) -> None:
         self.id = bucket

@@ -53,7 +53,8 @@ class Side:
 class Grant:
     """What an acquire took, side by side, and what its lease makes of it; amounts in millitokens by limit.
 
-    ``unavailable`` is why nothing was taken, although the caller may go on. ``corrections`` wait for the end of the block.
+    ``unavailable`` is why nothing was taken, although the caller may go on. ``corrections`` wait for the end of the
+    block.
     """
 
     __slots__ = ("consumed", "corrections", "open", "request", "rollback", "sides", "unavailable")

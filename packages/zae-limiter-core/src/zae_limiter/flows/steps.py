@@ -41,8 +41,8 @@ Step = Operation | Sleep | Parallel | Queued
 Flow = Generator[Step, Any, T]
 
 
-def play(flow: Flow[T], perform: Callable[[Step], Any]) -> T:
-    """Run a flow to its result with a ``perform`` that blocks; what it raises as ``StoreError`` is thrown into the flow."""
+def play(flow: Flow[T], perform: Callable[[Any], Any]) -> T:
+    """Run a flow to its result with a ``perform`` that blocks; its ``StoreError`` is thrown into the flow."""
     try:
         step = next(flow)
         while True:

@@ -124,7 +124,9 @@ def _set(item: Item, values: Mapping[str, Value]) -> None:
 
 def _refuse_clauses(update: Update) -> None:
     add, values, remove = update.add, update.set, update.remove
-    if not values.keys().isdisjoint(add) or (remove and len({*add, *values, *remove}) < len(add) + len(values) + len(remove)):
+    if not values.keys().isdisjoint(add) or (
+        remove and len({*add, *values, *remove}) < len(add) + len(values) + len(remove)
+    ):
         raise NotApplied("two clauses change the same attribute")
     if not _KEY_NAMES.isdisjoint(values):
         if not _PRIMARY_KEY.isdisjoint(values):

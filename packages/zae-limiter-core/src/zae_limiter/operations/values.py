@@ -4,7 +4,7 @@ Lives here: frozen values only. Never: how a request is written (render) or carr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 

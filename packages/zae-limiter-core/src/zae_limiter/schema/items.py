@@ -1,6 +1,6 @@
 """The items of the table: how each is made of values, and read back.
 
-Lives here: the content of every record. Never: keys and attribute names (keys, attributes), what is written when (flows).
+Lives here: the content of every record. Never: keys and attribute names (keys, attributes), what is written when.
 """
 
 from collections.abc import Iterable, Mapping
@@ -90,7 +90,7 @@ def _read_rule(item: Item, name: str) -> Limit:
     return Limit(
         name=name,
         capacity=item[at.cp] // MILLI,
-        burst=item.get(at.bx, item[at.cp]) // MILLI,
+        burst=(item[at.bx] if at.bx in item else item[at.cp]) // MILLI,
         refill_amount=item[at.ra] // MILLI,
         refill_period=item[at.rp] // 1000,
     )
@@ -154,11 +154,11 @@ def read_limits(item: Item | None) -> tuple[Limit, ...]:
 
 
 def _read_limit(item: Item, name: str) -> Limit:
-    capacity = item[limit_attr(name, "cp")]
+    capacity: int = item[limit_attr(name, "cp")]
     return Limit(
         name=name,
         capacity=capacity,
-        burst=item.get(limit_attr(name, "bx"), capacity),
+        burst=int(item.get(limit_attr(name, "bx"), capacity)),
         refill_amount=item[limit_attr(name, "ra")],
         refill_period=item[limit_attr(name, "rp")],
     )

@@ -70,7 +70,7 @@ class SyncDriver:
         def perform(index: int) -> None:
             try:
                 answers[index] = self._perform(steps[index], tickets)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - it is the step's answer
                 answers[index] = error
 
         threads = [threading.Thread(target=perform, args=(index,), daemon=True) for index in range(1, len(steps))]
@@ -120,7 +120,7 @@ class SyncDriver:
             batch = successors
 
     def _release(self, lane: Lane, batch: Sequence[Ticket], own: Ticket) -> Sequence[Ticket] | None:
-        """Wake whom the run has settled. The next batch where the own ticket still waits, else the next who waits leads."""
+        """Wake whom the run has settled. Answers the next batch if the own ticket still waits; else another leads."""
         with self._lock:
             for ticket in batch:
                 if (lost := loss(ticket)) is not None:

@@ -39,9 +39,9 @@ class SyncRateLimiter:
     ) -> SyncAcquisition:
         """``with`` it to take tokens of every limit named, or of none; the block gets a ``SyncLease``.
 
-        ``limits`` override the stored ones for this call. ``cascade`` also draws on the entity's parent. An exception or
-        a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is kept.
-        Raises ``ValidationError`` here; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``, ``ValidationError``.
+        ``limits`` override the stored ones for this call. ``cascade`` also draws on the entity's parent. An exception
+        or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is kept.
+        Raises ``ValidationError`` here and on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
         request = checked_request(
             entity_id,
@@ -125,7 +125,14 @@ class SyncRateLimiter:
         """See ``SyncRepository.resolve_limits``."""
         return self.repository.resolve_limits(entity_id, resource)
 
-    def create_entity(self, entity_id: str, name: str | None = None, parent_id: str | None = None, cascade: bool = False, metadata: Mapping[str, str] | None = None) -> Entity:
+    def create_entity(
+        self,
+        entity_id: str,
+        name: str | None = None,
+        parent_id: str | None = None,
+        cascade: bool = False,  # noqa: FBT001 - the public signature
+        metadata: Mapping[str, str] | None = None,
+    ) -> Entity:
         """See ``SyncRepository.create_entity``."""
         return self.repository.create_entity(entity_id, name, parent_id, cascade, metadata)
 

@@ -190,7 +190,7 @@ class SyncRepository:
         entity_id: str,
         name: str | None = None,
         parent_id: str | None = None,
-        cascade: bool = False,
+        cascade: bool = False,  # noqa: FBT001 - the public signature
         metadata: Mapping[str, str] | None = None,
     ) -> Entity:
         """A new entity; with ``cascade`` its acquires also consume from the parent.
