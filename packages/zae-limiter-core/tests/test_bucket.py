@@ -114,7 +114,13 @@ def test_an_anchor_ahead_of_now_takes_back_what_is_not_minted_yet() -> None:
 
 def test_available_rounds_down_and_shows_debt() -> None:
     shape = Shape(Limit.per_minute("l", 10), START)
-    assert [calculate_available(shape, tokens, START) for tokens in (1999, 999, -1, -1001, 99_000)] == [1, 0, -1, -2, 10]
+    assert [calculate_available(shape, tokens, START) for tokens in (1999, 999, -1, -1001, 99_000)] == [
+        1,
+        0,
+        -1,
+        -2,
+        10,
+    ]
 
 
 def test_time_alone_fills_a_bucket_from_debt() -> None:

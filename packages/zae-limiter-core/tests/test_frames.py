@@ -169,7 +169,12 @@ def test_a_raised_limit_keeps_the_tokens_and_gets_the_rate_from_now_on() -> None
         equals={"rf": NOW - 10_000}, at_least={"b_rpm_tk": 2000 - 10_000}, at_most={"b_rpm_tk": CEILING - 10_000}
     )
     assert write.add == counters(b_rpm_tk=10_000 - 2000, b_rpm_tc=2000, ev=1)
-    assert write.set == {**rule_attributes(RAISED), "rf": NOW, "cv": NOW, "ttl": -(-(NOW + 60_000 + 7 * 53_500) // 1000)}
+    assert write.set == {
+        **rule_attributes(RAISED),
+        "rf": NOW,
+        "cv": NOW,
+        "ttl": -(-(NOW + 60_000 + 7 * 53_500) // 1000),
+    }
 
 
 def test_a_raised_limit_that_was_full_has_what_the_old_ceiling_held() -> None:

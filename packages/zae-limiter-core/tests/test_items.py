@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from zae_limiter.bucket import Shape
 from zae_limiter.entities import Entity
 from zae_limiter.limits import MILLI, Limit
+from zae_limiter.naming import RESERVED_LIMIT_NAMES
 from zae_limiter.operations.capacity import item_size
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import (
@@ -22,8 +23,9 @@ from zae_limiter.schema.items import (
 )
 
 NOW = 1_700_000_000_000
-NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_\-.]{0,63}", fullmatch=True).filter(lambda name: name not in _RESERVED)
-_RESERVED = {"wcu", "name", "rf", "cv", "ev", "ttl", "PK", "SK", "window", "version", "cascade", "resource", "metadata"}
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_\-.]{0,63}", fullmatch=True).filter(
+    lambda name: name not in RESERVED_LIMIT_NAMES
+)
 
 
 @st.composite
@@ -120,6 +122,9 @@ def test_a_bucket_of_three_limits_and_ids_of_36_characters_is_written_with_one_w
     assert {len(limit.name) for limit in limits} == {12}
     item = bucket(limits, BucketId("n" * 11, UUID, resource))
     for limit in limits:  # after years of use
-        item |= {bucket_attributes(limit.name).tk: -123_456_789_012_345, bucket_attributes(limit.name).tc: 123_456_789_012_345}
+        item |= {
+            bucket_attributes(limit.name).tk: -123_456_789_012_345,
+            bucket_attributes(limit.name).tc: 123_456_789_012_345,
+        }
     item |= {**family, "ttl": 1_700_000_001, "ev": 123_456_789, WRITES: 123_456_789_000}
     assert item_size(item) < 1024

@@ -20,7 +20,7 @@ def shared_limits() -> list[Any]:
 
 
 @pytest.mark.parametrize(("fields", "ok"), shared_limits())
-def test_core_and_manifest_agree_on_every_shared_limit(fields: dict[str, Any], ok: bool) -> None:
+def test_core_and_manifest_agree_on_every_shared_limit(fields: dict[str, Any], *, ok: bool) -> None:
     try:
         Limit.custom("rpm", **fields)
     except (ValidationError, TypeError):
@@ -50,7 +50,7 @@ def test_the_ceiling_is_the_burst_not_the_capacity() -> None:
 @pytest.mark.parametrize("field", ["capacity", "burst", "refill_amount", "refill_period"])
 @pytest.mark.parametrize("value", [value for value in BAD_WHOLES if value is not None])
 def test_a_limit_of_anything_but_whole_positive_numbers_is_refused(field: str, value: Any) -> None:
-    fields = {"capacity": 1, "burst": 1, "refill_amount": 1, "refill_period": 1, field: value}
+    fields: dict[str, Any] = {"capacity": 1, "burst": 1, "refill_amount": 1, "refill_period": 1, field: value}
     with pytest.raises(ValidationError, match=f"{field} of limit 'l'"):
         Limit("l", **fields)
 

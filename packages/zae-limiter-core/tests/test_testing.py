@@ -56,7 +56,9 @@ def test_the_clock_alone_imports_neither_pytest_nor_an_aws_library() -> None:
 def test_the_plugin_gives_users_a_limiter_in_memory_in_both_colours(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["zae_limiter.testing.plugin"]\n')
     (tmp_path / "test_users.py").write_text(USERS_TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
+    )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", str(tmp_path)]
     answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "3 passed" in answer.stdout, answer.stdout + answer.stderr

@@ -44,11 +44,16 @@ def play_script(flow: Flow[T], *replies: Any) -> tuple[list[Step], T]:
         return steps, stop.value
 
 
-def bucket_item(
-    tokens: Mapping[Limit, int], *, rf: int = NOW, cv: int = 0, writes: int = 1, **more: Any
-) -> Item:
+def bucket_item(tokens: Mapping[Limit, int], *, rf: int = NOW, cv: int = 0, writes: int = 1, **more: Any) -> Item:
     """A bucket item with so many stored millitokens of each limit."""
-    item: Item = {**BucketId("ns", "e", "r").attributes(), "cascade": False, "shard_count": 1, "rf": rf, "cv": cv, "ev": 1}
+    item: Item = {
+        **BucketId("ns", "e", "r").attributes(),
+        "cascade": False,
+        "shard_count": 1,
+        "rf": rf,
+        "cv": cv,
+        "ev": 1,
+    }
     item[WRITES] = writes * 1000
     for limit, stored in tokens.items():
         at = bucket_attributes(limit.name)
@@ -74,7 +79,9 @@ class Stage(NamedTuple):
         self.sees(later)
         return later
 
-    def entry(self, *limits: Limit, config: Config | None = None, events: int = 1, **amounts: Mapping[str, int]) -> Entry:
+    def entry(
+        self, *limits: Limit, config: Config | None = None, events: int = 1, **amounts: Mapping[str, int]
+    ) -> Entry:
         """A request of the bucket under limits that were read long ago; ``checked=``, ``unchecked=``, ``given=``."""
         config = config or (Config(limits, 0) if limits else None)
         return Entry(self.shadow.lane, config=config, events=events, **amounts)

@@ -92,7 +92,7 @@ class WireStore:
         wire.seen.append(operation)
         wire.in_flight += 1
         try:
-            while wire.holds(operation):
+            while wire.holds(operation):  # noqa: ASYNC110 - both colours are let go of alike
                 await asyncio.sleep(0.001)
             return wire.answer(operation)
         finally:

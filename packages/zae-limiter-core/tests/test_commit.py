@@ -1,0 +1,428 @@
+from typing import Any
+
+import pytest
+from plays import MINUTE, NOW, RPM, Stage, bucket_item, play_script, stage
+
+from zae_limiter.flows.commit import ATTEMPTS, PAUSES, RaceLost, commit
+from zae_limiter.flows.lane import Entry, Verdict
+from zae_limiter.flows.steps import Sleep, Step, play
+from zae_limiter.limits import Limit
+from zae_limiter.operations.errors import ConditionFailed, NotApplied, OutcomeUnknown, Throttled
+from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.operations.values import Get, Item, Put, Update
+from zae_limiter.resolution import Config
+
+CEILING = RPM.ceiling_milli
+
+
+def run(it: Stage, entries: list[Entry], *replies: Any) -> list[Step]:
+    return play_script(commit(it.scope, it.shadow, entries), *replies)[0]
+
+
+def verdicts(*entries: Entry) -> list[Verdict | None]:
+    return [entry.outcome.verdict if entry.outcome else None for entry in entries]
+
+
+def table_of(item: Item) -> MemoryStore:
+    """A table that has this item."""
+    table = MemoryStore()
+    table.execute(Put(item))
+    return table
+
+
+def applied_to(item: Item) -> Any:
+    """The answer of a store that has this item."""
+    return table_of(item).execute
+
+
+def kinds(steps: list[Step]) -> list[str]:
+    return [type(step).__name__ for step in steps]
+
+
+def test_one_write_admits_and_its_answer_is_the_new_copy() -> None:
+    it = stage()
+    item = bucket_item({RPM: 5000})
+    it.sees(item)
+    entry = it.entry(RPM, checked={"rpm": 2000})
+    steps = run(it, [entry], applied_to(item))
+    assert kinds(steps) == ["Update"]
+    assert verdicts(entry) == ["admitted"]
+    assert it.shadow.view is not None
+    assert it.shadow.view.tokens_milli("rpm") == 3000
+
+
+def test_a_lost_race_is_decided_again_from_the_true_state() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}))
+    true = bucket_item({RPM: 3000}, writes=4)
+    entry = it.entry(RPM, checked={"rpm": 2000})
+    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
+    assert kinds(steps) == ["Update", "Update"]
+    assert verdicts(entry) == ["admitted"]
+
+
+def test_who_does_not_fit_the_true_state_is_refused_with_it_and_not_asked_for_again() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}))
+    entry = it.entry(RPM, checked={"rpm": 2000})
+    steps = run(it, [entry], ConditionFailed(bucket_item({RPM: 1999}, writes=4)))
+    assert kinds(steps) == ["Update"]
+    assert verdicts(entry) == ["refused"]
+    assert entry.outcome is not None
+    assert entry.outcome.left == {"rpm": 1999}
+    assert entry.outcome.at_ms == NOW
+
+
+def test_only_what_fitted_the_true_state_is_written_again() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 9000}))
+    true = bucket_item({RPM: 3000}, writes=4)
+    small, big = it.entry(RPM, checked={"rpm": 2000}), it.entry(RPM, checked={"rpm": 5000})
+    steps = run(it, [big, small], ConditionFailed(true), applied_to(true))
+    assert isinstance(steps[1], Update)
+    assert steps[1].add["b_rpm_tk"] == -2000
+    assert verdicts(big, small) == ["refused", "admitted"]
+
+
+def test_what_did_not_fit_is_judged_at_the_instant_of_the_failed_write_not_later() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}))
+    entry = it.entry(RPM, checked={"rpm": 2000})
+
+    flow = commit(it.scope, it.shadow, [entry])
+    next(flow)
+    it.clock.advance(seconds=30)  # by now it would fit
+    with pytest.raises(StopIteration):
+        flow.throw(ConditionFailed(bucket_item({RPM: 0}, writes=4)))
+    assert verdicts(entry) == ["refused"]
+    assert entry.outcome is not None
+    assert entry.outcome.at_ms == NOW
+
+
+def test_a_moved_anchor_is_a_lost_race() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}, rf=NOW - MINUTE))
+    true = bucket_item({RPM: 50_000}, rf=NOW - 1, writes=4)
+    entry = it.entry(RPM, checked={"rpm": 2000})
+    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
+    assert isinstance(steps[1], Update)
+    assert steps[1].when.equals == {"rf": NOW - 1}
+    assert verdicts(entry) == ["admitted"]
+
+
+def test_an_expired_bucket_is_made_again() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}))
+    entry = it.entry(RPM, checked={"rpm": 2000})
+    steps = run(it, [entry], ConditionFailed(None), None)
+    assert kinds(steps) == ["Update", "Put"]
+    assert isinstance(steps[1], Put)
+    assert steps[1].item["b_rpm_tk"] == CEILING - 2000
+    assert verdicts(entry) == ["admitted"]
+
+
+def test_a_bucket_that_another_process_made_first_is_written_to() -> None:
+    it = stage()
+    it.sees(None)
+    true = bucket_item({RPM: 30_000})
+    entry = it.entry(RPM, checked={"rpm": 2000})
+    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
+    assert kinds(steps) == ["Put", "Update"]
+    assert verdicts(entry) == ["admitted"]
+
+
+# the ceiling
+
+
+def test_alone_the_ceiling_is_set_without_slack_however_often_it_was_misjudged() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: CEILING}))
+    it.shadow.below["rpm"] = 0.9
+    true = bucket_item({RPM: CEILING - 500}, writes=1)  # a clock's difference: nobody else wrote
+    entry = it.entry(RPM, checked={"rpm": 2000})
+    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
+    assert isinstance(steps[0], Update)
+    assert steps[0].set["b_rpm_tk"] == CEILING - 2000
+    assert isinstance(steps[1], Update)
+    assert steps[1].add["b_rpm_tk"] == -2000
+
+
+def test_an_upper_bound_that_failed_while_others_are_active_is_answered_with_slack() -> None:
+    it = stage()
+    item = it.sees_others(bucket_item({RPM: 30_000}))
+    true = item | {"b_rpm_tk": CEILING - 100 + 200}
+    it.clock.advance(ms=100)
+    entry = it.entry(RPM, checked={"rpm": 2000})
+    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
+    assert isinstance(steps[1], Update)
+    slack = CEILING // 20
+    assert steps[1].when.at_least == {"b_rpm_tk": CEILING - slack - 100}
+    assert steps[1].set["b_rpm_tk"] == CEILING - slack - 100 - 2000
+    assert verdicts(entry) == ["admitted"]
+
+
+def test_the_slack_leaves_room_for_a_request_of_nearly_everything() -> None:
+    it = stage()
+    item = it.sees_others(bucket_item({RPM: 59_500}))
+    true = item | {"b_rpm_tk": CEILING + 200}
+    entry = it.entry(RPM, checked={"rpm": 59_000})
+    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
+    assert isinstance(steps[1], Update)
+    assert steps[1].when.at_least == {"b_rpm_tk": 59_000}
+
+
+def test_alone_an_upper_bound_that_failed_is_answered_without_slack() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 30_000}))
+    true = bucket_item({RPM: CEILING + 200})
+    entry = it.entry(RPM, checked={"rpm": 2000})
+    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
+    assert isinstance(steps[1], Update)
+    assert steps[1].set["b_rpm_tk"] == CEILING - 2000
+
+
+def test_with_others_a_ceiling_that_was_misjudged_again_and_again_is_written_below() -> None:
+    it = stage()
+    rows = []
+    for _ in range(5):
+        seen = it.sees_others(bucket_item({RPM: CEILING}))
+        true = seen | {"b_rpm_tk": CEILING - 5000, "b_wcu_tc": seen["b_wcu_tc"] + 7000}
+        entry = it.entry(RPM, checked={"rpm": 1000})
+        steps = (
+            run(it, [entry], ConditionFailed(true), applied_to(true))
+            if it.shadow.below.get("rpm", 0) < 0.5
+            else run(it, [entry], applied_to(true))
+        )
+        assert isinstance(steps[0], Update)
+        rows.append("SET" if "b_rpm_tk" in steps[0].set else "ADD")
+        assert verdicts(entry) == ["admitted"]
+    assert rows == ["SET", "SET", "SET", "ADD", "ADD"]
+
+
+# a store that does not do as it is asked
+
+
+def test_throttling_pauses_and_decides_again_at_the_later_instant() -> None:
+    it = stage()
+    item = bucket_item({RPM: 5000})
+    it.sees(item)
+    entry = it.entry(RPM, checked={"rpm": 2000})
+
+    def slept(_: Step) -> None:
+        it.clock.advance(seconds=1)
+
+    steps = run(it, [entry], Throttled(), slept, applied_to(item))
+    assert kinds(steps) == ["Update", "Sleep", "Update"]
+    assert isinstance(steps[2], Update)
+    assert steps[2].when.at_most == {"b_rpm_tk": CEILING - 1000}
+    assert verdicts(entry) == ["admitted"]
+
+
+def test_throttling_without_an_end_fails_after_pauses_that_grow() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}))
+    entry = it.entry(RPM, checked={"rpm": 2000})
+    error = Throttled()
+    replies = [reply for _ in PAUSES for reply in (error, None)]
+    steps = run(it, [entry], *replies, error)
+    assert [step.seconds for step in steps if isinstance(step, Sleep)] == sorted(PAUSES)
+    assert verdicts(entry) == ["failed"]
+    assert entry.outcome is not None
+    assert entry.outcome.error is error
+
+
+@pytest.mark.parametrize("error", [OutcomeUnknown("lost"), NotApplied("refused")])
+def test_a_write_that_may_have_been_applied_is_not_repeated(error: Exception) -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}))
+    entries = [it.entry(RPM, checked={"rpm": 2000}), it.entry(given={"rpm": 1000}, events=0)]
+    steps = run(it, entries, error)
+    assert kinds(steps) == ["Update"]
+    assert verdicts(*entries) == ["failed", "failed"]
+
+
+def test_who_loses_every_race_is_told_so() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}))
+    states = [bucket_item({RPM: 5000 + n}, rf=NOW - n, writes=n) for n in range(1, ATTEMPTS + 1)]
+    entry = it.entry(RPM, checked={"rpm": 2000})
+    steps = run(it, [entry], *map(ConditionFailed, states))
+    assert len(steps) == ATTEMPTS
+    assert verdicts(entry) == ["failed"]
+    assert entry.outcome is not None
+    assert isinstance(entry.outcome.error, RaceLost)
+
+
+# what is given back
+
+
+def test_only_what_a_confirmed_write_took_is_given_back_and_once() -> None:
+    it = stage()
+    item = bucket_item({RPM: 5000})
+    it.sees(item)
+    admitted, refused, lost = (it.entry(RPM, checked={"rpm": amount}) for amount in (2000, 9000, 1000))
+    run(it, [admitted, refused], applied_to(item))
+    run(it, [lost], OutcomeUnknown("lost"))
+    assert [entry.admitted for entry in (admitted, refused, lost)] == [True, False, False]
+    back = admitted.give_back(events=-1)
+    assert (back.given, back.checked, back.events) == ({"rpm": 2000}, {}, -1)
+    assert not admitted.admitted
+    assert [list(entry.unwind()) for entry in (refused, lost)] == [[], []]
+
+
+def test_a_give_back_to_a_bucket_that_expired_writes_nothing() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}))
+    back = it.entry(given={"rpm": 2000}, events=0)
+    assert kinds(run(it, [back], ConditionFailed(None))) == ["Update"]
+    assert verdicts(back) == ["admitted"]
+    unseen = it.entry(given={"rpm": 2000}, events=0)
+    assert run(it, [unseen]) == []
+    assert verdicts(unseen) == ["admitted"]
+
+
+def test_a_correction_of_a_limit_that_the_bucket_no_longer_has_is_dropped() -> None:
+    it = stage()
+    item = bucket_item({RPM: 5000})
+    it.sees(item)
+    back = it.entry(given={"rpm": 1000, "gone": 2000}, events=0)
+    steps = run(it, [back], applied_to(item))
+    assert isinstance(steps[0], Update)
+    assert steps[0].when.exists == ("b_rpm_tk",)
+    assert "b_gone_tk" not in steps[0].add
+
+
+# refusals without a write
+
+
+def test_a_fresh_copy_refuses_without_asking() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 1000}))
+    it.clock.advance(ms=999)
+    entry = it.entry(RPM, checked={"rpm": 3000})
+    assert run(it, [entry]) == []
+    assert verdicts(entry) == ["refused"]
+
+
+def test_an_old_copy_asks_the_store() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 1000}))
+    it.clock.advance(ms=1000)
+    true = bucket_item({RPM: 30_000}, writes=4)  # another process gave tokens back
+    entry = it.entry(RPM, checked={"rpm": 3000})
+    assert kinds(run(it, [entry], ConditionFailed(true), applied_to(true)))[0] == "Update"
+    assert verdicts(entry) == ["admitted"]
+
+
+def test_without_staleness_every_refusal_is_the_stores() -> None:
+    it = stage(staleness_ms=0)
+    item = bucket_item({RPM: 1000})
+    it.sees(item)
+    entry = it.entry(RPM, checked={"rpm": 3000})
+    assert kinds(run(it, [entry], ConditionFailed(item))) == ["Update"]
+    assert verdicts(entry) == ["refused"]
+
+
+def test_what_is_above_the_ceiling_is_refused_by_any_copy() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: CEILING}))
+    it.clock.advance(seconds=3600)
+    entry = it.entry(RPM, checked={"rpm": CEILING + 1000})
+    assert run(it, [entry]) == []
+    assert verdicts(entry) == ["refused"]
+
+
+def test_an_amount_of_zero_writes_nothing() -> None:
+    it = stage()
+    item = bucket_item({RPM: 0})
+    it.sees(item)
+    fresh = it.entry(RPM, checked={"rpm": 0}, events=0)
+    assert run(it, [fresh]) == []
+    it.clock.advance(seconds=5)
+    old = it.entry(RPM, checked={"rpm": 0}, events=0)
+    assert kinds(run(it, [old], item)) == ["Get"]
+    assert verdicts(fresh, old) == ["admitted", "admitted"]
+
+
+def test_an_amount_of_zero_is_refused_in_debt() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 0}))
+    it.clock.advance(seconds=5)
+    entry = it.entry(RPM, checked={"rpm": 0}, events=0)
+    steps = run(it, [entry], bucket_item({RPM: -90_000}, writes=4))
+    assert isinstance(steps[0], Get)
+    assert verdicts(entry) == ["refused"]
+
+
+# the shape
+
+
+def test_an_entry_of_a_limit_that_the_bucket_has_not_and_whose_config_is_older_is_outdated() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}, cv=NOW))
+    entry = it.entry(config=Config((Limit.per_minute("tpm", 10),), NOW - 1), checked={"tpm": 1000})
+    assert run(it, [entry]) == []
+    assert verdicts(entry) == ["outdated"]
+
+
+def test_a_reshape_that_lost_its_race_to_a_newer_config_uses_the_items_shape() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}, rf=NOW - 1))
+    newer = Limit.per_minute("rpm", 30)
+    true = bucket_item({newer: 5000}, rf=NOW, cv=NOW + 5, writes=4)
+    entry = it.entry(config=Config((Limit.per_minute("rpm", 120),), NOW), checked={"rpm": 1000})
+    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
+    assert isinstance(steps[0], Update)
+    assert isinstance(steps[1], Update)
+    assert steps[0].set["rf"] == NOW
+    assert "rf" not in steps[1].set
+    assert verdicts(entry) == ["admitted"]
+
+
+def test_who_is_too_big_for_the_new_shape_is_refused_and_the_shape_stays_new() -> None:
+    it = stage()
+    item = bucket_item({RPM: 50_000}, rf=NOW - 1)
+    it.sees(item)
+    entry = it.entry(config=Config((Limit.per_minute("rpm", 30),), NOW), checked={"rpm": 40_000})
+    steps = run(it, [entry], applied_to(item))
+    assert kinds(steps) == ["Update"]
+    assert verdicts(entry) == ["refused"]
+    assert it.shadow.view is not None
+    assert it.shadow.view.tokens_milli("rpm") == 30_000
+
+
+# the trap: whoever consumes at the ceiling forgets what overflowed
+
+
+@pytest.mark.parametrize("idle_ms", [0, MINUTE, 60 * MINUTE])
+def test_an_idle_bucket_of_a_hundred_gives_a_hundred_and_what_is_minted_not_two_hundred(idle_ms: int) -> None:
+    limit = Limit.per_minute("rpm", 100)
+    it = stage(staleness_ms=0)
+    table = table_of(bucket_item({limit: 100_000}))
+    it.sees(table.execute(Get(it.shadow.key)))
+    it.clock.advance(ms=idle_ms)
+    admitted = 0
+    for _ in range(400):
+        entry = it.entry(limit, checked={"rpm": 1000})
+        play(commit(it.scope, it.shadow, [entry]), table.execute)
+        admitted += verdicts(entry) == ["admitted"]
+        it.clock.advance(ms=10)
+    minted = limit.refill_amount * 400 * 10 // 60_000
+    assert 100 + minted - 1 <= admitted <= 100 + minted
+
+
+# ttl
+
+
+def test_a_ttl_that_others_made_too_early_is_written_again() -> None:
+    it = stage()
+    seen = it.sees_others(bucket_item({RPM: 5000}, ttl=NOW // 1000 + 70))
+    true = seen | {"b_rpm_tk": -600_000, "b_rpm_tc": 700_000, "b_wcu_tc": seen["b_wcu_tc"] + 1000}
+    adjust = it.entry(RPM, unchecked={"rpm": 1000}, events=0)
+    answer = applied_to(true)
+    steps = run(it, [adjust], answer, answer)
+    assert kinds(steps) == ["Update", "Update"]
+    assert isinstance(steps[1], Update)
+    assert set(steps[1].set) == {"ttl"}
+    assert steps[1].set["ttl"] >= NOW // 1000 + 60 + 7 * 661
+    assert verdicts(adjust) == ["admitted"]
