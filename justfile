@@ -34,9 +34,9 @@ test pkg=packages:
 integration *args:
     uv run pytest tests-integration {{args}}
 
-# What the README promises about speed and cost
-bench *args:
-    uv run python benchmarks/run.py {{args}}
+# What the README promises about speed and cost: `just bench`, `just bench latency`
+bench *names:
+    PYTHONPATH=tests-integration uv run --group bench python -m benchmarks.run {{names}}
 
 # The site
 docs:

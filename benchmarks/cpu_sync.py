@@ -1,0 +1,41 @@
+"""CPU of a warm acquire, against that of the one UpdateItem that it stands for, sent by boto3 alone.
+
+Lives here: the sync colour, one thread. Never: the time that a server takes.
+"""
+
+from .canned import raw_request, take_sync, warm_sync_limiter
+from .measure import interleaved, pin_client
+from .report import Row
+
+CALLS = 300
+ROUNDS = 11
+
+
+def measure() -> list[Row]:
+    import boto3
+
+    pin_client()
+    with warm_sync_limiter() as (limiter, split, server):
+        take_sync(limiter)
+        request = raw_request(split)
+        client = boto3.client("dynamodb", endpoint_url=server.url)
+
+        def acquires() -> None:
+            for _ in range(CALLS):
+                take_sync(limiter)
+
+        def updates() -> None:
+            for _ in range(CALLS):
+                client.update_item(**request)
+
+        acquires()
+        updates()
+        server.updates()
+        ours, raw = interleaved([acquires, updates], ROUNDS)
+        writes = server.updates() / (ROUNDS * CALLS) - 1
+    return [
+        Row("1 thread: acquire / UpdateItem", ours / raw, at_most=1.1),
+        Row("1 thread: an acquire", ours / CALLS * 1e6, "us"),
+        Row("1 thread: an UpdateItem of boto3", raw / CALLS * 1e6, "us"),
+        Row("1 thread: UpdateItem of each acquire", writes, at_least=1, at_most=1),
+    ]
