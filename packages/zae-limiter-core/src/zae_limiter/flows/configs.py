@@ -3,7 +3,7 @@
 Lives here: the cache's content and rules. Never: the reading itself (flows.load).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -95,9 +95,9 @@ class Configs:
         if len(records) < len(wanted):
             return None
         items = ConfigItems(*(record.item for record in records))
-        read_at = min(record.read_at_ms for record in records)
-        config = items.config(read_at).read_again_after(later_than_ms)
-        return items.resolved(config, valid_until_ms=read_at + self._ttl_ms, generation=self.generation)
+        config = items.config([record.read_at_ms for record in records]).read_again_after(later_than_ms)
+        oldest = min(record.read_at_ms for record in records)
+        return items.resolved(config, valid_until_ms=oldest + self._ttl_ms, generation=self.generation)
 
     def expire(self, entity_id: str, resource: str) -> None:
         """Have everything that tells the limits of an entity on a resource read again."""
@@ -137,10 +137,14 @@ class ConfigItems(NamedTuple):
             Level("system", read_limits(self.system)),
         ]
 
-    def config(self, read_at_ms: int) -> Config:
-        """The limits that win; none where no level has any."""
-        wins = winner(self.levels())
-        return Config(wins.limits, read_at_ms, own=wins.source in OWN_LEVELS) if wins else Config((), read_at_ms)
+    def config(self, read_at_ms: Sequence[int]) -> Config:
+        """The limits that win, as old as the oldest level that had a say; none where no level has any."""
+        levels = self.levels()
+        wins = winner(levels)
+        if wins is None:
+            return Config((), min(read_at_ms))
+        heard = levels.index(wins) + 1
+        return Config(wins.limits, min(read_at_ms[:heard]), own=wins.source in OWN_LEVELS)
 
     def resolved(self, config: Config, *, valid_until_ms: int, generation: int) -> Resolved:
         """Everything that an acquire has to know."""

@@ -70,11 +70,18 @@ def _load(scope: Scope, shadow: Shadow) -> Flow[None]:
             shadow.learn(found.get(shadow.key), begun, own_writes=0)
     all_read = len(wanted) == len(ConfigKeys._fields)
     resolved = scope.configs.resolve(entity_id, resource, later_than_ms=cv if all_read else 0)
-    if resolved is None:  # the cache is too small for what goes on at once
+    if resolved is None or (not all_read and _behind(shadow, resolved)):
+        scope.configs.expire(entity_id, resource)
         return (yield from _load(scope, shadow))
     shadow.resolved = resolved
     parent = {} if resolved.parent_id is None else {"parent_id": resolved.parent_id}
     shadow.family = {"cascade": resolved.cascade, **parent}
+
+
+def _behind(shadow: Shadow, resolved: Resolved) -> bool:
+    """Whether the bucket has another shape than these limits, and was given it since a part of them was read."""
+    view, config = shadow.view, resolved.config
+    return view is not None and not shadow.agrees_with(config) and config.read_at_ms <= view.item["cv"]
 
 
 def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
