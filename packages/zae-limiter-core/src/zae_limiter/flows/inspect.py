@@ -6,7 +6,7 @@ Lives here: reads. Never: a write.
 from ..bucket import refill_bucket
 from ..limits import MILLI, ConfigSource, Limit, OnUnavailable
 from .acquire import find_sides
-from .load import read, resolve, shadow_of
+from .load import read_all, resolve, shadow_of
 from .scope import Scope
 from .sides import Request, Side
 from .statuses import statuses_before
@@ -36,12 +36,12 @@ def resolve_limits(scope: Scope, entity_id: str, resource: str) -> Flow[Resoluti
 
 
 def _look(scope: Scope, request: Request) -> Flow[list[Side]]:
-    begun = scope.now()
+    """The buckets to ask, as the store has them now."""
     sides = yield from find_sides(scope, request)
+    now = scope.now()
+    found = yield from read_all([side.shadow.key for side in sides])
     for side in sides:
-        if side.shadow.seen_at_ms < begun or not side.shadow.known:
-            now = scope.now()
-            side.shadow.learn((yield from read(side.shadow.key)), now, own_writes=0)
+        side.shadow.learn(found.get(side.shadow.key), now, own_writes=0)
     return sides
 
 
