@@ -60,6 +60,10 @@ def perform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return request.param  # type: ignore[no-any-return]
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # a crowd of first requests must not wait for a second SYN
+
+
 @contextmanager
 def server(reply: Callable[[str, dict[str, Any]], Reply]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
@@ -77,7 +81,7 @@ def server(reply: Callable[[str, dict[str, Any]], Reply]) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http = _Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
