@@ -1,0 +1,3 @@
+"""What lives here: the command `zae-limiter demo`.
+What never does: anything that another command needs.
+"""

@@ -1,0 +1,61 @@
+"""What lives here: what happens to calls, and the board that adds it up.
+What never does: making a call, or showing one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+State = Literal["calling", "admitted", "uncounted", "waiting", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Where a call stands since ``at``: times in seconds, ``at`` from the start of the burst.
+
+    ``waited`` so far; ``wait``: what the limiter asks it to wait yet, for the tokens of ``short``. An ``uncounted``
+    call was let through because the table was away.
+    """
+
+    caller: str
+    call: int
+    state: State
+    at: float = 0
+    waited: float = 0
+    wait: float = 0
+    short: str = ""
+
+
+class Board:
+    """The last event of every call, by caller."""
+
+    def __init__(self, calls: Iterable[Event]) -> None:
+        self._rows: dict[str, list[Event]] = {}
+        self.acquires = 0
+        for call in calls:
+            self._rows.setdefault(call.caller, []).append(call)
+
+    def note(self, event: Event) -> None:
+        """Take in what happened: the end of one acquire."""
+        self.acquires += 1
+        self._rows[event.caller][event.call] = event
+
+    @property
+    def callers(self) -> list[str]:
+        """Who calls, in order."""
+        return list(self._rows)
+
+    def calls(self, caller: str, *states: State) -> list[Event]:
+        """The calls of a caller, of all callers for "", in these states, in any where none is named."""
+        rows = [self._rows[caller]] if caller else self._rows.values()
+        return [event for row in rows for event in row if not states or event.state in states]
+
+
+def after_wait(events: Iterable[Event]) -> list[Event]:
+    """Those that had to wait at least once."""
+    return [event for event in events if event.waited > 0]
+
+
+def told_again(event: Event, now: float) -> Event:
+    """The same, with the wait that is left now."""
+    return replace(event, wait=max(0.0, event.at + event.wait - now))

@@ -1,0 +1,78 @@
+"""What lives here: where the demo's table is, in memory or at an endpoint, counted on one meter.
+What never does: what is done with it.
+"""
+
+import asyncio
+import os
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from zae_limiter import Options
+from zae_limiter.aio.store import DynamoDBStore, MemoryStore, Store
+from zae_limiter.operations import memory
+from zae_limiter.operations.capacity import Meter
+from zae_limiter.operations.values import Operation
+from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
+
+ROUND_TRIP_SECONDS: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One table in both colours; ``told`` says where it is."""
+
+    told: str
+    options: Options
+    store: Store
+    sync_store: SyncStore
+    meter: Meter
+
+
+class DistantMemory(MemoryStore):
+    """A table of this process that takes its time: only what takes time can be shared by those who wait for it."""
+
+    async def perform(self, operation: Operation) -> Any:
+        """As the table in memory, a round trip later."""
+        await asyncio.sleep(ROUND_TRIP_SECONDS)
+        return await super().perform(operation)
+
+
+def in_memory(namespace: str) -> Place:
+    """A table of this process alone."""
+    meter = Meter()
+    table = memory.MemoryStore(meter)
+    told = f"in memory: no network, no account; a request takes {ROUND_TRIP_SECONDS * 1000:.0f} ms"
+    return Place(told, Options(namespace=namespace), DistantMemory(table), SyncMemoryStore(table), meter)
+
+
+def at_endpoint(namespace: str, url: str, *, table: str, region: str | None) -> Place:
+    """A table of the DynamoDB at ``url``, which opening it makes where it is missing."""
+    if _is_local(url):
+        _fill_in_what_local_endpoints_ignore()
+    meter = Meter()
+    options = Options(namespace=namespace, stack=table, endpoint_url=url, region=region, create_table=True)
+    parts = options.store_options()
+    store, sync_store = DynamoDBStore(table, meter=meter, **parts), SyncDynamoDBStore(table, meter=meter, **parts)
+    return Place(f"table {table} at {url}", options, store, sync_store, meter)
+
+
+def _is_local(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _fill_in_what_local_endpoints_ignore() -> None:
+    """The SDK refuses to send without credentials and a region; an emulator takes any."""
+    import boto3
+
+    os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
+    session = boto3.Session()
+    if session.region_name is None:
+        os.environ["AWS_DEFAULT_REGION"] = "us-east-1"
+    if session.get_credentials() is None:
+        os.environ.update(AWS_ACCESS_KEY_ID="local", AWS_SECRET_ACCESS_KEY="local")

@@ -1,0 +1,42 @@
+"""What lives here: what came of the burst: calls by caller, and what they cost.
+What never does: counting (events, the meter).
+"""
+
+from collections.abc import Iterator
+
+from zae_limiter.operations.capacity import Meter
+
+from .events import Board, after_wait
+from .terminal import Terminal
+from .words import count, seconds, units
+
+
+def summarize(terminal: Terminal, board: Board, meter: Meter) -> None:
+    """Write both tables."""
+    terminal.say()
+    width = max(len(caller) for caller in board.callers)
+    terminal.say(terminal.paint(f"  {'':<{width}}  calls  admitted  of them after a wait  refused", "dim"))
+    for caller in board.callers:
+        terminal.say(f"  {caller:<{width}}  {_row(board, caller)}")
+    terminal.say()
+    for line in _costs(board, meter):
+        terminal.say(f"  {line}")
+
+
+def _row(board: Board, caller: str) -> str:
+    admitted = board.calls(caller, "admitted", "uncounted")
+    late = after_wait(admitted)
+    longest = f"{len(late)} (up to {seconds(max(event.waited for event in late))})" if late else "-"
+    calls, refused = len(board.calls(caller)), len(board.calls(caller, "refused"))
+    return f"{calls:>5}  {len(admitted):>8}  {longest:>20}  {refused or '-':>7}"
+
+
+def _costs(board: Board, meter: Meter) -> Iterator[str]:
+    requests = ", ".join(f"{number:,} {name}" for name, number in meter.requests.most_common())
+    total = meter.write_units + meter.index_units
+    yield f"{count(len(board.calls('')), 'call')} made {count(board.acquires, 'acquire')}: who had waited asked again"
+    yield f"Requests     {meter.requests.total():>5,}   {requests}"
+    yield f"Write units  {units(total):>5}   {units(meter.write_units)} table + {units(meter.index_units)} index"
+    yield f"                     {total / board.acquires:.2f} per acquire: who meet on a bucket share a write"
+    if lost := len(board.calls("", "uncounted")):
+        yield f"{count(lost, 'call')} let through uncounted: the table was away, and the manifest says allow"

@@ -1,0 +1,62 @@
+"""What lives here: where text goes, and what can be shown there.
+What never does: what the text says.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TextIO
+
+Colour = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
+Part = tuple[str, Colour]
+
+_CODES: Final[dict[str, str]] = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A stream of text: ``live`` where lines can be drawn again, ``symbols`` where it knows more than ASCII."""
+
+    stream: TextIO
+    live: bool
+    colour: bool
+    symbols: bool
+
+    @classmethod
+    def of_stdout(cls) -> "Terminal":
+        """Standard output: colours only on a terminal and without ``NO_COLOR``."""
+        live = sys.stdout.isatty() and os.environ.get("TERM", "") != "dumb"
+        symbols = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+        return cls(sys.stdout, live, live and not os.environ.get("NO_COLOR"), symbols)
+
+    def say(self, text: str = "") -> None:
+        """One line."""
+        self.stream.write(f"{text}\n")
+        self.stream.flush()
+
+    def paint(self, text: str, colour: Colour) -> str:
+        """The text in a colour, where there are colours."""
+        return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if self.colour and colour and text else text
+
+    def line(self, parts: Sequence[Part]) -> str:
+        """Coloured parts as one line, cut where a terminal would break it."""
+        room = shutil.get_terminal_size().columns - 1 if self.live else sys.maxsize
+        line = ""
+        for text, colour in parts:
+            line += self.paint(text[: max(0, room)], colour)
+            room -= len(text)
+        return line
+
+    def redraw(self, lines: Sequence[str], *, over: int) -> None:
+        """Lines in place of the last ``over`` ones."""
+        up = f"\x1b[{over}A" if over else ""
+        self.stream.write(up + "".join(f"\r\x1b[2K{line}\n" for line in lines))
+        self.stream.flush()
+
+    def show_cursor(self, *, shown: bool) -> None:
+        """Hide the cursor while lines are drawn again, show it behind them."""
+        if self.live:
+            self.stream.write("\x1b[?25h" if shown else "\x1b[?25l")
+            self.stream.flush()

@@ -1,0 +1,67 @@
+"""What lives here: how an error looks to people: one line of what was wrong, or with `--debug` the traceback.
+What never does: a command.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_DEBUG: Final = "zae_limiter_cli.debug"
+
+
+def _remember(context: click.Context, _: click.Parameter, debug: bool) -> None:  # noqa: FBT001  click's signature
+    context.meta[_DEBUG] = debug or context.meta.get(_DEBUG, False)
+
+
+def debug_option(function: Function) -> Function:
+    """The option `--debug`, which may stand before a command's name or behind it."""
+    option = click.option("--debug", is_flag=True, expose_value=False, callback=_remember, help="Show tracebacks.")
+    return option(function)
+
+
+class Commands(click.Group):
+    """A group that ends with code 1 and one line on stderr, whatever went wrong."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """As a group does, but a usage error ends with code 1."""
+        with _code_one():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As a group does, but errors that people can mend come without a traceback."""
+        try:
+            with _code_one():
+                return super().invoke(ctx)
+        except Exception as error:
+            message = None if ctx.meta.get(_DEBUG) else _message(error)
+            if message is None:
+                raise
+            raise click.ClickException(message) from error
+
+
+@contextmanager
+def _code_one() -> Iterator[None]:
+    """Code 2 is for `--exit-code`: there are changes."""
+    try:
+        yield
+    except click.UsageError as error:
+        error.exit_code = 1  # type: ignore[misc]  # click means it for classes
+        raise
+
+
+def _message(error: Exception) -> str | None:
+    """What to tell; ``None`` for click's own errors, and for mistakes of ours, which need their traceback."""
+    from zae_limiter import ZAELimiterError
+    from zae_limiter_manifest import ManifestError
+
+    if isinstance(error, (ZAELimiterError, ManifestError)):
+        return str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"the file is not UTF-8 text: {error.reason} at byte {error.start}"
+    return None

@@ -1,0 +1,90 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from zae_limiter_cli.main import main
+
+NOWHERE = "http://127.0.0.1:1"
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, args)
+
+
+def test_help_and_version_import_neither_a_client_nor_the_library() -> None:
+    ask = (
+        "import sys; from zae_limiter_cli.main import main\n"
+        "main([sys.argv[1]], standalone_mode=False)\n"
+        "print({'boto3', 'botocore', 'aioboto3', 'yaml', 'asyncio', 'zae_limiter'} & set(sys.modules))"
+    )
+    for option in ("--help", "--version"):
+        answer = subprocess.run([sys.executable, "-c", ask, option], capture_output=True, text=True, check=True)
+        assert answer.stdout.endswith("\nset()\n")
+
+
+def test_help_lists_the_commands() -> None:
+    assert "demo" in run("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["nothing"], "No such command"),
+        (["demo", "--nothing"], "--nothing"),
+        (["demo", "--name", "table"], "--endpoint-url"),
+        (["demo", "--region", "eu-central-1"], "--endpoint-url"),
+    ],
+    ids=" ".join,
+)
+def test_a_usage_error_ends_with_code_1(args: list[str], told: str) -> None:
+    done = run(*args)
+    assert done.exit_code == 1
+    assert told in done.stderr
+
+
+def test_a_file_that_is_not_there_is_one_line() -> None:
+    done = run("demo", "-f", "missing.yaml")
+    assert (done.exit_code, done.stderr) == (1, "Error: missing.yaml: No such file or directory\n")
+
+
+def test_a_bad_manifest_is_a_line_for_each_mistake(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("namespace: 3\nresources: {gpt-4: {limits: {rpm: {capacity: 0}}}}\n")
+    done = run("demo", "-f", str(bad))
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"Error: {bad}:1:12: namespace:")
+    assert len(done.stderr.splitlines()) == 2
+
+
+def test_a_file_that_is_not_text_is_one_line(tmp_path: Path) -> None:
+    binary = tmp_path / "bad.yaml"
+    binary.write_bytes(b"\xff")
+    assert run("demo", "-f", str(binary)).stderr == "Error: the file is not UTF-8 text: invalid start byte at byte 0\n"
+
+
+def test_a_manifest_without_limits_for_the_callers_says_what_is_missing(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("namespace: tenant-alpha\n")
+    done = run("demo", "-f", str(empty))
+    assert done.exit_code == 1
+    assert "no limits hold for key-a on gpt-4" in done.stderr
+
+
+def test_an_endpoint_that_is_away_is_one_line() -> None:
+    done = run("demo", "--endpoint-url", NOWHERE)
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert NOWHERE in line
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["--debug", "demo", "-f", "missing.yaml"], ["demo", "-f", "missing.yaml", "--debug"]],
+    ids=["before the command", "behind it"],
+)
+def test_debug_lets_the_error_through_with_its_traceback(args: list[str]) -> None:
+    assert isinstance(run(*args).exception, FileNotFoundError)
