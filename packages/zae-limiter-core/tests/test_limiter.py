@@ -337,7 +337,7 @@ async def test_three_processes_admit_exactly_what_there_is(world: World) -> None
 
     counts = await outcomes(*(work(process.limiter) for process in processes for _ in range(10)))
     assert sum(counts) == 1000
-    item = world.bucket(processes[0], "e", "r")
+    item = world.bucket_of(processes[0].limiter, "e", "r")
     assert item is not None
     assert item["b_rpm_tc"] == 1_000_000
     assert (await processes[0].limiter.available("e", "r")) == {"rpm": 0}

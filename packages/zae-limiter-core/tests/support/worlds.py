@@ -103,9 +103,9 @@ class World:
         wire.sent()
         return Process(limiter, wire)
 
-    def bucket(self, process: Process, entity_id: str, resource: str) -> Item | None:
+    def bucket_of(self, limiter: RateLimiter, entity_id: str, resource: str) -> Item | None:
         """The bucket's item as the table has it."""
-        pk = keys.pk_bucket(process.repository.namespace_id, entity_id, resource, 0)
+        pk = keys.pk_bucket(limiter.repository.namespace_id, entity_id, resource, 0)
         item: Item | None = self.table.execute(Get(Key(pk, keys.sk_state())))
         return item
 

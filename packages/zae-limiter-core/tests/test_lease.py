@@ -1,0 +1,240 @@
+"""What a lease gives back and what it keeps, in both colours."""
+
+import asyncio
+
+import pytest
+from worlds import World, passes, take, until
+
+from zae_limiter import LeaseExpiredError, Limit, RateLimitExceeded, ValidationError
+from zae_limiter.operations.values import Update
+
+RPM = Limit.per_minute("rpm", 60)
+TPM = Limit.per_minute("tpm", 6000)
+
+
+class BodyError(Exception):
+    """What goes wrong in a block."""
+
+
+async def test_consumption_is_written_before_the_block_runs(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    other, _ = await world.process(default_limits=[RPM])
+    async with limiter.acquire("e", "r", {"rpm": 10}) as lease:
+        assert await other.available("e", "r") == {"rpm": 50}
+        assert (lease.consumed, lease.degraded) == ({"rpm": 10}, False)
+    assert await other.available("e", "r") == {"rpm": 50}
+
+
+async def test_an_exception_in_the_block_gives_everything_back_and_goes_on(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM, TPM])
+    with pytest.raises(BodyError):
+        async with limiter.acquire("e", "r", {"rpm": 10, "tpm": 100}) as lease:
+            await lease.consume(rpm=5)
+            await lease.adjust(tpm=900)
+            raise BodyError
+    assert await limiter.available("e", "r") == {"rpm": 60, "tpm": 6000}
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    assert (item["b_rpm_tc"], item["b_tpm_tc"]) == (0, 0)
+
+
+async def test_a_cancellation_in_the_block_gives_everything_back(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    inside = asyncio.Event()
+
+    async def work() -> None:
+        async with limiter.acquire("e", "r", {"rpm": 10}) as lease:
+            await lease.consume(rpm=5)
+            inside.set()
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(work())
+    await inside.wait()
+    assert await limiter.available("e", "r") == {"rpm": 45}
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await limiter.available("e", "r") == {"rpm": 60}
+
+
+@pytest.mark.parametrize("how", ["keep", "rollback=False"])
+async def test_what_is_kept_stays_consumed_and_is_corrected_whatever_the_block_raises(world: World, how: str) -> None:
+    limiter, _ = await world.process(default_limits=[RPM, TPM])
+    with pytest.raises(BodyError):
+        async with limiter.acquire("e", "r", {"rpm": 1, "tpm": 100}, rollback=how == "keep") as lease:
+            await lease.adjust(tpm=50)
+            if how == "keep":
+                lease.keep()
+            raise BodyError
+    assert await limiter.available("e", "r") == {"rpm": 59, "tpm": 5850}
+
+
+async def test_more_can_be_consumed_at_once(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM, TPM])
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        wire.sent()
+        await lease.consume(tpm=500)
+        assert wire.sent() == ["Update"]
+        assert await limiter.available("e", "r") == {"rpm": 59, "tpm": 5500}
+        assert lease.consumed == {"rpm": 1, "tpm": 500}
+    assert await limiter.available("e", "r") == {"rpm": 59, "tpm": 5500}
+
+
+async def test_what_is_refused_in_the_block_is_not_consumed_and_may_be_caught(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM, TPM])
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        with pytest.raises(RateLimitExceeded) as caught:
+            await lease.consume(rpm=1, tpm=7000)
+        assert [(each.limit_name, each.exceeded) for each in caught.value.statuses] == [("rpm", False), ("tpm", True)]
+        assert lease.consumed == {"rpm": 1}
+    assert await limiter.available("e", "r") == {"rpm": 59, "tpm": 6000}
+
+
+async def test_a_refusal_that_leaves_the_block_gives_the_rest_back(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    with pytest.raises(RateLimitExceeded):
+        async with limiter.acquire("e", "r", {"rpm": 40}) as lease:
+            await lease.consume(rpm=21)
+    assert await limiter.available("e", "r") == {"rpm": 60}
+
+
+async def test_adjusts_and_releases_are_one_write_at_the_end_of_the_block(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM, TPM])
+    async with limiter.acquire("e", "r", {"rpm": 5, "tpm": 1000}) as lease:
+        wire.sent()
+        await lease.adjust(tpm=500)
+        await lease.adjust(tpm=-200)
+        await lease.release(rpm=2)
+        assert lease.consumed == {"rpm": 3, "tpm": 1300}
+        assert wire.sent() == []
+    assert wire.sent() == ["Update"]
+    assert await limiter.available("e", "r") == {"rpm": 57, "tpm": 4700}
+
+
+async def test_corrections_that_cancel_out_write_nothing(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[TPM])
+    async with limiter.acquire("e", "r", {"tpm": 1000}) as lease:
+        wire.sent()
+        await lease.adjust(tpm=500)
+        await lease.adjust(tpm=-500)
+    assert wire.sent() == []
+
+
+async def test_an_adjust_is_never_refused_and_may_go_into_debt(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[TPM])
+    async with limiter.acquire("e", "r", {"tpm": 6000}) as lease:
+        await lease.adjust(tpm=3000)
+    assert await limiter.available("e", "r") == {"tpm": -3000}
+    assert await limiter.time_until_available("e", "r", {"tpm": 1}) == 30.01
+    world.clock.advance(seconds=30)
+    assert not await passes(limiter, "e", "r", tpm=1)
+    world.clock.advance(ms=10)
+    assert await passes(limiter, "e", "r", tpm=1)
+
+
+@pytest.mark.parametrize("by", ["adjust", "release"])
+async def test_no_more_goes_back_than_the_lease_holds(world: World, by: str) -> None:
+    limiter, _ = await world.process(default_limits=[TPM])
+    async with limiter.acquire("e", "r", {"tpm": 100}) as lease:
+        give = (lambda n: lease.adjust(tpm=-n)) if by == "adjust" else (lambda n: lease.release(tpm=n))
+        await give(60)
+        with pytest.raises(ValidationError, match="the lease holds 40"):
+            await give(41)
+        await give(40)
+    assert await limiter.available("e", "r") == {"tpm": 6000}
+
+
+async def test_a_bad_amount_in_the_block_is_refused_and_changes_nothing(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM, TPM])
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        for bad in (-1, 0.5, True, "1"):
+            with pytest.raises(ValidationError):
+                await lease.consume(rpm=bad)  # type: ignore[arg-type]
+            with pytest.raises(ValidationError):
+                await lease.release(rpm=bad)  # type: ignore[arg-type]
+        for act in (lease.consume, lease.adjust, lease.release):
+            with pytest.raises(ValidationError, match="no such limit in this lease: there are rpm, tpm"):
+                await act(rps=1)
+        with pytest.raises(ValidationError):
+            await lease.adjust(rpm=0.5)  # type: ignore[arg-type]
+        assert lease.consumed == {"rpm": 1}
+    assert await limiter.available("e", "r") == {"rpm": 59, "tpm": 6000}
+
+
+async def test_behind_its_block_a_lease_is_expired(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        pass
+    for act in (lease.consume, lease.adjust, lease.release):
+        with pytest.raises(LeaseExpiredError, match="e/r"):
+            await act(rpm=1)
+    with pytest.raises(LeaseExpiredError):
+        lease.keep()
+    assert lease.consumed == {"rpm": 1}
+    assert await limiter.available("e", "r") == {"rpm": 59}
+
+
+async def test_a_lease_shows_how_its_limits_stand_behind_its_writes(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM, TPM])
+    async with limiter.acquire("e", "r", {"rpm": 10, "tpm": 100}) as lease:
+        shown = {each.limit_name: (each.available, each.requested, each.exceeded) for each in lease.statuses}
+        assert shown == {"rpm": (50, 10, False), "tpm": (5900, 100, False)}
+        await lease.consume(rpm=5)
+        shown = {each.limit_name: (each.available, each.requested, each.exceeded) for each in lease.statuses}
+        assert shown == {"rpm": (45, 5, False), "tpm": (5900, 100, False)}
+
+
+async def test_counts_acquires_not_corrections_and_not_those_that_were_refused(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    for _ in range(3):
+        async with limiter.acquire("e", "r", {"rpm": 20}) as lease:
+            await lease.adjust(rpm=0)
+    assert not await passes(limiter, "e", "r", rpm=20)
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    assert (item["ev"], item["b_rpm_tc"]) == (3, 60_000)
+
+
+async def test_an_acquire_that_is_cancelled_while_its_write_is_under_way_gives_back(async_world: World) -> None:
+    world = async_world
+    limiter, wire = await world.process(default_limits=[RPM])
+    await take(limiter, "e", "r", rpm=1)
+    wire.hold(Update)
+    task = asyncio.create_task(take(limiter, "e", "r", rpm=10))
+    await until(lambda: wire.in_flight == 1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    wire.let_go()
+    await limiter.close()  # waits for the writes that are under way
+    assert await limiter.available("e", "r") == {"rpm": 59}
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    assert (item["ev"], item["b_rpm_tc"]) == (1, 1000)
+
+
+async def test_a_cancellation_while_the_rollback_is_written_does_not_stop_it(async_world: World) -> None:
+    world = async_world
+    limiter, wire = await world.process(default_limits=[RPM])
+
+    async def work() -> None:
+        async with limiter.acquire("e", "r", {"rpm": 10}):
+            wire.hold(Update)
+            raise BodyError
+
+    task = asyncio.create_task(work())
+    await until(lambda: wire.in_flight == 1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    wire.let_go()
+    await limiter.close()
+    assert await limiter.available("e", "r") == {"rpm": 60}
+
+
+async def test_no_task_outlives_its_write(async_world: World) -> None:
+    limiter, _ = await async_world.process(default_limits=[RPM])
+    before = asyncio.all_tasks()
+    await asyncio.gather(*(passes(limiter, "e", "r", rpm=7) for _ in range(20)))
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
