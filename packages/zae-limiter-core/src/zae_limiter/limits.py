@@ -126,9 +126,10 @@ def check_on_unavailable(value: str) -> OnUnavailable:
 
 def check_amounts(field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
     """The amounts in millitokens by limit. Raises ``ValidationError`` for a fraction, a boolean, a negative amount."""
+    least = -MAX_TOKENS if signed else 0
     milli = {}
     for name, amount in amounts.items():
-        if type(amount) is not int or amount > MAX_TOKENS or amount < (-MAX_TOKENS if signed else 0):
+        if type(amount) is not int or not least <= amount <= MAX_TOKENS:
             _refuse_amount(f"{field}[{name!r}]", amount, signed=signed)
         milli[name] = amount * MILLI
     return milli

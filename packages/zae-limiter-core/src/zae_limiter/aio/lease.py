@@ -1,12 +1,13 @@
-"""The async lease, and the block that it lives in.
+"""The async lease.
 
 Lives here: enter, exit, and a list of methods. Never: a rule.
 """
 
 import logging
 from types import TracebackType
+from typing import Self
 
-from ..exceptions import InfrastructureError
+from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows.acquire import acquire
 from ..flows.lease import adjust, check_open, checked, consume, correct, release, roll_back
 from ..flows.scope import Scope
@@ -19,14 +20,16 @@ log = logging.getLogger(__name__)
 
 
 class Lease:
-    """What an acquire took, while its block runs."""
+    """What an acquire takes for the time of a block: ``async with`` it. Corrects or gives back when the block ends."""
 
-    __slots__ = ("_driver", "_grant", "_scope")
+    __slots__ = ("_driver", "_granted", "_request", "_rollback", "_scope")
 
-    def __init__(self, driver: Driver, scope: Scope, grant: Grant) -> None:
+    def __init__(self, driver: Driver, scope: Scope, request: Request, *, rollback: bool) -> None:
         self._driver = driver
         self._scope = scope
-        self._grant = grant
+        self._request = request
+        self._rollback = rollback
+        self._granted: Grant | None = None
 
     async def consume(self, **amounts: int) -> None:
         """Take more tokens, checked, at once. Raises as ``acquire`` does, and ``LeaseExpiredError``."""
@@ -64,33 +67,23 @@ class Lease:
         """How the limits stood behind the writes that took from them; none where the store was away."""
         return statuses_after(self._grant.sides)
 
+    @property
+    def _grant(self) -> Grant:
+        if self._granted is None:
+            raise LeaseExpiredError(self._request.entity_id, self._request.resource)
+        return self._granted
 
-class Acquisition:
-    """``async with`` it: takes on entry, corrects or gives back on exit."""
-
-    __slots__ = ("_driver", "_grant", "_request", "_rollback", "_scope")
-
-    def __init__(self, driver: Driver, scope: Scope, request: Request, *, rollback: bool) -> None:
-        self._driver = driver
-        self._scope = scope
-        self._request = request
-        self._rollback = rollback
-        self._grant: Grant | None = None
-
-    async def __aenter__(self) -> Lease:
-        grant = await self._driver.run(acquire(self._scope, self._request))
+    async def __aenter__(self) -> Self:
+        self._granted = grant = await self._driver.run(acquire(self._scope, self._request))
+        grant.rollback = self._rollback
         if grant.unavailable is not None:
             log.warning("not counted, because the store is away: %s", grant.unavailable)
-        grant.rollback = self._rollback
-        self._grant = grant
-        return Lease(self._driver, self._scope, self._grant)
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         grant = self._grant
-        if grant is None:
-            return
         grant.open = False
         if error is not None and grant.rollback:
             await self._driver.run(roll_back(grant))

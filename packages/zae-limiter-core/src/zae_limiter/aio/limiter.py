@@ -13,7 +13,7 @@ from ..flows.outward import checked_place, checked_request, outward
 from ..flows.sides import Request
 from ..flows.steps import Flow
 from ..limits import Limit, OnUnavailable, check_limits
-from .lease import Acquisition
+from .lease import Lease
 from .repository import Repository
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class RateLimiter:
         cascade: bool = False,
         on_unavailable: OnUnavailable | None = None,
         rollback: bool = True,
-    ) -> Acquisition:
+    ) -> Lease:
         """``async with`` it to take tokens of every limit named, or of none; the block gets a ``Lease``.
 
         ``limits`` override the stored ones for this call. ``cascade`` also draws on the entity's parent. An exception
@@ -52,7 +52,7 @@ class RateLimiter:
             cascade=cascade,
             on_unavailable=on_unavailable,
         )
-        return Acquisition(self.repository.driver, self.repository.scope, request, rollback=rollback)
+        return Lease(self.repository.driver, self.repository.scope, request, rollback=rollback)
 
     async def available(self, entity_id: str, resource: str) -> dict[str, int]:
         """Whole tokens in the entity's own bucket, by limit; negative in debt. Asks the store.

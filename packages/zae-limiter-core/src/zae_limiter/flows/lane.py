@@ -145,6 +145,6 @@ def fail(batch: Sequence[Ticket], error: BaseException) -> None:
 def loss(ticket: Ticket) -> str | None:
     """What a give-back that did not reach the store has lost, for the log."""
     outcome = ticket.outcome
-    if not isinstance(ticket, Entry) or not ticket.given or outcome is None or outcome.error is None:
+    if outcome is None or outcome.error is None or not isinstance(ticket, Entry) or not ticket.given:
         return None
     return f"{dict(ticket.given)} millitokens were not given back: {outcome.error.__cause__ or outcome.error}"

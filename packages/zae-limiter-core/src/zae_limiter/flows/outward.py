@@ -47,7 +47,7 @@ def checked_request(
         limits=() if limits is None else check_limits("limits", limits),
         default_limits=default_limits,
         cascade=cascade,
-        on_unavailable=checked_policy(on_unavailable),
+        on_unavailable=None if on_unavailable is None else check_on_unavailable(on_unavailable),
     )
 
 

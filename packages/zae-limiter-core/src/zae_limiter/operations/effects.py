@@ -67,20 +67,21 @@ def refuse_malformed(write: Write) -> None:
 
 def holds(when: Conditions, item: Item) -> bool:
     """Tell whether all conditions hold for ``item``; a comparison with another type does not."""
-    if when.exists and not item.keys() >= {*when.exists}:
+    exists, absent, equals, at_least, at_most = when
+    if exists and not item.keys() >= {*exists}:
         return False
-    if when.absent and not item.keys().isdisjoint(when.absent):
+    if absent and not item.keys().isdisjoint(absent):
         return False
-    for name, wanted in when.equals.items():
+    for name, wanted in equals.items():
         value = item.get(name, _ABSENT)
         # True equals 1 in Python, but not in DynamoDB.
         if value != wanted or (type(value) is bool) is not (type(wanted) is bool):
             return False
-    for name, least in when.at_least.items():
+    for name, least in at_least.items():
         value = item.get(name)
         if type(value) is not int or value < least:
             return False
-    for name, most in when.at_most.items():
+    for name, most in at_most.items():
         value = item.get(name)
         if type(value) is not int or value > most:
             return False

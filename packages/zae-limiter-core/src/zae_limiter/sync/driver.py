@@ -108,6 +108,7 @@ class SyncDriver:
             except BaseException as error:
                 fail(batch, error)
                 if not isinstance(error, Exception):
+                    self._withdraw(own, error)
                     raise
                 log.exception("a write of a bucket failed in a way that it should not")
             finally:
@@ -115,11 +116,11 @@ class SyncDriver:
             for ticket in batch:
                 if ticket.unwanted:
                     self._unwind(ticket)
-            if successors is None:
+            if not successors:
                 return
             batch = successors
 
-    def _release(self, lane: Lane, batch: Sequence[Ticket], own: Ticket) -> Sequence[Ticket] | None:
+    def _release(self, lane: Lane, batch: Sequence[Ticket], own: Ticket) -> Sequence[Ticket]:
         """Wake whom the run has settled. Answers the next batch if the own ticket still waits; else another leads."""
         with self._lock:
             for ticket in batch:
@@ -130,7 +131,14 @@ class SyncDriver:
             if own.outcome is None:
                 return lane.take()
             _hand_over(lane)
-            return None
+            return ()
+
+    def _withdraw(self, own: Ticket, error: BaseException) -> None:
+        """The leader is interrupted while it serves others: it does not come back for its own ticket."""
+        with self._lock:
+            if own in own.lane.waiting:
+                own.lane.waiting.remove(own)
+            fail([own], error)
 
     def _abandon(self, tickets: Sequence[Ticket]) -> None:
         """Nobody wants these any more: leave the queue, or give back what was or will be taken."""

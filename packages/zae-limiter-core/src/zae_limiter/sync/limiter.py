@@ -13,7 +13,7 @@ from ..flows.outward import checked_place, checked_request, outward
 from ..flows.sides import Request
 from ..flows.steps import Flow
 from ..limits import Limit, OnUnavailable, check_limits
-from .lease import SyncAcquisition
+from .lease import SyncLease
 from .repository import SyncRepository
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class SyncRateLimiter:
         cascade: bool = False,
         on_unavailable: OnUnavailable | None = None,
         rollback: bool = True,
-    ) -> SyncAcquisition:
+    ) -> SyncLease:
         """``with`` it to take tokens of every limit named, or of none; the block gets a ``SyncLease``.
 
         ``limits`` override the stored ones for this call. ``cascade`` also draws on the entity's parent. An exception
@@ -52,7 +52,7 @@ class SyncRateLimiter:
             cascade=cascade,
             on_unavailable=on_unavailable,
         )
-        return SyncAcquisition(self.repository.driver, self.repository.scope, request, rollback=rollback)
+        return SyncLease(self.repository.driver, self.repository.scope, request, rollback=rollback)
 
     def available(self, entity_id: str, resource: str) -> dict[str, int]:
         """Whole tokens in the entity's own bucket, by limit; negative in debt. Asks the store.
