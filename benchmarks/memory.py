@@ -13,7 +13,8 @@ from zae_limiter.sync.store import SyncMemoryStore
 
 from .report import Row
 
-# The checked names are remembered as well, 16,384 of them: from 20,000 buckets on nothing may grow.
+# The checked names are remembered as well, 16,384 of them: from 20,000 buckets on nothing may grow, but for the tables
+# of dicts, which double once where entries come and go.
 BUCKETS = (1_000, 10_000, 20_000, 50_000)
 
 
@@ -32,7 +33,7 @@ def measure() -> list[Row]:
     return [
         *(Row(f"{count:,} buckets used", size / 1e6, "MB") for count, size in zip(BUCKETS, grown, strict=True)),
         Row("a known bucket", grown[1] / BUCKETS[1], "B"),
-        Row("50,000 buckets / 20,000, of which 10,000 are remembered", grown[3] / grown[2], at_most=1.05),
+        Row("50,000 buckets / 20,000, of which 10,000 are remembered", grown[3] / grown[2], at_most=1.1),
     ]
 
 

@@ -7,7 +7,8 @@ import asyncio
 import time
 from contextlib import ExitStack
 from multiprocessing import get_context
-from typing import Any
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Barrier
 
 from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRepository
 from zae_limiter.aio.store import DynamoDBStore
@@ -17,11 +18,12 @@ from .overload_simulated import PROCESSES, RATE, SECONDS, due, press
 from .report import NotHere, Row
 
 TABLE = "zae-limiter-benchmarks"
+Run = tuple[int, float, float]  # how many were admitted, from when, until when
 
 
 def measure() -> list[Row]:
     with ExitStack() as stack:
-        url = stack.enter_context(_dynoxide())
+        url = _dynoxide(stack)
         with SyncRepository.over(
             SyncDynamoDBStore(TABLE, endpoint_url=url, region="us-east-1"), Options(stack=TABLE, create_table=True)
         ) as repository:
@@ -35,20 +37,21 @@ def measure() -> list[Row]:
     ]
 
 
-def _dynoxide() -> Any:
-    """The emulator that the integration tests use, too."""
+def _dynoxide(stack: ExitStack) -> str:
+    """Where the emulator answers, for as long as the stack is open."""
     from emulators import dynoxide, running
     from fetch import Unavailable
 
     try:
-        return running(dynoxide())
+        return stack.enter_context(running(dynoxide()))
     except Unavailable as reason:
         raise NotHere(str(reason)) from reason
 
 
-def _in_processes(url: str) -> list[tuple[int, float, float]]:
+def _in_processes(url: str) -> list[Run]:
     context = get_context("spawn")
-    start, results = context.Barrier(PROCESSES), context.SimpleQueue()
+    start = context.Barrier(PROCESSES)
+    results: SimpleQueue[Run] = context.SimpleQueue()
     processes = [context.Process(target=_process, args=(url, start, results)) for _ in range(PROCESSES)]
     for process in processes:
         process.start()
@@ -59,11 +62,11 @@ def _in_processes(url: str) -> list[tuple[int, float, float]]:
     return [results.get() for _ in processes]
 
 
-def _process(url: str, start: Any, results: Any) -> None:
+def _process(url: str, start: Barrier, results: SimpleQueue[Run]) -> None:
     results.put(asyncio.run(_pressed(url, start)))
 
 
-async def _pressed(url: str, start: Any) -> tuple[int, float, float]:
+async def _pressed(url: str, start: Barrier) -> Run:
     store = DynamoDBStore(TABLE, endpoint_url=url, region="us-east-1")
     async with RateLimiter(await Repository.over(store, Options(stack=TABLE))) as limiter:
         start.wait(60)  # nothing else runs in this loop yet
