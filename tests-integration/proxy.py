@@ -4,10 +4,11 @@ What never does: an answer of its own to a request that no fault is for.
 
 import http.client
 import json
+import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, cast
@@ -63,6 +64,7 @@ class Proxy:
     calls: list[Call] = field(default_factory=list)
     arrived: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     lock: threading.Lock = field(default_factory=threading.Lock)
+    stop: Callable[[], None] = lambda: None
 
     def fault_for(self, request: str, body: bytes) -> Fault | None:
         """The first fault that is for this request."""
@@ -81,14 +83,12 @@ def between(upstream: str) -> Iterator[Proxy]:
     """A proxy in front of an emulator, on a port of its own."""
     server = _Server(("127.0.0.1", 0), _Handler)
     server.upstream = urlsplit(upstream).netloc
-    server.proxy = Proxy(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
+    server.proxy = Proxy(f"http://127.0.0.1:{server.server_port}", stop=server.stop)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield server.proxy
     finally:
-        server.shutdown()
-        server.server_close()
+        server.stop()
 
 
 class _Server(ThreadingHTTPServer):
@@ -97,6 +97,23 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
     upstream: str
     proxy: Proxy
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.clients: list[socket.socket] = []
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.clients.append(request)
+        super().process_request(request, client_address)
+
+    def stop(self) -> None:
+        """Nobody listens any more, and every connection ends."""
+        self.shutdown()
+        self.server_close()
+        for client in self.clients:
+            with suppress(OSError):  # it may have ended by itself
+                client.shutdown(socket.SHUT_RDWR)
+        self.clients.clear()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: a client that gave up is what the test is about."""
