@@ -34,9 +34,10 @@ def _row(board: Board, caller: str) -> str:
 def _costs(board: Board, meter: Meter) -> Iterator[str]:
     requests = ", ".join(f"{number:,} {name}" for name, number in meter.requests.most_common())
     total = meter.write_units + meter.index_units
-    yield f"{count(len(board.calls('')), 'call')} made {count(board.acquires, 'acquire')}: who had waited asked again"
+    yield f"{count(len(board.calls('')), 'call')} made {count(board.acquires, 'acquire')}: a call that waited asked again."
     yield f"Requests     {meter.requests.total():>5,}   {requests}"
-    yield f"Write units  {units(total):>5}   {units(meter.write_units)} table + {units(meter.index_units)} index"
-    yield f"                     {total / board.acquires:.2f} per acquire: who meet on a bucket share a write"
+    split = f"{units(meter.write_units)} table + {units(meter.index_units)} index"
+    yield f"Write units  {units(total):>5}   {split}: {total / board.acquires:.2f} per acquire"
+    yield "Acquires that meet on a bucket share its write."
     if lost := len(board.calls("", "uncounted")):
         yield f"{count(lost, 'call')} let through uncounted: the table was away, and the manifest says allow"
