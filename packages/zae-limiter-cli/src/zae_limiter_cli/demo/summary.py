@@ -34,7 +34,8 @@ def _row(board: Board, caller: str) -> str:
 def _costs(board: Board, meter: Meter) -> Iterator[str]:
     requests = ", ".join(f"{number:,} {name}" for name, number in meter.requests.most_common())
     total = meter.write_units + meter.index_units
-    yield f"{count(len(board.calls('')), 'call')} made {count(board.acquires, 'acquire')}: a call that waited asked again."
+    calls, acquires = count(len(board.calls("")), "call"), count(board.acquires, "acquire")
+    yield f"{calls} made {acquires}: a call that waited asked again."
     yield f"Requests     {meter.requests.total():>5,}   {requests}"
     split = f"{units(meter.write_units)} table + {units(meter.index_units)} index"
     yield f"Write units  {units(total):>5}   {split}: {total / board.acquires:.2f} per acquire"
