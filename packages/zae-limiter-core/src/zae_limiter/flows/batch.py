@@ -68,18 +68,6 @@ class Load:
         return not (any(self.unchecked.values()) or any(self.given.values()))
 
 
-def lone(entry: Entry, room: Mapping[str, int]) -> Load | None:
-    """The load of one entry that fits; ``None`` where it has to be weighed."""
-    for limit, amount in entry.checked.items():
-        if limit not in room or amount > room[limit]:
-            return None
-    if not entry.checked:
-        return None
-    load = Load()
-    load.carry(entry)
-    return load
-
-
 def weigh(entries: Sequence[Entry], room: Mapping[str, int], ceilings: Mapping[str, int]) -> Load:
     """Who fits, first come first served; one that does not fit does not stand in the way of a smaller one behind it."""
     load = Load()

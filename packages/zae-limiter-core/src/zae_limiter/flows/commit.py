@@ -3,16 +3,17 @@
 Lives here: what is done about each answer. Never: who fits (batch), what is written (frames), waiting (drivers).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ..bucket import reached_at
 from ..operations.errors import ConditionFailed, StoreError, Throttled
 from ..operations.values import NOTHING, Get, Item, Put, Update
 from ..resolution import Config
 from ..schema.items import View, bucket_attributes
-from .batch import Draft, Load, lone, weigh
+from .batch import Draft, Load, weigh
 from .frames import Frame, New, Ordinary, Reshape, expires_at
 from .lane import Entry, Outcome, Verdict
+from .lone import lone_update
 from .scope import Scope, Shadow
 from .steps import Flow, Sleep
 
@@ -30,6 +31,7 @@ class RaceLost(StoreError):
 def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]:
     """Settle every entry."""
     run = _Run(scope, shadow, entries)
+    pauses = None
     for _ in range(ATTEMPTS):
         operation = run.decide()
         if operation is None:
@@ -39,7 +41,8 @@ def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]
         except ConditionFailed as failure:
             run.refused(failure.item)
         except Throttled as error:
-            pause = next(run.pauses, None)
+            pauses = pauses or iter(PAUSES)
+            pause = next(pauses, None)
             if pause is None:
                 run.settle(run.pending, "failed", error)
             else:
@@ -58,18 +61,17 @@ def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]
 class _Run:
     """One run of a bucket's lane: who is still pending, and what its own answers have shown so far."""
 
-    __slots__ = ("config", "frame", "load", "now_ms", "pauses", "pending", "scope", "shadow", "slack")
+    config: Config | None = None
+    slack: frozenset[str] = frozenset()
+    now_ms = 0
+    lone_from: View | None = None
+    frame: Frame
+    load: Load
 
     def __init__(self, scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> None:
         self.scope = scope
         self.shadow = shadow
         self.pending: Sequence[Entry] = entries
-        self.config: Config | None = None
-        self.slack: frozenset[str] = frozenset()
-        self.pauses: Iterator[float] = iter(PAUSES)
-        self.now_ms = 0
-        self.frame: Frame
-        self.load: Load
         for entry in entries:
             if entry.config is not None:
                 self.config = entry.config
@@ -78,16 +80,16 @@ class _Run:
     def decide(self) -> Put | Update | Get | None:
         """What to ask of the store, by the last seen state; ``None`` where everybody could be told without."""
         self.now_ms = self.scope.now()
+        update = self._lone_update()
+        if update is not None:
+            return update
         if self.shadow.view is None:
             self._drop_corrections()
             if not self.pending:
                 return None
         self.frame = frame = self._frame()
-        load = lone(self.pending[0], frame.room) if len(self.pending) == 1 else None
-        if load is None:
-            self._sort_out(frame)
-            load = weigh(self.pending, frame.room, frame.ceilings)
-        self.load = load
+        self._sort_out(frame)
+        self.load = load = weigh(self.pending, frame.room, frame.ceilings)
         if frame.reshapes:
             return frame.write(load) if self.pending else None
         if load.short:
@@ -100,14 +102,20 @@ class _Run:
 
     def answered(self, operation: Put | Update | Get, answer: Item | None) -> None:
         """Settle whom the answer tells about."""
+        shadow = self.shadow
+        if self.lone_from is not None:
+            view = shadow.learn(answer, self.now_ms, own_writes=1)
+            self.pending[0].outcome = Outcome("admitted", view, self.now_ms)
+            self.pending = ()
+            return
         if isinstance(operation, Get):
-            self.shadow.learn(answer, self.now_ms, own_writes=0)
+            shadow.learn(answer, self.now_ms, own_writes=0)
             self._settle_by_answer()
             self.settle([entry for entry in self.load.carried if entry.outcome is None], "admitted")
             return
         item = operation.item if isinstance(operation, Put) else answer
-        view = self.shadow.learn(item, self.now_ms, own_writes=1)
-        if view is not None and isinstance(self.frame, Ordinary) and not self.shadow.alone:
+        view = shadow.learn(item, self.now_ms, own_writes=1)
+        if view is not None and isinstance(self.frame, Ordinary) and not shadow.alone:
             self._note_ceilings(self.frame, view, taken=True)
         self.settle(self.load.carried, "admitted")
         if self.pending:
@@ -115,6 +123,8 @@ class _Run:
 
     def refused(self, item: Item | None) -> None:
         """A condition did not hold: settle whom the true state, as of that write, does not fit."""
+        if self.lone_from is not None:
+            self._see_as_batch(self.lone_from)
         view = self.shadow.learn(item, self.now_ms, own_writes=0)
         frame = self.frame
         if view is not None and isinstance(frame, Ordinary) and view.anchor_ms == frame.view.anchor_ms:
@@ -162,6 +172,25 @@ class _Run:
         except StoreError:
             return  # the next write sets it
         self.shadow.learn(item, now, own_writes=1)
+
+    def _lone_update(self) -> Update | None:
+        shadow, config, pending = self.shadow, self.config, self.pending
+        view, self.lone_from = shadow.view, None
+        if view is None or config is None or len(pending) != 1 or not pending[0].checked or not shadow.alone:
+            return None
+        if not shadow.agrees_with(config):
+            return None
+        multiplier = self.scope.settings.ttl_multiplier
+        update = lone_update(shadow, view, pending[0], config=config, now_ms=self.now_ms, multiplier=multiplier)
+        self.lone_from = None if update is None else view
+        return update
+
+    def _see_as_batch(self, view: View) -> None:
+        """What a lone write was decided from, as the rest of the rules sees it."""
+        multiplier = self.scope.settings.ttl_multiplier
+        self.frame = Ordinary(self.shadow, view, self.now_ms, multiplier, self.config, self.slack)
+        self.load = weigh(self.pending, self.frame.room, self.frame.ceilings)
+        self.frame.write(self.load)
 
     def _frame(self) -> Frame:
         """The kind of write that the last seen state asks for."""

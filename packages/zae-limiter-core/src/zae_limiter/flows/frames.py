@@ -38,11 +38,10 @@ class Ordinary:
         self.ceilings = view.ceilings
         self.minted: dict[str, int] = {}
         self.room: dict[str, int] = {}
-        for name, _, at, ceiling in view.rows:
-            minted = view.shapes[name].minted_since_anchor(now_ms)
-            balance = view.item[at.tk] + minted
+        for name, shape in view.shapes.items():
+            minted = shape.minted_since_anchor(now_ms)
             self.minted[name] = minted
-            self.room[name] = min(ceiling, balance)
+            self.room[name] = min(shape.ceiling_milli, view.tokens_milli(name) + minted)
 
     def full(self, limit: str) -> bool:
         """Whether the copy says that the limit stands at its ceiling."""
@@ -52,28 +51,11 @@ class Ordinary:
         """One update, whatever the number of entries."""
         if load.gives_only:
             return self._give_back(load)
-        draft, room, checked = Draft(), self.room, load.checked
-        add, at_least = draft.add, draft.at_least
-        corrects, longest_ms = bool(load.unchecked or load.given), 0
-        for name, limit, at, ceiling in self.view.rows:
-            net = load.net(name) if corrects else checked.get(name, 0)
-            deficit = ceiling - room[name]
-            if corrects or not net:
-                self._correct(draft, name, load)
-            else:
-                minted = self.minted[name]
-                add[at.tc] = net
-                slack = None if deficit else self._row_set(name, ceiling, net)
-                if slack is None:
-                    at_least[at.tk] = net - minted
-                    draft.at_most[at.tk] = ceiling - minted
-                    add[at.tk] = -net
-                else:
-                    at_least[at.tk] = held = ceiling - slack - minted
-                    draft.set[at.tk] = held - net
-            wait_ms = (deficit + net) * limit.refill_period // limit.refill_amount
-            if wait_ms > longest_ms:
-                longest_ms = wait_ms
+        draft, longest_ms = Draft(), 0
+        for name, shape in self.view.shapes.items():
+            self._take(draft, name, load)
+            limit, deficit = shape.limit, shape.ceiling_milli - self.room[name] + load.net(name)
+            longest_ms = max(longest_ms, deficit * limit.refill_period // limit.refill_amount)
         self.upper = draft.at_most
         draft.equals["rf"] = self.view.item["rf"]
         draft.count_write(load)
@@ -90,8 +72,8 @@ class Ordinary:
         draft.count_write(load)
         return draft.update(self.shadow.key)
 
-    def _correct(self, draft: Draft, limit: str, load: Load) -> None:
-        """One limit of a batch that corrects too, or asks for 0 of it; a limit that takes no part is left alone."""
+    def _take(self, draft: Draft, limit: str, load: Load) -> None:
+        """One limit, in the row that it is in; a limit that takes no part is left alone."""
         at, net, checked = bucket_attributes(limit), load.net(limit), load.checked.get(limit)
         draft.count(at.tc, net)
         if checked is None and limit not in load.unchecked:

@@ -35,15 +35,13 @@ class Ticket:
     ``unwanted`` is set when its caller went away while a run was at work on it.
     """
 
-    __slots__ = ("lane", "outcome", "unwanted", "waker")
-
+    outcome: "Outcome | None" = None
+    unwanted = False
+    waker: Any = None
     droppable = False
 
     def __init__(self, lane: "Lane") -> None:
         self.lane = lane
-        self.outcome: Outcome | None = None
-        self.unwanted = False
-        self.waker: Any = None
 
     def goes_with(self, other: Any) -> bool:  # noqa: ARG002 - the rule for tickets that are all alike
         """Whether one run can serve both."""
@@ -60,7 +58,7 @@ class Entry(Ticket):
     ``checked`` has to be there, ``unchecked`` may go into debt, ``given`` comes back; ``events`` counts acquires.
     """
 
-    __slots__ = ("checked", "config", "events", "given", "returned", "unchecked")
+    returned = False
 
     def __init__(
         self,
@@ -73,15 +71,11 @@ class Entry(Ticket):
         events: int = 0,
     ) -> None:
         self.lane = lane
-        self.outcome = None
-        self.unwanted = False
-        self.waker = None
         self.checked = checked
         self.unchecked = unchecked
         self.given = given
         self.config = config
         self.events = events
-        self.returned = False
 
     @property
     def droppable(self) -> bool:  # type: ignore[override]

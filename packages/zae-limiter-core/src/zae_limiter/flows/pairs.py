@@ -19,8 +19,6 @@ from .steps import Flow, Parallel, Queued
 class Pair(Ticket):
     """The entries of a child and of its parent that belong together."""
 
-    __slots__ = ("child", "parent")
-
     droppable = True
 
     def __init__(self, lane: Lane, child: Entry, parent: Entry) -> None:

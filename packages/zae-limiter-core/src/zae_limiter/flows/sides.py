@@ -57,13 +57,12 @@ class Grant:
     block.
     """
 
-    __slots__ = ("consumed", "corrections", "open", "request", "rollback", "sides", "unavailable")
+    rollback = True
+    open = True
 
     def __init__(self, request: Request, sides: Sequence[Side], unavailable: StoreError | None = None) -> None:
         self.request = request
         self.sides = sides
         self.unavailable = unavailable
-        self.rollback = True
-        self.open = True
-        self.consumed: dict[str, int] = dict(request.amounts)
+        self.consumed: dict[str, int] = {**request.amounts}
         self.corrections: dict[str, int] = {}

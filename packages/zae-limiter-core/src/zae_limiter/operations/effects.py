@@ -60,7 +60,7 @@ def refuse_malformed(write: Write) -> None:
     if any(least > bounds.at_most.get(name, least) for name, least in bounds.at_least.items()):
         raise NotApplied("a lower bound is above the upper one")
     if isinstance(write, Update):
-        _refuse_clauses(write)
+        _refuse_clauses(write.add, write.set, write.remove)
     if isinstance(write, Put):
         _put(write)
 
@@ -98,15 +98,16 @@ def check_key_values(values: Mapping[str, Value], *, required: Iterable[str] = (
 
 def _updated(update: Update, key: Key, before: Item | None) -> Item:
     item: Item = {"PK": key.pk, "SK": key.sk} if before is None else before.copy()
-    for name, amount in update.add.items():
+    _, add, values, remove, _ = update
+    for name, amount in add.items():
         value = item.get(name, 0)
         if type(value) is not int:
             raise NotApplied(f"cannot add to {name}: it is no number")
         item[name] = value + amount
-    if update.set or update.remove:
-        _refuse_clauses(update)
-        _set(item, update.set)
-        for name in update.remove:
+    if values or remove:
+        _refuse_clauses(add, values, remove)
+        _set(item, values)
+        for name in remove:
             item.pop(name, None)
     return item
 
@@ -123,17 +124,12 @@ def _set(item: Item, values: Mapping[str, Value]) -> None:
         _refuse_large(item)
 
 
-def _refuse_clauses(update: Update) -> None:
-    add, values, remove = update.add, update.set, update.remove
-    if not values.keys().isdisjoint(add) or (
-        remove and len({*add, *values, *remove}) < len(add) + len(values) + len(remove)
-    ):
+def _refuse_clauses(add: Mapping[str, int], values: Mapping[str, Value], remove: tuple[str, ...]) -> None:
+    if not values.keys().isdisjoint(add) or not values.keys().isdisjoint(remove) or not add.keys().isdisjoint(remove):
         raise NotApplied("two clauses change the same attribute")
     if not _KEY_NAMES.isdisjoint(values):
-        if not _PRIMARY_KEY.isdisjoint(values):
-            raise NotApplied("an update cannot change the key of its item")
         check_key_values(values)
-    if not _PRIMARY_KEY.isdisjoint(remove):
+    if not (_PRIMARY_KEY.isdisjoint(values) and _PRIMARY_KEY.isdisjoint(remove)):
         raise NotApplied("an update cannot change the key of its item")
 
 

@@ -38,12 +38,17 @@ def bucket_attributes(limit: str) -> BucketAttributes:
 
 
 class Row(NamedTuple):
-    """One limit of a bucket item: its rule, its attributes, its ceiling in millitokens."""
+    """One limit of a bucket item: all that a write of it needs, at hand."""
 
     name: str
-    limit: Limit
-    at: BucketAttributes
+    tk: str
+    tc: str
     ceiling_milli: int
+    refill_amount: int
+    refill_period: int
+    shard: int
+    shards: int
+    minted_at_anchor: int
 
 
 class View(NamedTuple):
@@ -74,8 +79,23 @@ def read_bucket(item: Item, before: View | None = None) -> View:
     if before is not None and before.item["rf"] == item["rf"] and before.item["shard_count"] == item["shard_count"]:
         return View(item, before.shapes, before.ceilings, before.rows)
     shapes = read_shapes(item)
-    rows = tuple(Row(name, s.limit, bucket_attributes(name), s.ceiling_milli) for name, s in shapes.items())
+    rows = tuple(_row(name, shape) for name, shape in shapes.items())
     return View(item, shapes, {row.name: row.ceiling_milli for row in rows}, rows)
+
+
+def _row(name: str, shape: Shape) -> Row:
+    at, limit = bucket_attributes(name), shape.limit
+    return Row(
+        name=name,
+        tk=at.tk,
+        tc=at.tc,
+        ceiling_milli=shape.ceiling_milli,
+        refill_amount=limit.refill_amount,
+        refill_period=limit.refill_period,
+        shard=shape.shard,
+        shards=shape.shards,
+        minted_at_anchor=shape.minted_at_anchor,
+    )
 
 
 def read_shapes(item: Item) -> dict[str, Shape]:
