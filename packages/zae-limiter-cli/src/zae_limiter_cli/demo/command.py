@@ -61,11 +61,15 @@ def _place(namespace: str, endpoint_url: str | None, name: str | None, region: s
 
 def _run(manifest: "LimitsManifest", file: str, place: "Place") -> None:
     import asyncio
+    import logging
 
     from .setting import apply
     from .show import play, tell_applied
     from .terminal import Terminal
 
+    logging.getLogger("zae_limiter").addHandler(
+        logging.NullHandler()
+    )  # the display tells, and log lines would break it
     terminal = Terminal.of_stdout()
     terminal.say(f"{terminal.paint('zae-limiter demo', 'bold')}, {place.told}")
     answer = apply(place, manifest)
