@@ -59,13 +59,13 @@ async def test_a_lowered_limit_holds_after_one_cache_life(scene: Scene) -> None:
 
 
 async def test_a_raised_limit_keeps_the_tokens_and_fills_up_to_the_new_ceiling(scene: Scene) -> None:
-    await scene.changer.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 600)])
+    await scene.changer.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 240)])
     scene.clock.advance(CACHE_LIFE + 0.001)
     assert await drain(scene.taker) == 80
     scene.clock.advance(10)
-    assert await drain(scene.taker) == 100
+    assert await drain(scene.taker) == 40
     scene.clock.advance(3600)
-    assert await drain(scene.taker) == 600
+    assert await drain(scene.taker) == 240
 
 
 async def test_an_added_limit_starts_full_and_the_other_keeps_its_tokens(scene: Scene) -> None:

@@ -13,7 +13,7 @@ from stage import Stage
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 
 SLOW, FAST = Limit.per_day("slow", 100), Limit.per_second("fast", 100)
-STEPS = {"memory": 4_000, "dynamodb-local": 300, "dynoxide": 300}
+STEPS = {"memory": 4_000, "dynamodb-local": 200, "dynoxide": 200}
 PAUSES_MS = ((1, 20), (100, 900), (10_000, 60_000))
 
 
