@@ -104,8 +104,8 @@ class Driver:
             batch = lane.take()
             try:
                 yield from self._work(lane, batch)
-            except StoreError as error:
-                raise Violation(f"a run let {error!r} out") from error
+            except Violation:
+                raise
             except Exception as error:
                 raise Violation(f"a run broke: {error!r}") from error
             for ticket in batch:

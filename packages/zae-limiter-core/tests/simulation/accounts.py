@@ -1,0 +1,46 @@
+"""What one caller holds, kept apart from the limiter's own books.
+
+Lives here: an account for each lease. Never: balances of buckets (oracle).
+"""
+
+from collections.abc import Mapping
+
+from .kernel import Violation
+
+Place = tuple[str, str]
+
+
+class Account:
+    """What confirmed writes took for a caller and what was given back for him, in millitokens by bucket and limit.
+
+    ``expected`` is what the caller himself believes to hold when all is over; ``None`` where he does not know.
+    ``uncertain``: a correction was lost, or came when the bucket was gone.
+    """
+
+    def __init__(self) -> None:
+        self.held: dict[Place, int] = {}
+        self.expected: dict[Place, int] | None = {}
+        self.uncertain = False
+
+    def took(self, pk: str, *amounts: Mapping[str, int]) -> None:
+        """A confirmed write took these."""
+        for part in amounts:
+            for limit, amount in part.items():
+                self.held[pk, limit] = self.held.get((pk, limit), 0) + amount
+
+    def gives(self, pk: str, amounts: Mapping[str, int]) -> None:
+        """These are about to be given back. Raises ``Violation`` where no confirmed write took them."""
+        for limit, amount in amounts.items():
+            held = self.held.get((pk, limit), 0)
+            if amount > held:
+                raise Violation(f"{amount} of {limit} go back to {pk}, but confirmed writes took only {held}")
+            self.held[pk, limit] = held - amount
+
+    def settle(self) -> None:
+        """Raises ``Violation`` where the caller holds something else than he believes."""
+        if self.uncertain or self.expected is None:
+            return
+        held = {place: amount for place, amount in self.held.items() if amount}
+        expected = {place: amount for place, amount in self.expected.items() if amount}
+        if held != expected:
+            raise Violation(f"the caller believes to hold {expected}, the table says {held}")

@@ -1,0 +1,152 @@
+"""What the users of a process do with it.
+
+Lives here: acquire, the body of a lease, its end; each step by chance. Never: the world around them (world).
+"""
+
+from random import Random
+from typing import NamedTuple, Protocol
+
+from zae_limiter.exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationError, ZAELimiterError
+from zae_limiter.flows import lease
+from zae_limiter.flows.acquire import acquire
+from zae_limiter.flows.outward import checked_request
+from zae_limiter.flows.scope import Scope
+from zae_limiter.flows.sides import Grant, Request
+
+from .accounts import Account
+from .driver import Driver
+from .kernel import Cancelled, Kernel, Script
+from .plan import Plan
+
+RESOURCE = "gpt"
+
+
+class BodyFailed(Exception):
+    """Raised in the body of a lease, to have it rolled back."""
+
+
+class Refusal(NamedTuple):
+    """What was said to be short, entity, limit and tokens, to a caller who came and went at these instants."""
+
+    begun_ms: int
+    ended_ms: int
+    short: list[tuple[str, str, int]]
+
+
+class Process(Protocol):
+    """Where callers live."""
+
+    scope: Scope
+    driver: Driver
+
+
+class Caller:
+    """One user of a process, who acquires once."""
+
+    def __init__(self, kernel: Kernel, process: Process, plan: Plan, rng: Random) -> None:
+        self.account = Account()
+        self.answer = ""
+        self.refusal: Refusal | None = None
+        self._kernel = kernel
+        self._process = process
+        self._plan = plan
+        self._rng = rng
+
+    def live(self) -> Script[None]:
+        """The caller's life; ``answer`` is what he got out of it. Anything that is no answer is raised."""
+        begun_ms = self._kernel.now_ms
+        if not self._plan.certain:
+            self.account.expected = None
+        try:
+            yield from self._lease(self._request())
+        except RateLimitExceeded as error:
+            self.answer = "refused" if error.violations else "refused for nothing"
+            short = [(status.entity_id, status.limit_name, status.requested) for status in error.violations]
+            self.refusal = Refusal(begun_ms, self._kernel.now_ms, short)
+        except (RateLimiterUnavailable, ValidationError, BodyFailed, Cancelled) as error:
+            self.answer = type(error).__name__
+        else:
+            self.answer = "admitted"
+
+    def _request(self) -> Request:
+        rng, plan = self._rng, self._plan
+        conflicting = rng.random() < plan.conflicting
+        limits = rng.choice(plan.limits) if conflicting else plan.limits[0]
+        names = rng.sample([limit.name for limit in limits], rng.randint(1, len(limits)))
+        return checked_request(
+            rng.choice(plan.entities),
+            RESOURCE,
+            {name: rng.choice((0, 1, 1, 1, 2, 3, 9)) for name in names},
+            limits=limits if conflicting else None,
+            cascade=rng.random() < 0.2,
+            on_unavailable="allow" if rng.random() < plan.allowing else None,
+        )
+
+    def _lease(self, request: Request) -> Script[None]:
+        process = self._process
+        grant = yield from process.driver.run(acquire(process.scope, request), self.account)
+        grant.rollback = self._rng.random() < 0.9
+        try:
+            yield from self._body(grant)
+        except GeneratorExit:
+            raise  # the process has crashed
+        except BaseException:
+            grant.open = False
+            if grant.rollback:
+                yield from process.driver.run(lease.roll_back(grant), self.account)
+            else:
+                yield from self._correct(grant)
+                self._expect(grant)
+            raise
+        grant.open = False
+        yield from self._correct(grant)
+        self._expect(grant)
+
+    def _correct(self, grant: Grant) -> Script[None]:
+        self._expect(grant)
+        if grant.corrections:
+            yield from self._process.driver.run(lease.correct(self._process.scope, grant), self.account)
+
+    def _body(self, grant: Grant) -> Script[None]:
+        rng, limits = self._rng, sorted(grant.request.amounts)
+        for _ in range(rng.choice((0, 0, 1, 3))):
+            deed, amount = rng.choice(("work", "consume", "adjust", "release", "keep", "fail")), {rng.choice(limits): 1}
+            if deed == "work":
+                longest = 200_000_000 if rng.random() < self._plan.long_work else 300_000
+                yield self._kernel.pause(rng.randint(0, longest))
+            elif deed == "consume":
+                yield from self._consume(grant, amount)
+            elif deed == "keep":
+                grant.rollback = False
+            elif deed == "fail":
+                raise BodyFailed
+            else:
+                self._book(grant, deed, amount)
+
+    def _consume(self, grant: Grant, amounts: dict[str, int]) -> Script[None]:
+        process = self._process
+        try:
+            milli = lease.checked(grant, "consume", amounts)
+            yield from process.driver.run(lease.consume(process.scope, grant, milli), self.account)
+        except ZAELimiterError:
+            return  # not admitted: the body goes on without
+
+    def _book(self, grant: Grant, deed: str, amounts: dict[str, int]) -> None:
+        factor = self._rng.choice((1, 5, -1)) if deed == "adjust" else 1
+        try:
+            if deed == "adjust":
+                lease.adjust(grant, deed, {name: factor * amount for name, amount in amounts.items()})
+            else:
+                lease.release(grant, amounts)
+        except ValidationError:
+            return  # more than the lease holds
+
+    def _expect(self, grant: Grant) -> None:
+        """What the lease says that it stands for, on every bucket that it drew on."""
+        if self.account.expected is not None:
+            self.account.expected = {
+                (side.shadow.key.pk, name): amount
+                for side in grant.sides
+                for name, amount in grant.consumed.items()
+                if name in side.config.by_name
+            }

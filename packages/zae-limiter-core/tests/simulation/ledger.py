@@ -1,0 +1,70 @@
+"""The invariant, over every interval of the writes of one limit.
+
+Lives here: net admitted <= ceiling + minted, kept as one sweep. Never: how a write is made or read (oracle).
+"""
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from .kernel import Violation
+
+
+class Rule(NamedTuple):
+    """A limit as its bucket item has it: millitokens, milliseconds."""
+
+    ceiling: int
+    refill: int
+    period: int
+
+    def rate(self) -> Fraction:
+        """Millitokens a millisecond."""
+        return Fraction(self.refill, self.period)
+
+    def as_fast_as(self, other: "Rule") -> "Rule":
+        """The same ceiling at another rate."""
+        return Rule(self.ceiling, other.refill, other.period)
+
+
+class Ledger:
+    """The writes of one limit, in the order in which they took effect.
+
+    For all ``i <= j``: what the writes from ``i`` to ``j`` took is at most the ceiling at ``i``, plus what was minted
+    between their instants, plus ``allowance_ms`` once. With ``taken`` and ``minted`` counted from the start, that is
+    ``taken_j - minted_j <= min over i of (taken_before_i - minted_i + ceiling_i)``.
+    """
+
+    def __init__(self, allowance_ms: int) -> None:
+        self._allowance_ms = allowance_ms
+        self._rule: Rule | None = None
+        self._fastest = Fraction(0)
+        self._at_ms = 0
+        self._taken = 0
+        self._minted = Fraction(0)
+        self._most: Fraction | None = None
+
+    def enter(self, at_ms: int, rule: Rule, *, net: int, wanted: int | None, new: bool) -> None:
+        """A write that took ``net``; ``wanted`` of it only if it was there. Raises ``Violation``."""
+        self._mint(at_ms, rule, new=new)
+        bound = self._taken - self._minted
+        if net > 0:
+            most = bound + rule.ceiling
+            self._most = most if self._most is None else min(self._most, most)
+        if wanted is not None and self._most is not None:
+            over = bound + wanted - self._most - self._allowance_ms * self._fastest
+            if over >= 1:  # two floors differ by less than a millitoken
+                raise Violation(
+                    f"{float(over):.0f} millitokens more than the ceiling and what was minted were admitted"
+                )
+        self._taken += net
+
+    def _mint(self, at_ms: int, rule: Rule, *, new: bool) -> None:
+        """Up to here the rule before was in force; the floors of a change of rule are worth a millitoken.
+
+        A bucket that expired, full, under a lower ceiling starts full under the higher one: no promise forbids it.
+        """
+        before = self._rule or rule
+        self._fastest = max(self._fastest, rule.rate())
+        self._minted += Fraction(before.refill * (at_ms - self._at_ms), before.period) if self._rule else 0
+        self._minted += 1 if before != rule else 0
+        self._minted += max(0, rule.ceiling - before.ceiling) if new else 0
+        self._at_ms, self._rule = at_ms, rule

@@ -1,0 +1,134 @@
+"""The way between a process and the table: slow, in any order, and lossy.
+
+Lives here: what may happen to a request. Never: what it does to an item (memory), whether that is right (oracle).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled
+from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.operations.values import BatchGet, Found, Key, Operation, Put, Transact, Update
+
+from .kernel import EPOCH_MS, Future, Kernel, Violation
+from .oracle import Application, Oracle
+
+TIMEOUT_US = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How the network is: probabilities for each request, and how slow it may be."""
+
+    typical_us: int = 5_000
+    slow: float = 0.0
+    throttled: float = 0.0
+    refused: float = 0.0
+    lost_before: float = 0.0
+    lost_after: float = 0.0
+    late: float = 0.0
+
+
+class Sending:
+    """A request under way: the ``answer``, and what it did to buckets."""
+
+    def __init__(self) -> None:
+        self.answer = Future()
+        self.applications: list[Application] = []
+
+
+class Link:
+    """What one process sees of the table. ``skew_ms`` is by how much its clock is ahead."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        table: MemoryStore,
+        oracle: Oracle,
+        rng: Random,
+        *,
+        weather: Weather,
+        skew_ms: int,
+        tamper: Callable[[Operation], Operation],
+    ) -> None:
+        self._kernel = kernel
+        self._table = table
+        self._oracle = oracle
+        self._rng = rng
+        self._weather = weather
+        self._skew_us = skew_ms * 1000
+        self._tamper = tamper
+
+    def clock(self) -> int:
+        """The time as the process knows it; epoch milliseconds."""
+        return EPOCH_MS + (self._kernel.now_us + self._skew_us) // 1000
+
+    def send(self, operation: Operation) -> Sending:
+        """Send a request; what becomes of it is decided here and now."""
+        sending, weather, dice = Sending(), self._weather, self._rng.random()
+        there, back = self._delay(), self._delay()
+        decided_ms = self.clock()
+
+        def fail(error: StoreError, delay_us: int) -> None:
+            self._kernel.later(delay_us, lambda: sending.answer.settle(error=error))
+
+        def apply(*, answered: bool) -> None:
+            value, error = self._apply(operation, decided_ms, sending)
+            if answered:
+                self._kernel.later(back, lambda: sending.answer.settle(value, error))
+
+        faults: tuple[tuple[float, Callable[[], None]], ...] = (
+            (weather.throttled, lambda: fail(Throttled("slow down"), there + back)),
+            (weather.refused, lambda: fail(NotApplied("no connection"), there)),
+            (weather.lost_before, lambda: fail(OutcomeUnknown("no answer"), TIMEOUT_US)),
+        )
+        for chance, outcome in faults:
+            if dice < chance:
+                outcome()
+                return sending
+            dice -= chance
+        if dice < weather.lost_after:
+            fail(OutcomeUnknown("no answer"), there + back)
+            self._kernel.later(there, lambda: apply(answered=False))
+        elif dice < weather.lost_after + weather.late:
+            fail(OutcomeUnknown("no answer"), TIMEOUT_US)
+            self._kernel.later(there + TIMEOUT_US, lambda: apply(answered=False))
+        else:
+            self._kernel.later(there, lambda: apply(answered=True))
+        return sending
+
+    def _delay(self) -> int:
+        slow = self._rng.random() < self._weather.slow
+        return self._rng.randint(500, 1_000_000 if slow else 2 * self._weather.typical_us)
+
+    def _apply(self, operation: Operation, decided_ms: int, sending: Sending) -> tuple[Any, StoreError | None]:
+        operation = self._tamper(operation)
+        keys = bucket_keys(operation)
+        before = [self._oracle.look(key) for key in keys]
+        try:
+            value = self._table.execute(operation)
+        except NotApplied as error:
+            raise Violation(f"DynamoDB would refuse {operation}: {error}") from error
+        except StoreError as error:
+            return None, error
+        for key, item in zip(keys, before, strict=True):
+            sending.applications.append(self._oracle.saw(key, item, decided_ms))
+        return self._partly(operation, value), None
+
+    def _partly(self, operation: Operation, value: Any) -> Any:
+        """A read of several items may leave some unread."""
+        if not isinstance(operation, BatchGet) or self._weather.throttled < self._rng.random():
+            return value
+        kept = operation.keys[: self._rng.randint(1, len(operation.keys))]
+        items = {key: item for key, item in value.items.items() if key in kept}
+        return Found(items, tuple(key for key in operation.keys if key not in kept))
+
+
+def bucket_keys(operation: Operation) -> list[Key]:
+    """The buckets that an operation writes."""
+    writes = operation.writes if isinstance(operation, Transact) else (operation,)
+    keys = [Key(write.item["PK"], write.item["SK"]) for write in writes if isinstance(write, Put)]
+    keys += [write.key for write in writes if isinstance(write, Update)]
+    return [key for key in keys if key.sk == "#STATE"]

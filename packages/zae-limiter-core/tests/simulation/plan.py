@@ -1,0 +1,116 @@
+"""What a history is like, drawn from its seed.
+
+Lives here: chances and amounts. Never: what happens because of them (world, callers).
+"""
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from zae_limiter.flows.scope import Settings
+from zae_limiter.limits import Limit
+
+from .network import Weather
+
+CALM = Weather()
+ROUGH = Weather(slow=0.05, throttled=0.05, refused=0.01, lost_before=0.02, lost_after=0.03, late=0.01)
+STORM = Weather(slow=0.2, throttled=0.1, refused=0.03, lost_before=0.08, lost_after=0.12, late=0.04)
+BUSY = Weather(typical_us=20_000, slow=0.1)
+ENTITIES = ("mother", "child-a", "child-b", "loner")
+PERIODS = (1, 1, 2, 60, 315_360_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One kind of history; ``limits`` are the versions of the config, of which several live at once."""
+
+    processes: int
+    callers: int
+    entities: tuple[str, ...]
+    weather: Weather
+    settings: Settings
+    limits: tuple[tuple[Limit, ...], ...]
+    skew_ms: int = 0
+    one_by_one: bool = False
+    span_us: int = 3_000_000
+    idle: float = 0.0
+    changes: int = 0
+    crashes: int = 0
+    expiries: int = 0
+    conflicting: float = 0.0
+    cancelled: float = 0.0
+    allowing: float = 0.0
+    long_work: float = 0.0
+
+    @property
+    def lonely(self) -> bool:
+        """Whether one process is alone and nothing ever goes wrong: then not a millitoken may be lost."""
+        return self.processes == 1 and self.weather == CALM and not self.crashes
+
+    @property
+    def certain(self) -> bool:
+        """Whether every caller can know at the end what he holds."""
+        return self.weather in {CALM, BUSY} and not (self.crashes or self.changes or self.expiries or self.conflicting)
+
+
+def draw(rng: Random) -> Plan:
+    """A plan: one of several kinds of trouble, or of none."""
+    kind = rng.choice((_alone, _sure, _storm, _storm, _storm))
+    return kind(rng)
+
+
+def _alone(rng: Random) -> Plan:
+    """One process and no fault: exact to the millitoken."""
+    return replace(_storm(rng), processes=1, weather=CALM, one_by_one=rng.random() < 0.5, crashes=0)
+
+
+def _sure(rng: Random) -> Plan:
+    """Several processes and no fault: everybody knows what he holds."""
+    weather = rng.choice((CALM, BUSY))
+    plan = replace(_storm(rng), weather=weather, changes=0, crashes=0, expiries=0, conflicting=0.0)
+    return replace(plan, one_by_one=rng.random() < 0.3)
+
+
+def _storm(rng: Random) -> Plan:
+    """Every kind of trouble is in about half of these."""
+    return Plan(
+        processes=rng.randint(2, 4),
+        callers=rng.randint(20, 100),
+        entities=tuple(rng.sample(ENTITIES, rng.randint(1, 4))),
+        weather=rng.choice((CALM, BUSY, ROUGH, ROUGH, STORM)),
+        settings=_settings(rng),
+        limits=tuple(_limits(rng) for _ in range(4)),
+        skew_ms=rng.choice((0, 0, 5, 50)),
+        span_us=rng.choice((100_000, 1_000_000, 5_000_000)),
+        idle=rng.choice((0.0, 0.0, 0.1)),
+        changes=rng.choice((0, 0, 2, 6)),
+        crashes=rng.choice((0, 0, 1, 3)),
+        expiries=rng.choice((0, 4, 10)),
+        conflicting=rng.choice((0.0, 0.0, 0.1, 0.5)),
+        cancelled=rng.choice((0.0, 0.1, 0.3)),
+        allowing=rng.choice((0.0, 0.5)),
+        long_work=rng.choice((0.0, 0.1)),
+    )
+
+
+def _settings(rng: Random) -> Settings:
+    return Settings(
+        staleness_ms=rng.choice((0, 100, 1000)),
+        config_ttl_ms=rng.choice((0, 300, 2000, 60_000)),
+        ttl_multiplier=rng.choice((0, 1, 1, 7)),
+    )
+
+
+def _limits(rng: Random) -> tuple[Limit, ...]:
+    names = rng.choice((("rpm",), ("rpm", "tpm"), ("rpm", "tpm"), ("tpm",)))
+    return tuple(_limit(rng, name) for name in names)
+
+
+def _limit(rng: Random, name: str) -> Limit:
+    capacity = rng.choice((1, 3, 10, 40))
+    return Limit.custom(
+        name,
+        capacity,
+        burst=capacity * rng.choice((1, 1, 2)),
+        refill_amount=rng.choice((1, 3, 7, capacity)),
+        refill_period=rng.choice(PERIODS),
+    )

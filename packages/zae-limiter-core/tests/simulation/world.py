@@ -1,0 +1,179 @@
+"""One history: several processes, their callers, and everything that happens to them.
+
+Lives here: the course of events. Never: a judgement (oracle, ledger, accounts).
+"""
+
+from collections.abc import Callable
+from random import Random
+
+from zae_limiter.flows import limits as stored
+from zae_limiter.flows.entities import NewEntity, create_entity
+from zae_limiter.flows.scope import Scope
+from zae_limiter.flows.steps import Flow, play
+from zae_limiter.limits import Limit
+from zae_limiter.operations.errors import StoreError
+from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.operations.values import Operation
+from zae_limiter.schema.items import BucketId
+
+from .accounts import Account
+from .callers import RESOURCE, Caller, Refusal
+from .driver import Driver
+from .kernel import Kernel, Script, Task, Violation
+from .network import Link
+from .oracle import Oracle
+from .plan import ENTITIES, Plan, draw
+
+ANSWERS = {"admitted", "refused", "RateLimiterUnavailable", "ValidationError", "BodyFailed", "Cancelled"}
+
+OLDEST_MS = 2_200  # a request, both ways, when the network is slow
+
+Tamper = Callable[[Operation], Operation]
+
+
+def honest(operation: Operation) -> Operation:
+    """Leave a request as it is."""
+    return operation
+
+
+class Process:
+    """One process, from its cold start until it crashes."""
+
+    def __init__(self, world: "World") -> None:
+        plan, rng = world.plan, world.rng
+        skew = rng.randint(-plan.skew_ms, plan.skew_ms)
+        link = Link(
+            world.kernel, world.table, world.oracle, rng, weather=plan.weather, skew_ms=skew, tamper=world.tamper
+        )
+        self.alive = True
+        self.scope = Scope("demo", "ns", stack="simulated", now=link.clock, settings=plan.settings)
+        self.driver = Driver(world.kernel, link, self, rng)
+
+
+class World:
+    """A history that is to be run once."""
+
+    def __init__(self, seed: int, *, tamper: Tamper = honest) -> None:
+        self.rng = Random(seed)
+        self.plan: Plan = draw(self.rng)
+        self.tamper = tamper
+        self.kernel = Kernel()
+        self.table = MemoryStore()
+        self.oracle = Oracle(self.kernel, self.table, skew_ms=self.plan.skew_ms, lonely=self.plan.lonely)
+        self.processes: list[Process] = []
+        self.lives: list[tuple[Process, Caller, Task]] = []
+
+    def run(self) -> None:
+        """Let everything happen, and judge it. Raises ``Violation``."""
+        self._prepare()
+        self.processes = [Process(self) for _ in range(self.plan.processes)]
+        self._schedule()
+        self.kernel.run()
+        self._judge()
+
+    def _prepare(self) -> None:
+        """Children, their mother, and the first limits, stored while nobody looks."""
+        scope = Scope("demo", "ns", stack="simulated", now=lambda: self.kernel.now_ms, settings=self.plan.settings)
+
+        def store(flow: Flow[object]) -> None:
+            play(flow, self.table.execute)
+
+        for entity in ENTITIES:
+            mother, cascade = ("mother", entity == "child-a") if entity.startswith("child") else (None, False)
+            store(create_entity(scope, NewEntity(entity, None, mother, cascade, {}), created_at="2026-01-01T00:00:00Z"))
+        store(stored.set_system(scope, self.plan.limits[0], None))
+        for entity in self.rng.sample(ENTITIES, self.rng.randint(0, 2)):
+            store(stored.set_entity(scope, entity, RESOURCE, self.plan.limits[0]))
+
+    def _schedule(self) -> None:
+        plan, rng = self.plan, self.rng
+        start = 0
+        for _ in range(plan.callers):
+            start += rng.randint(0, 2 * plan.span_us // plan.callers)
+            start += rng.randint(1_000_000, 200_000_000) if rng.random() < plan.idle else 0
+            self.kernel.later(start, self._arrive)
+        events = [(plan.changes, self._change), (plan.crashes, self._crash), (plan.expiries, self._expire)]
+        for times, event in events:
+            for _ in range(times):
+                self.kernel.later(rng.randint(0, start), event)
+        if plan.expiries:
+            for behind in (65, 130, 200):
+                self.kernel.later(start + behind * 1_000_000, self._expire)
+                self.kernel.later(start + behind * 1_000_000 + 1_000, self._arrive)
+
+    def _arrive(self) -> None:
+        busy = [task for _, _, task in self.lives if not task.ended.done]
+        if self.plan.one_by_one and busy:
+            return busy[-1].ended.when_done(lambda: self.kernel.later(1_000, self._arrive))
+        process = self.rng.choice(self.processes)
+        caller = Caller(self.kernel, process, self.plan, self.rng)
+        task = Task(self.kernel, process, caller.live())
+        self.lives.append((process, caller, task))
+        if self.rng.random() < self.plan.cancelled:
+            self.kernel.later(self.rng.randint(0, 50_000), task.cancel)
+        return None
+
+    def _change(self) -> None:
+        process, limits = self.rng.choice(self.processes), self.rng.choice(self.plan.limits)
+        Task(self.kernel, process, self._store(process, self._changing(process.scope, limits)))
+
+    def _changing(self, scope: Scope, limits: tuple[Limit, ...]) -> Flow[None]:
+        rng, entity = self.rng, self.rng.choice(self.plan.entities)
+        versions: list[Flow[None]] = [
+            stored.set_entity(scope, entity, RESOURCE, limits),
+            stored.set_resource(scope, RESOURCE, limits),
+            stored.delete(scope, stored.entity_key(scope, entity, RESOURCE)),
+            stored.delete(scope, stored.resource_key(scope, RESOURCE)),
+        ]
+        return rng.choice(versions)
+
+    def _store(self, process: Process, flow: Flow[None]) -> Script[None]:
+        try:
+            yield from process.driver.run(flow, Account())
+        except StoreError:
+            return  # another administrator may try again
+
+    def _crash(self) -> None:
+        """All that a process knew and was about to do is gone; what it sent may still arrive."""
+        index = self.rng.randrange(len(self.processes))
+        self.processes[index].alive = False
+        self.processes[index] = Process(self)
+
+    def _expire(self) -> None:
+        self.table.expire(self.kernel.now_ms // 1000)
+
+    def _judge(self) -> None:
+        for process, caller, task in self.lives:
+            if not process.alive:
+                continue
+            if task.ended.error is not None:
+                raise Violation(f"a caller got no answer, but {task.ended.error!r}") from task.ended.error
+            if not task.ended.done or caller.answer not in ANSWERS:
+                raise Violation(f"a caller got the answer {caller.answer!r}")
+            caller.account.settle()
+            if caller.refusal is not None and self.plan.certain and self.plan.one_by_one:
+                self._check_refusal(caller.refusal)
+        for process in self.processes:
+            process.driver.at_rest()
+        self.oracle.close()
+
+    def _check_refusal(self, refusal: Refusal) -> None:
+        """Somewhere in the time that a copy may be old, one of the limits was short."""
+        patience = self.plan.settings.staleness_ms + OLDEST_MS
+        short = [(BucketId("ns", entity, RESOURCE).pk, name, tokens * 1000) for entity, name, tokens in refusal.short]
+        if not any(
+            self.oracle.was_short(*what, refusal.begun_ms - patience, refusal.ended_ms, behind_ms=1_100)
+            for what in short
+        ):
+            raise Violation(f"refused, but it was there: {refusal}")
+
+
+def simulate(seed: int, *, tamper: Tamper = honest) -> World:
+    """The history of a seed. Raises ``Violation`` with the command that replays it."""
+    world = World(seed, tamper=tamper)
+    try:
+        world.run()
+    except Violation as violation:
+        command = f"PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation {seed}"
+        raise Violation(f"seed {seed}: {violation}\nreplay: {command}\n{world.plan}") from violation
+    return world
