@@ -15,7 +15,7 @@ CALM = Weather()
 ROUGH = Weather(slow=0.05, throttled=0.05, refused=0.01, lost_before=0.02, lost_after=0.03, late=0.01)
 STORM = Weather(slow=0.2, throttled=0.1, refused=0.03, lost_before=0.08, lost_after=0.12, late=0.04)
 BUSY = Weather(typical_us=20_000, slow=0.1)
-ENTITIES = ("mother", "child-a", "child-b", "loner")
+ENTITIES = ("mother", "child-a", "child-b", "single")
 PERIODS = (1, 1, 2, 60, 315_360_000)
 
 
