@@ -10,7 +10,7 @@ from ..limits import OnUnavailable
 from ..operations.errors import StoreError, TableMissing
 from ..resolution import Config, Resolved
 from .frames import Ordinary
-from .lane import Entry, Ticket
+from .lane import Entry, Lane, Ticket
 from .load import resolve, shadow_of
 from .pairs import create_pair
 from .scope import Scope, Shadow
@@ -29,7 +29,9 @@ def acquire(scope: Scope, request: Request) -> Flow[Grant]:
     """
     try:
         for _ in range(ROUNDS):
-            sides = _known_sides(scope, request) or (yield from _sides(scope, request))
+            sides = _known_sides(scope, request) or _expired_sides(scope, request)
+            if sides is None:
+                sides = yield from find_sides(scope, request)
             if len(sides) == 1 and not sides[0].stale and not sides[0].shadow.lane.busy:
                 yield Queued(sides[0].enter())
             else:
@@ -58,8 +60,15 @@ def unavailable(scope: Scope, error: StoreError) -> InfrastructureNotFoundError 
 
 
 def find_sides(scope: Scope, request: Request) -> Flow[list[Side]]:
-    """The buckets to ask, with the limits that hold for each. Raises ``ValidationError`` where there are none."""
-    return _known_sides(scope, request) or (yield from _sides(scope, request))
+    """The buckets to ask, with the limits that hold for each, read where they are not known or not fresh.
+
+    Raises ``ValidationError`` where an amount has no limit, or there are no limits at all.
+    """
+    sides = [(yield from _approach(scope, request, request.entity_id))]
+    parent_id = _parent_to_ask(request, sides[0].resolved)
+    if parent_id is not None:
+        sides.append((yield from _approach(scope, request, parent_id)))
+    return _with_amounts(request, sides)
 
 
 def _known_sides(scope: Scope, request: Request) -> list[Side] | None:
@@ -68,25 +77,34 @@ def _known_sides(scope: Scope, request: Request) -> list[Side] | None:
     if shadow is None or not shadow.known:
         return None
     resolved = scope.fresh(shadow)
-    if resolved is None or (resolved.parent_id is not None and (resolved.cascade or request.cascade)):
+    if resolved is None or (resolved.parent_id is not None and _parent_to_ask(request, resolved) is not None):
         return None
     return _with_amounts(request, [_side(scope, request, shadow, resolved)])
 
 
-def _sides(scope: Scope, request: Request) -> Flow[list[Side]]:
-    """The entity's side and its parent's, read where this process knows nothing of them."""
-    sides = [(yield from _approach(scope, request, request.entity_id))]
-    resolved = sides[0].resolved
-    if resolved.parent_id is not None and (resolved.cascade or request.cascade):
-        sides.append((yield from _approach(scope, request, resolved.parent_id)))
-    return _with_amounts(request, sides)
+def _expired_sides(scope: Scope, request: Request) -> list[Side] | None:
+    """All is known, but the time of a config has come: it is read again beside the write."""
+    sides: list[Side] = []
+    entity_id: str | None = request.entity_id
+    while entity_id is not None and len(sides) < 2:
+        shadow = scope.shadows.get((entity_id, request.resource, 0))
+        resolved = None if shadow is None or not shadow.known else scope.last_known(shadow)
+        if shadow is None or resolved is None:
+            return None
+        sides.append(_side(scope, request, shadow, resolved, stale=scope.now() > resolved.valid_until_ms))
+        entity_id = _parent_to_ask(request, resolved)
+    try:
+        return _with_amounts(request, sides)
+    except ValidationError:  # by limits that may no longer hold
+        return None
+
+
+def _parent_to_ask(request: Request, resolved: Resolved) -> str | None:
+    return resolved.parent_id if resolved.cascade or request.cascade else None
 
 
 def _approach(scope: Scope, request: Request, entity_id: str) -> Flow[Side]:
     shadow = shadow_of(scope, entity_id, request.resource)
-    expired = scope.expired(shadow) if shadow.known else None
-    if expired is not None and scope.now() > expired.valid_until_ms:
-        return _side(scope, request, shadow, expired, stale=True)
     resolved = yield from resolve(scope, shadow, bucket_too=True)
     return _side(scope, request, shadow, resolved)
 
@@ -176,9 +194,13 @@ def _changed(side: Side) -> bool:
 
 
 def take_back(entries: Iterable[Entry], *, events: int) -> Flow[None]:
-    """Give back what the entries took, each to its bucket; an entry of which nothing stands is passed over."""
-    given = [entry.give_back(events=events) for entry in entries if entry.admitted]
-    yield from queue([entry for entry in given if entry.given])
+    """Give back what the entries took, in one write a bucket; an entry of which nothing stands is passed over."""
+    given: dict[Lane, Entry] = {}
+    for entry in entries:
+        if entry.admitted and any(entry.checked.values()):
+            back = entry.give_back(events=events)
+            given[back.lane] = given[back.lane].merged(back) if back.lane in given else back
+    yield from queue(list(given.values()))
 
 
 def queue(tickets: Sequence[Ticket]) -> Flow[None]:

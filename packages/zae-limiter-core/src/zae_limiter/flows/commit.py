@@ -229,9 +229,15 @@ class _Run:
             self.settle(hopeless, "refused", left=room)
 
     def _refuse_or_probe(self, load: Load) -> None:
-        """Refuse by a fresh copy; by an old one nobody is refused: if nobody fits, the first one asks the store."""
+        """Refuse by a fresh copy who would not fit alone; who stands behind others waits for what comes of them.
+
+        By an old copy nobody is refused: if nobody fits, the first one asks the store.
+        """
+        room = self.frame.room
         if self._fresh():
-            self.settle(load.short, "refused", left=load.left(self.frame.room, self.frame.ceilings))
+            hopeless = [e for e in load.short if any(amount > room[name] for name, amount in e.checked.items())]
+            if hopeless:
+                self.settle(hopeless, "refused", left=room)
         elif not load.carried:
             load.carry(load.short.pop(0))
 

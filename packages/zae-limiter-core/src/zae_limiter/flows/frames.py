@@ -152,7 +152,8 @@ class Reshape:
             self._rule(draft, limit, load)
         draft.count_write(load)
         draft.set.update(rf=self.anchor_ms, cv=self.config.read_at_ms)
-        longest_ms = max(self._wait_ms(limit, load) for limit in self.config.limits)
+        rules = {name: shape.limit for name, shape in self.view.shapes.items()} | dict(self.config.by_name)
+        longest_ms = max(self._wait_ms(limit, load) for limit in rules.values())
         draft.expire(expires_at(self, self.config, longest_ms), self.view.item)
         return draft.update(self.shadow.key)
 

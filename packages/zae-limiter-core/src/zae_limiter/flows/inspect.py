@@ -3,13 +3,12 @@
 Lives here: reads. Never: a write.
 """
 
-from ..bucket import refill_bucket
+from ..bucket import Shape, calculate_retry_after, refill_bucket
 from ..limits import MILLI, ConfigSource, Limit, OnUnavailable
 from .acquire import find_sides
 from .load import read_all, resolve, shadow_of
 from .scope import Scope
 from .sides import Request, Side
-from .statuses import statuses_before
 from .steps import Flow
 
 Resolution = tuple[list[Limit], OnUnavailable | None, ConfigSource | None]
@@ -25,8 +24,8 @@ def available(scope: Scope, request: Request) -> Flow[dict[str, int]]:
 def time_until_available(scope: Scope, request: Request) -> Flow[float]:
     """Seconds until an acquire of the amounts can pass, of the parent too where the entity cascades to one."""
     sides = yield from _look(scope, request)
-    statuses = statuses_before(sides, scope.now())
-    return max(status.retry_after_seconds for status in statuses)
+    now = scope.now()
+    return max(_wait(side, name, amount, now) for side in sides for name, amount in side.amounts.items())
 
 
 def resolve_limits(scope: Scope, entity_id: str, resource: str) -> Flow[Resolution]:
@@ -43,6 +42,12 @@ def _look(scope: Scope, request: Request) -> Flow[list[Side]]:
     for side in sides:
         side.shadow.learn(found.get(side.shadow.key), now, own_writes=0)
     return sides
+
+
+def _wait(side: Side, name: str, amount: int, now_ms: int) -> float:
+    """Seconds until the amount is there, by the limits that an acquire would hold the bucket to."""
+    limit = side.config.by_name[name]
+    return calculate_retry_after(Shape(limit, now_ms), _balance(side, limit, now_ms), amount, now_ms)
 
 
 def _balance(side: Side, limit: Limit, now_ms: int) -> int:

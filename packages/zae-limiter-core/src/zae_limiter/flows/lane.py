@@ -97,6 +97,12 @@ class Entry(Ticket):
         self.returned = True
         return Entry(self.lane, given={name: amount for name, amount in self.checked.items() if amount}, events=events)
 
+    def merged(self, other: "Entry") -> "Entry":
+        """One give-back for two."""
+        names = {**self.given, **other.given}
+        given = {name: self.given.get(name, 0) + other.given.get(name, 0) for name in names}
+        return Entry(self.lane, given=given, events=self.events + other.events)
+
     def trim(self, known: Mapping[str, int]) -> None:
         """Drop corrections of limits that the bucket has not: it expired, and was made again under another config."""
         if not (self.given.keys() <= known.keys() and self.unchecked.keys() <= known.keys()):

@@ -71,11 +71,12 @@ def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None
         raise RateLimitExceeded(statuses_before(more, scope.now()))
     _without_store(scope, grant, error)
     _add(grant.consumed, amounts)
+    _add(grant.uncounted, amounts)
 
 
 def correct(scope: Scope, grant: Grant) -> Flow[None]:
     """Write what was adjusted and released, one write a bucket. Without the store it does as ``acquire`` does."""
-    corrections = grant.corrections
+    corrections = {name: _written(grant, name, amount) for name, amount in grant.corrections.items()}
     entries = [entry for side in grant.sides if (entry := _correction(side, corrections)) is not None]
     yield from queue(entries)
     error = _first_error(entries)
@@ -86,6 +87,11 @@ def correct(scope: Scope, grant: Grant) -> Flow[None]:
 def roll_back(grant: Grant) -> Flow[None]:
     """Give back all that the lease took; corrections are dropped."""
     yield from take_back([entry for side in grant.sides for entry in side.entries], events=0)
+
+
+def _written(grant: Grant, name: str, amount: int) -> int:
+    """What a correction changes in the store: what was let through uncounted is not there to be given back."""
+    return amount if amount > 0 else min(0, amount + grant.uncounted.get(name, 0))
 
 
 def _for_amounts(side: Side, amounts: Mapping[str, int]) -> Side:

@@ -60,7 +60,7 @@ def _create_for(scope: Scope, child: Shadow, parent: Shadow, pair: Pair) -> Flow
         yield Transact(writes)
     except TransactionCancelled as cancelled:
         for shadow, reason in zip((child, parent), cancelled.reasons, strict=True):
-            if reason.item is not None:
+            if reason.item is not None and shadow.view is None:  # else its own lane has seen a later state
                 shadow.learn(reason.item, now, own_writes=0)
     except Throttled:
         return  # not applied; each side decides for itself

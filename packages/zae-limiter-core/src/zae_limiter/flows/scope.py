@@ -133,8 +133,8 @@ class Scope:
         configs.hits += 1
         return resolved
 
-    def expired(self, shadow: Shadow) -> Resolved | None:
-        """The limits of the bucket, where they are known but their time has come."""
+    def last_known(self, shadow: Shadow) -> Resolved | None:
+        """The limits of the bucket, where they are known, fresh or not."""
         resolved = shadow.resolved
         return None if resolved is None or resolved.generation != self.configs.generation else resolved
 

@@ -53,8 +53,8 @@ class Side:
 class Grant:
     """What an acquire took, side by side, and what its lease makes of it; amounts in millitokens by limit.
 
-    ``unavailable`` is why nothing was taken, although the caller may go on. ``corrections`` wait for the end of the
-    block.
+    ``unavailable`` is why something was not taken, although the caller may go on: what it then consumed is
+    ``uncounted``. ``corrections`` wait for the end of the block.
     """
 
     rollback = True
@@ -66,3 +66,4 @@ class Grant:
         self.unavailable = unavailable
         self.consumed: dict[str, int] = {**request.amounts}
         self.corrections: dict[str, int] = {}
+        self.uncounted: dict[str, int] = {}
