@@ -1,42 +1,15 @@
-from typing import Any
-
 import pytest
-from plays import MINUTE, NOW, RPM, Stage, bucket_item, play_script, stage
+from commits import applied_to, kinds, run, verdicts
+from plays import MINUTE, NOW, RPM, bucket_item, stage
 
 from zae_limiter.flows.commit import ATTEMPTS, PAUSES, RaceLost, commit
-from zae_limiter.flows.lane import Entry, Verdict
-from zae_limiter.flows.steps import Sleep, Step, play
+from zae_limiter.flows.steps import Sleep, Step
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, OutcomeUnknown, Throttled
-from zae_limiter.operations.memory import MemoryStore
-from zae_limiter.operations.values import Get, Item, Put, Update
+from zae_limiter.operations.values import Get, Put, Update
 from zae_limiter.resolution import Config
 
 CEILING = RPM.ceiling_milli
-
-
-def run(it: Stage, entries: list[Entry], *replies: Any) -> list[Step]:
-    return play_script(commit(it.scope, it.shadow, entries), *replies)[0]
-
-
-def verdicts(*entries: Entry) -> list[Verdict | None]:
-    return [entry.outcome.verdict if entry.outcome else None for entry in entries]
-
-
-def table_of(item: Item) -> MemoryStore:
-    """A table that has this item."""
-    table = MemoryStore()
-    table.execute(Put(item))
-    return table
-
-
-def applied_to(item: Item) -> Any:
-    """The answer of a store that has this item."""
-    return table_of(item).execute
-
-
-def kinds(steps: list[Step]) -> list[str]:
-    return [type(step).__name__ for step in steps]
 
 
 def test_one_write_admits_and_its_answer_is_the_new_copy() -> None:
@@ -129,74 +102,6 @@ def test_a_bucket_that_another_process_made_first_is_written_to() -> None:
     steps = run(it, [entry], ConditionFailed(true), applied_to(true))
     assert kinds(steps) == ["Put", "Update"]
     assert verdicts(entry) == ["admitted"]
-
-
-# the ceiling
-
-
-def test_alone_the_ceiling_is_set_without_slack_however_often_it_was_misjudged() -> None:
-    it = stage()
-    it.sees(bucket_item({RPM: CEILING}))
-    it.shadow.below["rpm"] = 0.9
-    true = bucket_item({RPM: CEILING - 500}, writes=1)  # a clock's difference: nobody else wrote
-    entry = it.entry(RPM, checked={"rpm": 2000})
-    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
-    assert isinstance(steps[0], Update)
-    assert steps[0].set["b_rpm_tk"] == CEILING - 2000
-    assert isinstance(steps[1], Update)
-    assert steps[1].add["b_rpm_tk"] == -2000
-
-
-def test_an_upper_bound_that_failed_while_others_are_active_is_answered_with_slack() -> None:
-    it = stage()
-    item = it.sees_others(bucket_item({RPM: 30_000}))
-    true = item | {"b_rpm_tk": CEILING - 100 + 200}
-    it.clock.advance(ms=100)
-    entry = it.entry(RPM, checked={"rpm": 2000})
-    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
-    assert isinstance(steps[1], Update)
-    slack = CEILING // 20
-    assert steps[1].when.at_least == {"b_rpm_tk": CEILING - slack - 100}
-    assert steps[1].set["b_rpm_tk"] == CEILING - slack - 100 - 2000
-    assert verdicts(entry) == ["admitted"]
-
-
-def test_the_slack_leaves_room_for_a_request_of_nearly_everything() -> None:
-    it = stage()
-    item = it.sees_others(bucket_item({RPM: 59_500}))
-    true = item | {"b_rpm_tk": CEILING + 200}
-    entry = it.entry(RPM, checked={"rpm": 59_000})
-    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
-    assert isinstance(steps[1], Update)
-    assert steps[1].when.at_least == {"b_rpm_tk": 59_000}
-
-
-def test_alone_an_upper_bound_that_failed_is_answered_without_slack() -> None:
-    it = stage()
-    it.sees(bucket_item({RPM: 30_000}))
-    true = bucket_item({RPM: CEILING + 200})
-    entry = it.entry(RPM, checked={"rpm": 2000})
-    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
-    assert isinstance(steps[1], Update)
-    assert steps[1].set["b_rpm_tk"] == CEILING - 2000
-
-
-def test_with_others_a_ceiling_that_was_misjudged_again_and_again_is_written_below() -> None:
-    it = stage()
-    rows = []
-    for _ in range(5):
-        seen = it.sees_others(bucket_item({RPM: CEILING}))
-        true = seen | {"b_rpm_tk": CEILING - 5000, "b_wcu_tc": seen["b_wcu_tc"] + 7000}
-        entry = it.entry(RPM, checked={"rpm": 1000})
-        steps = (
-            run(it, [entry], ConditionFailed(true), applied_to(true))
-            if it.shadow.below.get("rpm", 0) < 0.5
-            else run(it, [entry], applied_to(true))
-        )
-        assert isinstance(steps[0], Update)
-        rows.append("SET" if "b_rpm_tk" in steps[0].set else "ADD")
-        assert verdicts(entry) == ["admitted"]
-    assert rows == ["SET", "SET", "SET", "ADD", "ADD"]
 
 
 # a store that does not do as it is asked
@@ -389,26 +294,6 @@ def test_who_is_too_big_for_the_new_shape_is_refused_and_the_shape_stays_new() -
     assert verdicts(entry) == ["refused"]
     assert it.shadow.view is not None
     assert it.shadow.view.tokens_milli("rpm") == 30_000
-
-
-# the trap: whoever consumes at the ceiling forgets what overflowed
-
-
-@pytest.mark.parametrize("idle_ms", [0, MINUTE, 60 * MINUTE])
-def test_an_idle_bucket_of_a_hundred_gives_a_hundred_and_what_is_minted_not_two_hundred(idle_ms: int) -> None:
-    limit = Limit.per_minute("rpm", 100)
-    it = stage(staleness_ms=0)
-    table = table_of(bucket_item({limit: 100_000}))
-    it.sees(table.execute(Get(it.shadow.key)))
-    it.clock.advance(ms=idle_ms)
-    admitted = 0
-    for _ in range(400):
-        entry = it.entry(limit, checked={"rpm": 1000})
-        play(commit(it.scope, it.shadow, [entry]), table.execute)
-        admitted += verdicts(entry) == ["admitted"]
-        it.clock.advance(ms=10)
-    minted = limit.refill_amount * 400 * 10 // 60_000
-    assert 100 + minted - 1 <= admitted <= 100 + minted
 
 
 # ttl

@@ -106,7 +106,8 @@ def test_an_amount_of_anything_but_whole_tokens_is_refused(amount: Any) -> None:
 
 def test_only_signed_amounts_may_be_negative() -> None:
     assert check_amounts("adjust", {"rpm": -3}, signed=True) == {"rpm": -3 * MILLI}
-    for amount in (-MAX_TOKENS - 1, True, 0.5):
+    bad: list[Any] = [-MAX_TOKENS - 1, True, 0.5]
+    for amount in bad:
         with pytest.raises(ValidationError):
             check_amounts("adjust", {"rpm": amount}, signed=True)
 

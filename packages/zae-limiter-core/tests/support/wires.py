@@ -12,6 +12,7 @@ from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import Operation
 
 Kinds = type | tuple[type, ...]
+PATIENCE_SECONDS = 10  # so that a test that fails leaves no thread waiting
 
 
 class Failure(NamedTuple):
@@ -32,6 +33,8 @@ class Wire:
         self._failures: list[Failure] = []
         self._once: list[Failure] = []
         self._held: Kinds = ()
+        self._held_until = 0.0
+        self._passes = 0
 
     def break_down(self, error: StoreError, *, on: Kinds = object, applied: bool = False) -> None:
         """Raise ``error`` from now on; ``applied`` asks the table first, so that only the answer is lost."""
@@ -47,15 +50,23 @@ class Wire:
 
     def hold(self, on: Kinds = object) -> None:
         """Have operations wait for ``let_go``."""
-        self._held = on
+        self._held, self._held_until = on, time.monotonic() + PATIENCE_SECONDS
 
     def let_go(self) -> None:
         """Let go of what is held."""
         self._held = ()
 
+    def let_one_go(self) -> None:
+        """Let go of one operation, and hold the others."""
+        self._passes += 1
+
     def holds(self, operation: Operation) -> bool:
         """Whether the operation has to wait."""
-        return isinstance(operation, self._held)
+        held = isinstance(operation, self._held) and time.monotonic() < self._held_until
+        if held and self._passes:
+            self._passes -= 1
+            return False
+        return held
 
     def sent(self) -> list[str]:
         """The kinds of what was sent since this was asked last."""

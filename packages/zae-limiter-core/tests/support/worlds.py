@@ -13,27 +13,26 @@ from typing import Any, Literal, NamedTuple, cast
 from wires import SyncWireStore, Wire, WireStore
 
 from zae_limiter import (
+    Lease,
     Limit,
     Options,
     RateLimiter,
     RateLimitExceeded,
     Repository,
+    SyncLease,
     SyncRateLimiter,
     SyncRepository,
 )
-from zae_limiter.aio.lease import Acquisition, Lease
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import Get, Item, Key
 from zae_limiter.schema import keys
-from zae_limiter.sync.lease import SyncAcquisition, SyncLease
 from zae_limiter.testing import ManualClock
 
 TWINS: dict[type, type] = {
     SyncRateLimiter: RateLimiter,
     SyncRepository: Repository,
     SyncLease: Lease,
-    SyncAcquisition: Acquisition,
 }
 THREADS = ThreadPoolExecutor(max_workers=128)
 

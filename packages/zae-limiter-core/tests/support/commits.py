@@ -1,0 +1,38 @@
+"""Commits that are played to their end.
+
+Lives here: the player, and a table that answers. Never: a claim.
+"""
+
+from typing import Any
+
+from plays import Stage, play_script
+
+from zae_limiter.flows.commit import commit
+from zae_limiter.flows.lane import Entry, Verdict
+from zae_limiter.flows.steps import Step
+from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.operations.values import Item, Put
+
+
+def run(it: Stage, entries: list[Entry], *replies: Any) -> list[Step]:
+    return play_script(commit(it.scope, it.shadow, entries), *replies)[0]
+
+
+def verdicts(*entries: Entry) -> list[Verdict | None]:
+    return [entry.outcome.verdict if entry.outcome else None for entry in entries]
+
+
+def table_of(item: Item) -> MemoryStore:
+    """A table that has this item."""
+    table = MemoryStore()
+    table.execute(Put(item))
+    return table
+
+
+def applied_to(item: Item) -> Any:
+    """The answer of a store that has this item."""
+    return table_of(item).execute
+
+
+def kinds(steps: list[Step]) -> list[str]:
+    return [type(step).__name__ for step in steps]

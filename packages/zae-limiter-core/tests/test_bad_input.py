@@ -1,0 +1,107 @@
+"""Bad input is refused before anything is written, in both colours."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from worlds import World, take
+
+from zae_limiter import InvalidIdentifierError, InvalidNameError, Limit, RateLimiter, ValidationError
+
+RPM = Limit.per_minute("rpm", 60)
+TPM = Limit.per_minute("tpm", 6000)
+
+IDS = ["a#b", "#", "", "x" * 257, " e", "e\n", "é", None, 7]
+AMOUNTS = [-1, 0.5, 1.0, True, False, "1", None]
+
+
+async def refused(
+    world: World, act: Callable[[RateLimiter], Any], error: type[ValidationError], match: str = ""
+) -> None:
+    """The act raises, and nothing was written nor stays consumed."""
+    limiter, wire = await world.process()
+    await limiter.set_system_defaults([RPM, TPM])
+    await take(limiter, "e", "r", rpm=1)
+    wire.sent()
+    with pytest.raises(error, match=match):
+        async with act(limiter):
+            pytest.fail("the block ran")
+    assert {"Put", "Update", "Transact"} & set(wire.sent()) == set()
+    assert await limiter.available("e", "r") == {"rpm": 59, "tpm": 6000}
+
+
+@pytest.mark.parametrize("bad", IDS, ids=repr)
+async def test_a_bad_entity_id_is_refused(world: World, bad: Any) -> None:
+    await refused(world, lambda limiter: limiter.acquire(bad, "r", {"rpm": 1}), InvalidIdentifierError, "entity_id")
+
+
+@pytest.mark.parametrize("bad", [*IDS[:3], "x" * 129, "_default_", "1st", None], ids=repr)
+async def test_a_bad_resource_is_refused(world: World, bad: Any) -> None:
+    await refused(world, lambda limiter: limiter.acquire("e", bad, {"rpm": 1}), InvalidIdentifierError, "resource")
+
+
+@pytest.mark.parametrize("bad", AMOUNTS, ids=repr)
+async def test_a_bad_amount_is_refused(world: World, bad: Any) -> None:
+    consume = {"rpm": 1, "tpm": bad}
+    await refused(world, lambda limiter: limiter.acquire("e", "r", consume), ValidationError, r"consume\['tpm'\]")
+
+
+async def test_an_amount_of_a_limit_that_there_is_not_is_refused(world: World) -> None:
+    consume = {"rpm": 1, "rps": 1}
+    await refused(world, lambda limiter: limiter.acquire("e", "r", consume), ValidationError, "there are rpm, tpm")
+
+
+async def test_nothing_to_consume_is_refused(world: World) -> None:
+    await refused(world, lambda limiter: limiter.acquire("e", "r", {}), ValidationError, "at least one limit")
+
+
+@pytest.mark.parametrize("bad", [[], [RPM, RPM], ["rpm"]], ids=str)
+async def test_bad_limits_of_a_call_are_refused(world: World, bad: Any) -> None:
+    await refused(world, lambda limiter: limiter.acquire("e", "r", {"rpm": 1}, bad), ValidationError, "limits")
+
+
+async def test_a_bad_policy_is_refused(world: World) -> None:
+    bad: Any = "deny"
+    act = lambda limiter: limiter.acquire("e", "r", {"rpm": 1}, on_unavailable=bad)  # noqa: E731
+    await refused(world, act, ValidationError, "on_unavailable")
+
+
+async def test_without_any_limits_an_acquire_is_refused_and_told_how_to_set_them(world: World) -> None:
+    limiter, wire = await world.process()
+    with pytest.raises(ValidationError, match="set_system_defaults"):
+        await take(limiter, "e", "r", rpm=1)
+    assert wire.sent() == ["BatchGet"]
+    with pytest.raises(ValidationError, match="no level has limits"):
+        await limiter.available("e", "r")
+
+
+@pytest.mark.parametrize("name", ["wcu", "ttl", "rf", "resource", "PK", "version", "a#b", ""])
+async def test_no_limit_is_named_like_an_attribute_or_the_reserved_one(world: World, name: str) -> None:
+    limiter, _ = await world.process()
+    with pytest.raises(InvalidNameError):
+        await limiter.set_system_defaults([Limit.per_minute(name, 1)])
+
+
+async def test_the_writers_refuse_bad_input_before_they_write(world: World) -> None:
+    limiter, wire = await world.process()
+    repository = limiter.repository
+    nothing: list[Limit] = []
+    calls: list[Callable[[], Any]] = [
+        lambda: repository.set_system_defaults(nothing),
+        lambda: repository.set_system_defaults([RPM], "deny"),  # type: ignore[arg-type]
+        lambda: repository.set_resource_defaults("_default_", [RPM]),
+        lambda: repository.set_resource_defaults("r", [RPM, RPM]),
+        lambda: repository.set_limits("a#b", [RPM]),
+        lambda: repository.set_limits("e", [RPM], "a#b"),
+        lambda: repository.get_limits("", "r"),
+        lambda: repository.resolve_limits("e", "_default_"),
+        lambda: repository.create_entity("a#b"),
+        lambda: repository.create_entity("e", parent_id="e"),
+        lambda: repository.create_entity("e", cascade=True),
+        lambda: repository.create_entity("e", metadata={"n": 1}),  # type: ignore[dict-item]
+        lambda: repository.namespace("a b"),
+    ]
+    for call in calls:
+        with pytest.raises(ValidationError):
+            await call()
+    assert wire.sent() == []

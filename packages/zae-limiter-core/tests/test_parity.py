@@ -1,0 +1,104 @@
+"""Both colours have the same names, signatures and docstrings."""
+
+import inspect
+import re
+import typing
+
+import pytest
+
+from zae_limiter import Lease, RateLimiter, Repository, SyncLease, SyncRateLimiter, SyncRepository
+from zae_limiter.aio.repository import RepositoryBuilder
+from zae_limiter.aio.store import DynamoDBStore, MemoryStore, Store
+from zae_limiter.sync.repository import SyncRepositoryBuilder
+from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
+
+PAIRS: list[tuple[type, type]] = [
+    (RateLimiter, SyncRateLimiter),
+    (Repository, SyncRepository),
+    (RepositoryBuilder, SyncRepositoryBuilder),
+    (Lease, SyncLease),
+    (Store, SyncStore),
+    (MemoryStore, SyncMemoryStore),
+    (DynamoDBStore, SyncDynamoDBStore),
+]
+ASYNC_NAMES = {"__aenter__": "__enter__", "__aexit__": "__exit__"}
+either = pytest.mark.parametrize(("async_class", "sync_class"), PAIRS, ids=lambda cls: cls.__name__)
+
+
+def public(cls: type) -> dict[str, object]:
+    """What users may call: no leading underscore, and the context manager."""
+    dunder = {"__init__", "__enter__", "__exit__", "__aenter__", "__aexit__"}
+    found = {name: inspect.getattr_static(cls, name) for name in dir(cls) if not name.startswith("_") or name in dunder}
+    return {ASYNC_NAMES.get(name, name): value for name, value in found.items() if callable_of(value) is not None}
+
+
+def callable_of(value: object) -> object:
+    """The function behind a method, a property or a class method."""
+    if isinstance(value, property):
+        return value.fget
+    if isinstance(value, (classmethod, staticmethod)):
+        return value.__func__
+    return value if inspect.isfunction(value) else None
+
+
+def colourless(text: object) -> str:
+    """A signature or a docstring without what tells the colour."""
+    plain = re.sub(r"\bSync(?=[A-Z])|\b(aio|sync|async|await)\b ?", "", str(text))
+    return re.sub(r"collections\.abc\.Awaitable\[(.*)\]\]", r"\1]", plain)
+
+
+def signature(value: object) -> list[tuple[str, object, object, str]]:
+    """Names, kinds, defaults and types of the parameters, and the type of the result."""
+    function = typing.cast("typing.Callable[..., object]", callable_of(value))
+    found = inspect.signature(function)
+    parameters = [(p.name, p.kind, p.default, colourless(p.annotation)) for p in found.parameters.values()]
+    return [*parameters, ("return", None, None, colourless(found.return_annotation))]
+
+
+MEMBERS = [
+    pytest.param(async_class, sync_class, name, id=f"{async_class.__name__}.{name}")
+    for async_class, sync_class in PAIRS
+    for name in sorted(public(async_class).keys() & public(sync_class).keys())
+]
+each = pytest.mark.parametrize(("async_class", "sync_class", "name"), MEMBERS)
+
+
+@either
+def test_each_has_every_public_name_of_the_other(async_class: type, sync_class: type) -> None:
+    assert public(async_class).keys() == public(sync_class).keys()
+    assert len(public(async_class)) > 1
+
+
+@each
+def test_the_signatures_are_the_same(async_class: type, sync_class: type, name: str) -> None:
+    assert signature(public(async_class)[name]) == signature(public(sync_class)[name])
+
+
+@each
+def test_what_is_said_of_them_is_the_same(async_class: type, sync_class: type, name: str) -> None:
+    said = [inspect.getdoc(callable_of(public(cls)[name])) or "" for cls in (async_class, sync_class)]
+    assert colourless(said[0]) == colourless(said[1])
+    if not name.startswith("__"):
+        assert said[0]
+
+
+@each
+def test_they_are_the_same_kind_of_thing_and_no_sync_one_has_to_be_awaited(
+    async_class: type, sync_class: type, name: str
+) -> None:
+    async_member, sync_member = public(async_class)[name], public(sync_class)[name]
+    assert type(async_member) is type(sync_member)
+    assert not inspect.iscoroutinefunction(callable_of(sync_member))
+
+
+@either
+def test_their_bases_are_the_same(async_class: type, sync_class: type) -> None:
+    bases = [[colourless(base.__name__) for base in cls.__mro__[1:]] for cls in (async_class, sync_class)]
+    assert bases[0] == bases[1]
+
+
+def test_the_limiter_passes_on_what_the_repository_says_of_limits_and_entities() -> None:
+    passed_on = [name for name in public(RateLimiter) if re.search(r"defaults|limits|entity|children", name)]
+    assert len(passed_on) >= 13
+    for name in passed_on:
+        assert signature(public(RateLimiter)[name]) == signature(public(Repository)[name])
