@@ -114,9 +114,7 @@ class _Run:
             self.settle([entry for entry in self.load.carried if entry.outcome is None], "admitted")
             return
         item = operation.item if isinstance(operation, Put) else answer
-        view = shadow.learn(item, self.now_ms, own_writes=1)
-        if view is not None and isinstance(self.frame, Ordinary) and not shadow.alone:
-            self._note_ceilings(self.frame, view, taken=True)
+        shadow.learn(item, self.now_ms, own_writes=1)
         self.settle(self.load.carried, "admitted")
         if self.pending:
             self._settle_by_answer()
@@ -126,13 +124,8 @@ class _Run:
         if self.lone_from is not None:
             self._see_as_batch(self.lone_from)
         view = self.shadow.learn(item, self.now_ms, own_writes=0)
-        frame = self.frame
-        if view is not None and isinstance(frame, Ordinary) and view.anchor_ms == frame.view.anchor_ms:
-            self._note_ceilings(frame, view, taken=False)
-            if not self.shadow.alone:
-                names = ((name, bucket_attributes(name).tk) for name in frame.room)
-                over = {name for name, tk in names if tk in frame.upper and view.item[tk] > frame.upper[tk]}
-                self.slack |= over
+        if view is not None and not self.shadow.alone:
+            self._note_row_add_above(view)
         self._settle_by_answer()
 
     def settle(
@@ -251,15 +244,12 @@ class _Run:
     def _fresh(self) -> bool:
         return self.now_ms - self.shadow.seen_at_ms < self.scope.settings.staleness_ms
 
-    def _note_ceilings(self, frame: Ordinary, view: View, *, taken: bool) -> None:
-        """Where the copy said that a limit was at its ceiling, note whether it was."""
-        for name in self.load.limits():
-            if frame.full(name):
-                ceiling, stood = frame.ceilings[name], view.tokens_milli(name) + frame.minted[name]
-                if taken:
-                    in_row_add = bucket_attributes(name).tk in frame.upper
-                    stood = stood + self.load.net(name) if in_row_add else ceiling
-                self.shadow.judge(name, was_below=stood < ceiling)
+    def _note_row_add_above(self, view: View) -> None:
+        """Row ADD that failed at the ceiling while others are at it: the next try is row SET with slack."""
+        frame = self.frame
+        if isinstance(frame, Ordinary) and view.anchor_ms == frame.view.anchor_ms:
+            names = ((name, bucket_attributes(name).tk) for name in frame.room)
+            self.slack |= {name for name, tk in names if tk in frame.upper and view.item[tk] > frame.upper[tk]}
 
     def _settle_by_answer(self) -> None:
         """Refuse what does not fit the state that the answer showed, at the instant of the write; keep the rest."""

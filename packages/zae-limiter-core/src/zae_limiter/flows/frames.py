@@ -15,6 +15,7 @@ from .batch import Draft, Load
 from .scope import Shadow
 
 SLACK_DIVISOR = 20
+DEMAND_FOR_ADD = 0.4
 TTL_GRACE_MS = 60_000
 
 
@@ -42,10 +43,6 @@ class Ordinary:
             minted = shape.minted_since_anchor(now_ms)
             self.minted[name] = minted
             self.room[name] = min(shape.ceiling_milli, view.tokens_milli(name) + minted)
-
-    def full(self, limit: str) -> bool:
-        """Whether the copy says that the limit stands at its ceiling."""
-        return limit in self.room and self.room[limit] == self.ceilings[limit]
 
     def write(self, load: Load) -> Update:
         """One update, whatever the number of entries."""
@@ -95,7 +92,7 @@ class Ordinary:
         """The slack of row SET, ``None`` for row ADD, where the copy says that the limit is at its ceiling."""
         if limit in self.slack:
             return min(ceiling // SLACK_DIVISOR, ceiling - checked)
-        return 0 if self.shadow.alone or self.shadow.below.get(limit, 0.0) < 0.5 else None
+        return 0 if self.shadow.alone or self.shadow.demand(limit) < DEMAND_FOR_ADD else None
 
 
 class Standing(NamedTuple):

@@ -12,11 +12,12 @@ from ..limits import OnUnavailable
 from ..operations.values import Item, Key
 from ..resolution import Config, Resolved
 from ..schema import keys
-from ..schema.items import ONE_WRITE, WRITES, BucketId, View, read_bucket
+from ..schema.items import ONE_WRITE, WRITES, BucketId, View, bucket_attributes, read_bucket
 from .configs import Configs
 from .lane import Lane
 
 RECENT_ANSWERS = 0xFF
+KEPT = 0.75  # of what was seen before, with every answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,8 @@ class Shadow:
 
     __slots__ = (
         "_agreed",
+        "_flow",
         "_others",
-        "below",
         "family",
         "id",
         "key",
@@ -60,7 +61,7 @@ class Shadow:
         self.resolved: Resolved | None = None
         self.known = False
         self.seen_at_ms = 0
-        self.below: dict[str, float] = {}
+        self._flow: dict[str, tuple[float, float]] = {}
         self.family: dict[str, Any] = {"cascade": False}
         self.lane: Lane
         self.loading: Lane
@@ -75,19 +76,30 @@ class Shadow:
 
     def learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> View | None:
         """Take over the state that an answer showed; ``own_writes`` of this process brought it about."""
-        before = self.view
+        before, since_ms = self.view, self.seen_at_ms
         self.view = None if item is None else read_bucket(item, before)
         self.known = True
         self.seen_at_ms = at_ms
         if before is not None and self.view is not None:
             expected = before.item[WRITES] + own_writes * ONE_WRITE
             self._others = (self._others << 1 | (self.view.item[WRITES] != expected)) & RECENT_ANSWERS
+            if self._others:
+                self._watch(before, self.view, since_ms, at_ms)
         return self.view
 
-    def judge(self, limit: str, *, was_below: bool) -> None:
-        """Note whether a limit that the copy saw at its ceiling turned out to be below it (a moving average)."""
-        average = self.below.get(limit, 0.0)
-        self.below[limit] = average + (was_below - average) / 4
+    def demand(self, limit: str) -> float:
+        """What all processes lately consumed of what was minted; 1 is as much as there is."""
+        consumed, minted = self._flow.get(limit, (0, 0))
+        return consumed / minted if minted > 0 else 0.0
+
+    def _watch(self, before: View, view: View, since_ms: int, at_ms: int) -> None:
+        for name, shape in view.shapes.items():
+            tc = bucket_attributes(name).tc
+            consumed, minted = self._flow.get(name, (0.0, 0.0))
+            self._flow[name] = (
+                consumed * KEPT + view.item[tc] - before.item.get(tc, 0),
+                minted * KEPT + shape.minted(at_ms) - shape.minted(since_ms),
+            )
 
     def agrees_with(self, config: Config) -> bool:
         """Whether the bucket's shape is what the config asks for."""
