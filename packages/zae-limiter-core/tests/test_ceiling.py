@@ -73,7 +73,7 @@ def test_with_others_the_ceiling_is_written_below_where_much_of_what_is_minted_i
         }
         it.sees(item)
     it.clock.advance(ms=MINUTE)
-    [step, *_] = run(it, [it.entry(RPM, checked={"rpm": 1000})], applied_to(item))
+    step = next(commit(it.scope, it.shadow, [it.entry(RPM, checked={"rpm": 1000})]))
     assert isinstance(step, Update)
     assert ("SET" if "b_rpm_tk" in step.set else "ADD") == row
 
