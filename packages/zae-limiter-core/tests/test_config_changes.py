@@ -157,6 +157,20 @@ async def test_a_process_with_the_older_config_follows_the_shape_that_another_ha
     assert await drain(user.limiter, "e", "r", "rpm") == 30
 
 
+async def test_who_follows_a_newer_shape_reads_its_config_again_before_its_cache_life_is_over(world: World) -> None:
+    admin, user = await two(world)
+    await take(user.limiter, "e", "r", rpm=1)
+    world.clock.advance(seconds=10)
+    await admin.limiter.set_resource_defaults("r", [LOWERED])
+    await take(admin.limiter, "e", "r", rpm=1)
+    await take(user.limiter, "e", "r", rpm=1)  # sees the newer shape
+    user.wire.sent()
+    for _ in range(2):
+        await take(user.limiter, "e", "r", rpm=1)
+    assert sorted(user.wire.sent()) == ["BatchGet", "Update", "Update"]
+    assert (await user.limiter.resolve_limits("e", "r"))[0] == [LOWERED]
+
+
 async def test_a_limit_that_the_older_config_lacks_is_found_by_reading_it_again(world: World) -> None:
     admin, user = await two(world, [OLD])
     await take(user.limiter, "e", "r", rpm=1)

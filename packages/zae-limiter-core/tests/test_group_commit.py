@@ -224,6 +224,28 @@ async def test_all_cancelled_at_once_leave_the_bucket_as_it_was(async_world: Wor
     assert await it.limiter.available("e", "r") == {"rpm": 99}
 
 
+async def test_what_gives_back_stays_in_the_queue_though_its_caller_is_cancelled(async_world: World) -> None:
+    it = await crowd(async_world)
+    inside, leave = asyncio.Event(), asyncio.Event()
+
+    async def fail_in_the_block() -> None:
+        async with it.limiter.acquire("e", "r", {"rpm": 10}):
+            inside.set()
+            await leave.wait()
+            raise ZeroDivisionError
+
+    task = asyncio.create_task(fail_in_the_block())
+    await inside.wait()
+    [first] = await behind_a_write(it, 1)
+    leave.set()
+    await until(lambda: waiting(it) == 1)
+    task.cancel()
+    fared = await results(it, [first, task])
+    assert [type(result) for result in fared] == [type(None), asyncio.CancelledError]
+    await it.limiter.close()
+    assert await it.limiter.available("e", "r") == {"rpm": 98}
+
+
 async def test_a_time_out_around_an_acquire_gives_back(async_world: World) -> None:
     it = await crowd(async_world)
     it.wire.hold(Update)

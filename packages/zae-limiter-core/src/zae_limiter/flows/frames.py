@@ -168,7 +168,7 @@ class Reshape:
         if shape is None:
             draft.absent += (at.tk,)
             draft.set[at.tk] = self.room[limit.name] - load.net(limit.name)
-            draft.count(at.tc, load.net(limit.name))
+            draft.set[at.tc] = load.net(limit.name)
         if shape is None or shape.limit != limit:
             rule = rule_attributes(limit)
             draft.set.update(rule)

@@ -3,8 +3,11 @@
 Lives here: reads. Never: a write.
 """
 
+from typing import NamedTuple
+
 from ..bucket import Shape, calculate_retry_after, refill_bucket
 from ..limits import MILLI, ConfigSource, Limit, OnUnavailable
+from ..schema.items import View, read_bucket
 from .acquire import find_sides
 from .load import read_all, resolve, shadow_of
 from .scope import Scope
@@ -16,16 +19,16 @@ Resolution = tuple[list[Limit], OnUnavailable | None, ConfigSource | None]
 
 def available(scope: Scope, request: Request) -> Flow[dict[str, int]]:
     """Whole tokens in the entity's own bucket, by limit; negative in debt. Always asks the store."""
-    sides = yield from _look(scope, request)
+    [own, *_] = yield from _look(scope, request)
     now = scope.now()
-    return {limit.name: _balance(sides[0], limit, now) // MILLI for limit in sides[0].config.limits}
+    return {limit.name: _balance(own.view, limit, now) // MILLI for limit in own.side.config.limits}
 
 
 def time_until_available(scope: Scope, request: Request) -> Flow[float]:
     """Seconds until an acquire of the amounts can pass, of the parent too where the entity cascades to one."""
-    sides = yield from _look(scope, request)
+    looks = yield from _look(scope, request)
     now = scope.now()
-    return max(_wait(side, name, amount, now) for side in sides for name, amount in side.amounts.items())
+    return max(_wait(look, name, amount, now) for look in looks for name, amount in look.side.amounts.items())
 
 
 def resolve_limits(scope: Scope, entity_id: str, resource: str) -> Flow[Resolution]:
@@ -34,25 +37,27 @@ def resolve_limits(scope: Scope, entity_id: str, resource: str) -> Flow[Resoluti
     return list(resolved.config.limits), resolved.on_unavailable, resolved.source
 
 
-def _look(scope: Scope, request: Request) -> Flow[list[Side]]:
-    """The buckets to ask, as the store has them now."""
+class _Look(NamedTuple):
+    side: Side
+    view: View | None
+
+
+def _look(scope: Scope, request: Request) -> Flow[list[_Look]]:
+    """The buckets to ask, as the store has them now. What their lanes remember is left alone: they may be at work."""
     sides = yield from find_sides(scope, request)
-    now = scope.now()
     found = yield from read_all([side.shadow.key for side in sides])
-    for side in sides:
-        side.shadow.learn(found.get(side.shadow.key), now, own_writes=0)
-    return sides
+    items = [found.get(side.shadow.key) for side in sides]
+    return [_Look(side, None if item is None else read_bucket(item)) for side, item in zip(sides, items, strict=True)]
 
 
-def _wait(side: Side, name: str, amount: int, now_ms: int) -> float:
+def _wait(look: _Look, name: str, amount: int, now_ms: int) -> float:
     """Seconds until the amount is there, by the limits that an acquire would hold the bucket to."""
-    limit = side.config.by_name[name]
-    return calculate_retry_after(Shape(limit, now_ms), _balance(side, limit, now_ms), amount, now_ms)
+    limit = look.side.config.by_name[name]
+    return calculate_retry_after(Shape(limit, now_ms), _balance(look.view, limit, now_ms), amount, now_ms)
 
 
-def _balance(side: Side, limit: Limit, now_ms: int) -> int:
+def _balance(view: View | None, limit: Limit, now_ms: int) -> int:
     """What there is, up to the ceiling that the config sets; a bucket that has not the limit yet is full."""
-    view = side.shadow.view
     shape = view.shapes.get(limit.name) if view is not None else None
     if view is None or shape is None:
         return limit.ceiling_milli

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..operations.errors import StoreError, Throttled, TransactionCancelled
-from ..operations.values import Put, Transact
+from ..operations.values import Item, Put, Transact
+from ..schema.items import read_bucket
 from .batch import weigh
 from .frames import New
 from .lane import Entry, Lane, Outcome, Ticket
@@ -60,15 +61,22 @@ def _create_for(scope: Scope, child: Shadow, parent: Shadow, pair: Pair) -> Flow
         yield Transact(writes)
     except TransactionCancelled as cancelled:
         for shadow, reason in zip((child, parent), cancelled.reasons, strict=True):
-            if reason.item is not None and shadow.view is None:  # else its own lane has seen a later state
-                shadow.learn(reason.item, now, own_writes=0)
+            if reason.item is not None:
+                _learn(shadow, reason.item, now)
     except Throttled:
         return  # not applied; each side decides for itself
     except StoreError as error:
         pair.child.outcome = pair.parent.outcome = Outcome("failed", None, now, error)
     else:
         for shadow, entry, put in zip((child, parent), (pair.child, pair.parent), writes, strict=True):
-            entry.outcome = Outcome("admitted", shadow.learn(put.item, now, own_writes=1), now)
+            _learn(shadow, put.item, now)
+            entry.outcome = Outcome("admitted", read_bucket(put.item), now)
+
+
+def _learn(shadow: Shadow, item: Item, now_ms: int) -> None:
+    """What the transaction showed, unless the bucket's own lane has seen a later state meanwhile."""
+    if shadow.view is None:
+        shadow.learn(item, now_ms, own_writes=0)
 
 
 def _put(scope: Scope, shadow: Shadow, entry: Entry, now_ms: int) -> Put | None:
