@@ -74,8 +74,8 @@ def _create_for(scope: Scope, child: Shadow, parent: Shadow, pair: Pair) -> Flow
 
 
 def _learn(shadow: Shadow, item: Item, now_ms: int) -> None:
-    """What the transaction showed, unless the bucket's own lane has seen a later state meanwhile."""
-    if shadow.view is None:
+    """What the transaction showed, unless the bucket's own lane has seen a later state, or is about to."""
+    if shadow.view is None and not shadow.lane.busy:
         shadow.learn(item, now_ms, own_writes=0)
 
 
