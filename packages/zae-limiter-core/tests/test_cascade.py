@@ -7,7 +7,7 @@ import pytest
 from worlds import Process, World, drain, outcomes, passes, take, until
 
 from zae_limiter import Limit, RateLimitExceeded, ValidationError
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown
+from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, Throttled
 from zae_limiter.operations.values import Put, Transact, Update
 
 CHILD = Limit.per_minute("rpm", 60)
@@ -151,10 +151,14 @@ async def test_consume_adjust_and_release_hold_for_both(world: World) -> None:
     assert await both(it) == (43, 73)
 
 
-async def test_a_consume_in_the_block_that_the_parent_refuses_leaves_the_child_as_it_was(world: World) -> None:
+@pytest.mark.parametrize("seen", ["here", "elsewhere"])
+async def test_a_consume_in_the_block_that_the_parent_refuses_leaves_the_child_as_it_was(
+    world: World, seen: str
+) -> None:
     it = await family(world)
+    other = it if seen == "here" else await world.process(default_limits=[CHILD])
     async with it.limiter.acquire("key-1", "r", {"rpm": 10}) as lease:
-        await take(it.limiter, "project", "r", rpm=80)
+        await take(other.limiter, "project", "r", rpm=80)
         with pytest.raises(RateLimitExceeded):
             await lease.consume(rpm=1)
         assert await both(it) == (50, 0)
@@ -211,6 +215,16 @@ async def test_a_parent_whose_write_fails_leaves_nothing_consumed_that_was_confi
     async with it.limiter.acquire("key-1", "r", {"rpm": 10}, on_unavailable="allow") as lease:
         assert lease.degraded
     assert await both(it) == (59, 89)
+
+
+async def test_a_transaction_that_is_throttled_is_decided_again_on_each_side(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    it = await family(world)
+    it.wire.break_down(Throttled("another transaction holds the item"), on=Transact)
+    await take(it.limiter, "key-1", "r", rpm=10)
+    assert await both(it) == (50, 80)
+    assert caplog.records == []
 
 
 async def test_a_transaction_whose_answer_is_lost_is_not_repeated(world: World) -> None:

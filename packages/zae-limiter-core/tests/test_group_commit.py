@@ -77,13 +77,21 @@ async def test_one_that_does_not_fit_does_not_block_a_smaller_one_behind_it(worl
     assert [type(result) for result in await results(it, tasks)] == [type(None), RateLimitExceeded, type(None)]
 
 
-async def test_what_others_took_meanwhile_is_refused_to_those_it_does_not_reach(world: World) -> None:
+@pytest.mark.parametrize("lost_race", [False, True])
+async def test_what_others_took_meanwhile_is_refused_to_those_it_does_not_reach(
+    world: World, *, lost_race: bool
+) -> None:
     it = await crowd(world)
     other = await world.process(default_limits=[RPM])
     tasks = await behind_a_write(it, 9, 30, 30, 30)
+    if lost_race:
+        it.wire.let_one_go()
+        await until(lambda: waiting(it) == 0 and it.wire.in_flight == 1)  # one write for the three of them
     await take(other.limiter, "e", "r", rpm=50)
     fared = await results(it, tasks)
     assert [type(result) for result in fared] == [type(None), type(None), RateLimitExceeded, RateLimitExceeded]
+    for refused in fared[2:]:
+        assert [(each.available, each.exceeded) for each in refused.statuses] == [(10, True)]
     assert await it.limiter.available("e", "r") == {"rpm": 10}
 
 
