@@ -216,8 +216,14 @@ Frame = Ordinary | Reshape | New
 def expires_at(frame: Frame, config: Config, longest_ms: int) -> int | None:
     """``ttl``, in epoch seconds: a minute, and ``multiplier`` times as long as the slowest limit takes to fill up.
 
-    ``None`` for a bucket that does not expire: with limits of the entity's own, or when it is split.
+    Where others may have been at the bucket since it was seen, it may be emptier than the copy says: it is kept for as
+    long as it takes to fill it from empty. ``None`` for a bucket that does not expire: with limits of the entity's own,
+    or when it is split.
     """
-    if config.own or frame.multiplier == 0 or (frame.view is not None and frame.view.item["shard_count"] != 1):
+    view = frame.view
+    if config.own or frame.multiplier == 0 or (view is not None and view.shard_count != 1):
         return None
-    return -(-(frame.now_ms + TTL_GRACE_MS + frame.multiplier * longest_ms) // 1000)
+    kept_ms = frame.multiplier * longest_ms
+    if view is not None and not frame.shadow.speaks_for(frame.now_ms):
+        kept_ms = max(kept_ms, view.fill_ms)
+    return -(-(frame.now_ms + TTL_GRACE_MS + kept_ms) // 1000)

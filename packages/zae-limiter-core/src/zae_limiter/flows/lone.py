@@ -12,7 +12,7 @@ from .lane import Entry
 from .scope import Shadow
 
 
-def lone_update(  # noqa: C901 - one pass, so that the commonest write is short in time
+def lone_update(  # noqa: C901, PLR0915 - one pass, so that the commonest write is short in time
     shadow: Shadow, view: View, entry: Entry, *, config: Config, now_ms: int, multiplier: int
 ) -> Update | None:
     """The write, ``None`` where it is another case."""
@@ -44,7 +44,10 @@ def lone_update(  # noqa: C901 - one pass, so that the commonest write is short 
     add["ev"] = entry.events
     add[WRITES] = ONE_WRITE
     if not config.own and multiplier and item["shard_count"] == 1:
-        values["ttl"] = -(-(now_ms + TTL_GRACE_MS + multiplier * longest_ms) // 1000)
+        kept_ms = multiplier * longest_ms
+        if kept_ms < view.fill_ms and not shadow.speaks_for(now_ms):
+            kept_ms = view.fill_ms
+        values["ttl"] = -(-(now_ms + TTL_GRACE_MS + kept_ms) // 1000)
     elif "ttl" in item:
         return None
     return Update(shadow.key, add, values, (), Conditions((), (), {"rf": item["rf"]}, least, most))

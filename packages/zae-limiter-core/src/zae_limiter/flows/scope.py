@@ -17,6 +17,7 @@ from .configs import Configs
 from .lane import Lane
 
 RECENT_ANSWERS = 0xFF
+ALONE_MS = 1000
 KEPT = 0.75  # of what was seen before, with every answer
 
 
@@ -86,6 +87,10 @@ class Shadow:
             if self._others:
                 self._watch(before, self.view, since_ms, at_ms)
         return self.view
+
+    def speaks_for(self, now_ms: int) -> bool:
+        """Whether nobody else is likely to have written since the copy was made."""
+        return self._others == 0 and now_ms - self.seen_at_ms < ALONE_MS
 
     def demand(self, limit: str) -> float:
         """What all processes lately consumed of what was minted; 1 is as much as there is."""

@@ -52,12 +52,16 @@ class Row(NamedTuple):
 
 
 class View(NamedTuple):
-    """A bucket item as it was seen, and what its shape says: shape, ceiling and attributes of each limit."""
+    """A bucket item as it was seen, and what its shape says: shape, ceiling and attributes of each limit.
+
+    ``fill_ms`` is how long the slowest limit takes from empty to full.
+    """
 
     item: Item
     shapes: Mapping[str, Shape]
     ceilings: Mapping[str, int]
     rows: tuple[Row, ...]
+    fill_ms: int
 
     @property
     def anchor_ms(self) -> int:
@@ -77,10 +81,11 @@ class View(NamedTuple):
 def read_bucket(item: Item, before: View | None = None) -> View:
     """The view of a bucket item; takes the shapes over from the view before it where the anchor did not move."""
     if before is not None and before.item["rf"] == item["rf"] and before.item["shard_count"] == item["shard_count"]:
-        return View(item, before.shapes, before.ceilings, before.rows)
+        return View(item, before.shapes, before.ceilings, before.rows, before.fill_ms)
     shapes = read_shapes(item)
     rows = tuple(_row(name, shape) for name, shape in shapes.items())
-    return View(item, shapes, {row.name: row.ceiling_milli for row in rows}, rows)
+    fill_ms = max((row.ceiling_milli * row.refill_period // row.refill_amount for row in rows), default=0)
+    return View(item, shapes, {row.name: row.ceiling_milli for row in rows}, rows, fill_ms)
 
 
 def _row(name: str, shape: Shape) -> Row:
