@@ -47,7 +47,7 @@ def test_a_history_is_told_by_its_seed() -> None:
 
 @pytest.mark.parametrize("tamper", TAMPERS, ids=lambda tamper: str(tamper.__name__))
 def test_a_fault_on_the_way_is_found(tamper: Tamper) -> None:
-    assert killer(tamper, nullcontext, seeds=range(1, 400))
+    assert killer(tamper, nullcontext, seeds=range(1, 600))
 
 
 @pytest.mark.parametrize("fault", PATCHES, ids=lambda fault: str(fault.__name__))
