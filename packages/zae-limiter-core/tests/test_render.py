@@ -209,7 +209,7 @@ def test_no_name_of_a_caller_stands_in_a_text(add: dict[str, int], equals: dict[
     behind = request.get("ExpressionAttributeNames", {})
     assert sorted(behind.values()) == sorted({*add, *equals})
     text = request.get("UpdateExpression", "") + request.get("ConditionExpression", "")
-    assert set(text) <= set("ADN#a:v0123456789 ,=")
+    assert set(text) <= set("AND#a:v0123456789 ,=")
 
 
 ITEM = {**KEY_MAP, "n": {"N": "-1"}}

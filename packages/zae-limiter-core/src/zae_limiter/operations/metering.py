@@ -29,14 +29,14 @@ def metered(meter: Meter, operation: Operation, look_up: Lookup, carry_out: Call
     if type(operation) in _REQUEST_NAMES:
         meter.count_request(_REQUEST_NAMES[type(operation)])
     keys = _written_keys(operation)
-    befores = [look_up(key) for key in keys]
+    earlier = [look_up(key) for key in keys]
     try:
         answer = carry_out(operation)
     except (ConditionFailed, TransactionCancelled):
-        meter.count_failed(befores, transacted=type(operation) is Transact)
+        meter.count_failed(earlier, transacted=type(operation) is Transact)
         raise
     factor = TRANSACTION_FACTOR if type(operation) is Transact else 1
-    for before, key in zip(befores, keys, strict=True):
+    for before, key in zip(earlier, keys, strict=True):
         _count_write(meter, before, look_up(key), factor)
     meter.count_units(read=_read_units(operation, answer))
     return answer
