@@ -18,28 +18,29 @@ def lone_update(  # noqa: C901, PLR0915 - one pass, so that the commonest write 
     """The write, ``None`` where it is another case."""
     item, checked = view.item, entry.checked
     add, values, least, most = {}, {}, {}, {}
-    longest_ms = taken = 0
+    longest_ms = 0
     for name, tk, tc, ceiling, amount, period, shard, shards, at_anchor in view.rows:
         minted = (amount * now_ms // period + shard) // shards - at_anchor
-        room, net = item[tk] + minted, checked.get(name, 0)
-        if room >= ceiling:
-            room = ceiling
-            if net:
-                least[tk] = ceiling - minted
-                values[tk] = ceiling - minted - net
-        elif net:
-            least[tk] = net - minted
-            most[tk] = ceiling - minted
-            add[tk] = -net
+        full = ceiling - minted
+        missing, net = full - item[tk], checked.get(name)
+        if missing < 0:
+            missing = 0
         if net:
-            if net > room:
-                return None
-            taken += 1
+            if missing:
+                least[tk] = net - minted
+                most[tk] = full
+                add[tk] = -net
+            else:
+                least[tk] = full
+                values[tk] = full - net
             add[tc] = net
-        wait_ms = (ceiling - room + net) * period // amount
+            missing += net
+            if missing > ceiling:
+                return None
+        wait_ms = missing * period // amount
         if wait_ms > longest_ms:
             longest_ms = wait_ms
-    if taken < len(checked):
+    if len(least) < len(checked):  # an amount of 0, or of a limit that the bucket has not
         return None
     add["ev"] = entry.events
     add[WRITES] = ONE_WRITE
