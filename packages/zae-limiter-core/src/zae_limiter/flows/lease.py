@@ -66,6 +66,8 @@ def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None
         _add(grant.consumed, amounts)
         return
     yield from take_back(entries, events=-1)
+    if any(entry.outcome is not None and entry.outcome.verdict == "outdated" for entry in entries):
+        raise ValidationError("consume", [*amounts], "no longer limits of this bucket: acquire again")
     error = _first_error(entries)
     if error is None:
         raise RateLimitExceeded(statuses_before(more, scope.now()))
