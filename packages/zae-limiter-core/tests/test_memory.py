@@ -146,6 +146,18 @@ def test_nothing_that_goes_in_or_comes_out_is_shared(store: MemoryStore) -> None
     assert state(store) == item(n=1, nested=[1])
 
 
+@pytest.mark.parametrize("inner", [[1], (1,), {"k": [1]}])
+def test_nor_is_what_an_update_leaves_beside_a_number(store: MemoryStore, inner: Any) -> None:
+    store.execute(Put(item(n=1)))
+    for theirs in (
+        store.execute(Update(KEY, set={"nested": inner})),
+        store.execute(Update(KEY, add={"n": 1})),
+        store.execute(Update(KEY, set={"n": 3})),
+    ):
+        theirs["nested"].clear()
+    assert state(store) == item(n=3, nested=inner if isinstance(inner, dict) else [1])
+
+
 @pytest.mark.parametrize(
     "refused",
     [

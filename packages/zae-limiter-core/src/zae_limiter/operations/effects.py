@@ -74,17 +74,26 @@ def holds(when: Conditions, item: Item) -> bool:
         return False
     for name, wanted in equals.items():
         value = item.get(name, _ABSENT)
+        if value is wanted:
+            continue
         # True equals 1 in Python, but not in DynamoDB.
         if value != wanted or (type(value) is bool) is not (type(wanted) is bool):
             return False
-    for name, least in at_least.items():
-        value = item.get(name)
-        if type(value) is not int or value < least:
-            return False
-    for name, most in at_most.items():
-        value = item.get(name)
-        if type(value) is not int or value > most:
-            return False
+    return _within(at_least, at_most, item)
+
+
+def _within(at_least: Mapping[str, int], at_most: Mapping[str, int], item: Item) -> bool:
+    try:
+        for name, least in at_least.items():
+            value = item[name]
+            if type(value) is not int or value < least:
+                return False
+        for name, most in at_most.items():
+            value = item[name]
+            if type(value) is not int or value > most:
+                return False
+    except KeyError:  # what is not there is within no bounds
+        return False
     return True
 
 
@@ -125,11 +134,11 @@ def _set(item: Item, values: Mapping[str, Value]) -> None:
 
 
 def _refuse_clauses(add: Mapping[str, int], values: Mapping[str, Value], remove: tuple[str, ...]) -> None:
-    if not values.keys().isdisjoint(add) or not values.keys().isdisjoint(remove) or not add.keys().isdisjoint(remove):
+    if not add.keys().isdisjoint(values) or (remove and not {*add, *values}.isdisjoint(remove)):
         raise NotApplied("two clauses change the same attribute")
     if not _KEY_NAMES.isdisjoint(values):
         check_key_values(values)
-    if not (_PRIMARY_KEY.isdisjoint(values) and _PRIMARY_KEY.isdisjoint(remove)):
+    if not _PRIMARY_KEY.isdisjoint((*values, *remove)):
         raise NotApplied("an update cannot change the key of its item")
 
 

@@ -11,7 +11,6 @@ from .values import Item, Value
 AttributeValue = dict[str, Any]
 
 _PLAIN: Final = frozenset((int, str, bool, type(None)))
-_CONTAINERS: Final = frozenset((list, dict))
 
 
 def write_value(value: Value) -> AttributeValue:
@@ -76,6 +75,9 @@ def plain(value: Value) -> Value:
 def copy_of(item: Item) -> Item:
     """Return a copy of a stored item that shares nothing that can change."""
     # Flat items are nearly all there are; plain() on each value would cost ten times as much.
-    if _CONTAINERS.isdisjoint(map(type, item.values())):
-        return item.copy()
-    return {name: plain(value) for name, value in item.items()}
+    return item.copy() if is_flat(item) else {name: plain(value) for name, value in item.items()}
+
+
+def is_flat(values: Mapping[str, Value]) -> bool:
+    """Tell whether no value is a container of others, so that a shallow copy shares nothing that can change."""
+    return _PLAIN.issuperset(map(type, values.values()))

@@ -12,7 +12,7 @@ from zae_limiter.schema.table import INDEXES, TABLE_KEYS, TTL_ATTRIBUTE
 from .capacity import Meter, projected
 from .effects import Write, after, checked_key, key_of, refuse_malformed
 from .errors import ConditionFailed, NotApplied, Reason, TableExists, TransactionCancelled
-from .marshal import copy_of
+from .marshal import copy_of, is_flat
 from .metering import metered
 from .values import (
     BatchGet,
@@ -46,6 +46,7 @@ class MemoryStore:
 
     def __init__(self, meter: Meter | None = None) -> None:
         self._items: dict[Key, Item] = {}  # an item in it is never changed, only replaced
+        self._nested: set[Key] = set()  # whose items may have a list or a map in them, for a shallow copy to share
         self._tokens: dict[str, tuple[Write, ...]] = {}
         self._meter = meter
         self._lock = Lock()
@@ -76,7 +77,7 @@ class MemoryStore:
         with self._lock:
             gone = [key for key, item in self._items.items() if _is_expired(item, now_seconds)]
             for key in gone:
-                del self._items[key]
+                self._replace(key, None)
             return len(gone)
 
     def _update(self, update: Update) -> Item:
@@ -85,7 +86,9 @@ class MemoryStore:
         item = after(update, checked_key(key) if before is None else key, before)
         assert item is not None  # an update leaves an item
         self._items[key] = item
-        return copy_of(item)
+        if not is_flat(update.set):
+            self._nested.add(key)
+        return copy_of(item) if key in self._nested else item.copy()
 
     def _put_or_delete(self, write: Put | Delete) -> None:
         key = key_of(write)
@@ -139,8 +142,11 @@ class MemoryStore:
     def _replace(self, key: Key, item: Item | None) -> None:
         if item is None:
             self._items.pop(key, None)
+            self._nested.discard(key)
         else:
             self._items[key] = item
+            if not is_flat(item):
+                self._nested.add(key)
 
     def _query(self, query: Query) -> Page:
         index = INDEXES[query.index] if query.index else None
