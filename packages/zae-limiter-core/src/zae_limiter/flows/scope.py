@@ -3,12 +3,13 @@
 Lives here: memory, and the rules that keep it true. Never: a decision what to write (batch), a request.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..bucket import Shape
 from ..cache import LRU
-from ..limits import OnUnavailable
+from ..limits import Limit, OnUnavailable
 from ..operations.values import Item, Key
 from ..resolution import Config, Resolved
 from ..schema import keys
@@ -37,12 +38,17 @@ class Settings:
 
 
 class Shadow:
-    """The shadow copy of one bucket, and its lanes. It only picks which write to try; the conditions decide."""
+    """The shadow copy of one bucket, and its lanes. It only picks which write to try; the conditions decide.
+
+    ``alone``: the last eight answers showed no write but our own.
+    """
 
     __slots__ = (
-        "_agreed",
+        "_agreed_limits",
+        "_agreed_shapes",
         "_flow",
         "_others",
+        "alone",
         "family",
         "id",
         "key",
@@ -68,29 +74,28 @@ class Shadow:
         self.loading: Lane
         self.pairing: dict[str, Lane] = {}
         self._others = 0
-        self._agreed: tuple[Any, Any] = (None, None)
-
-    @property
-    def alone(self) -> bool:
-        """Whether the last eight answers showed no write but our own."""
-        return self._others == 0
+        self.alone = True
+        self._agreed_limits: tuple[Limit, ...] | None = None
+        self._agreed_shapes: Mapping[str, Shape] | None = None
 
     def learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> View | None:
         """Take over the state that an answer showed; ``own_writes`` of this process brought it about."""
         before, since_ms = self.view, self.seen_at_ms
-        self.view = None if item is None else read_bucket(item, before)
+        self.view = view = None if item is None else read_bucket(item, before)
         self.known = True
         self.seen_at_ms = at_ms
-        if before is not None and self.view is not None:
-            expected = before.item[WRITES] + own_writes * ONE_WRITE
-            self._others = (self._others << 1 | (self.view.item[WRITES] != expected)) & RECENT_ANSWERS
-            if self._others:
-                self._watch(before, self.view, since_ms, at_ms)
-        return self.view
+        if before is not None and view is not None:
+            others = view.item[WRITES] != before.item[WRITES] + own_writes * ONE_WRITE
+            if others or not self.alone:
+                self._others = (self._others << 1 | others) & RECENT_ANSWERS
+                self.alone = self._others == 0
+                if not self.alone:
+                    self._watch(before, view, since_ms, at_ms)
+        return view
 
     def speaks_for(self, now_ms: int) -> bool:
         """Whether nobody else is likely to have written since the copy was made."""
-        return self._others == 0 and now_ms - self.seen_at_ms < ALONE_MS
+        return self.alone and now_ms - self.seen_at_ms < ALONE_MS
 
     def demand(self, limit: str) -> float:
         """What all processes lately consumed of what was minted; 1 is as much as there is."""
@@ -111,13 +116,13 @@ class Shadow:
         view = self.view
         if view is None:
             return False
-        if self._agreed[0] is config.limits and self._agreed[1] is view.shapes:
+        if self._agreed_limits is config.limits and self._agreed_shapes is view.shapes:
             return True
         for limit in config.limits:
             shape = view.shapes.get(limit.name)
             if shape is None or shape.limit != limit:
                 return False
-        self._agreed = (config.limits, view.shapes)
+        self._agreed_limits, self._agreed_shapes = config.limits, view.shapes
         return True
 
 
