@@ -33,10 +33,13 @@ def acquire(scope: Scope, request: Request) -> Flow[Grant]:
             if sides is None:
                 sides = yield from find_sides(scope, request)
             if len(sides) == 1 and not sides[0].stale and not sides[0].shadow.lane.busy:
-                yield Queued(sides[0].enter())
+                entry = sides[0].enter()
+                yield Queued(entry)
+                admitted = entry.admitted
             else:
                 yield from _take_with_others(scope, sides)
-            if _all_admitted(sides) or (yield from _conclude(scope, sides)):
+                admitted = _all_admitted(sides)
+            if admitted or (yield from _conclude(scope, sides)):
                 return Grant(request, sides)
     except StoreError as error:
         if policy(scope, request.on_unavailable) == "allow":

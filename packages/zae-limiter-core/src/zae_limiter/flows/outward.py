@@ -40,14 +40,14 @@ def checked_request(
     """What a caller asks for, checked. Raises ``ValidationError``."""
     if not consume:
         raise ValidationError("consume", {}, "name at least one limit and an amount")
-    return Request(
-        entity_id=check_identifier("entity_id", entity_id),
-        resource=check_resource("resource", resource),
-        amounts=check_amounts("consume", consume),
-        limits=() if limits is None else check_limits("limits", limits),
-        default_limits=default_limits,
-        cascade=cascade,
-        on_unavailable=None if on_unavailable is None else check_on_unavailable(on_unavailable),
+    return Request(  # by position, because every acquire makes one
+        check_identifier("entity_id", entity_id),
+        check_resource("resource", resource),
+        check_amounts("consume", consume),
+        () if limits is None else check_limits("limits", limits),
+        default_limits,
+        cascade,
+        None if on_unavailable is None else check_on_unavailable(on_unavailable),
     )
 
 
