@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from .exceptions import InvalidIdentifierError, InvalidNameError
+from .exceptions import InvalidIdentifierError, InvalidNameError, ValidationError
 
 DEFAULT_RESOURCE: Final = "_default_"
 
@@ -62,6 +62,13 @@ def check_namespace(field: str, value: object) -> str:
     if isinstance(value, str) and _NAME.fullmatch(value):
         return value
     raise InvalidNameError(field, value, _problem(value, _NAME_RULE))
+
+
+def check_principal(field: str, value: object) -> str:
+    """Return ``value`` where it may name who changes something; ``ValidationError`` otherwise."""
+    if isinstance(value, str) and 1 <= len(value) <= 256 and value.isprintable():
+        return value
+    raise ValidationError(field, value, _problem(value, "must be 1 to 256 printable characters"))
 
 
 # Every acquire checks its names, and they are few: a look-up instead of a match.

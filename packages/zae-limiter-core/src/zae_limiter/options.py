@@ -24,6 +24,7 @@ class Options:
 
     ``None`` for stack and namespace means the environment (``ZAEL_STACK``, ``ZAEL_NAMESPACE``), else ``zae-limiter``
     and ``default``. ``rejection_staleness``: for how long the last seen state of a bucket is good enough to refuse by.
+    ``audit_retention_days``: for how long audit events are kept; 0 keeps them for ever.
     """
 
     stack: str | None = None
@@ -36,6 +37,7 @@ class Options:
     on_unavailable: OnUnavailable = "block"
     rejection_staleness: float = 1.0
     buckets_remembered: int = 10_000
+    audit_retention_days: int = 90
     connect_timeout: float = 1.0
     read_timeout: float = 2.0
     max_connections: int = 100
@@ -48,7 +50,13 @@ class Options:
             _check_number(field, getattr(self, field), at_least=0)
         for field in ("connect_timeout", "read_timeout"):
             _check_number(field, getattr(self, field), at_least=0.001)
-        for field, least in (("bucket_ttl_multiplier", 0), ("buckets_remembered", 1), ("max_connections", 1)):
+        least_of = {
+            "bucket_ttl_multiplier": 0,
+            "buckets_remembered": 1,
+            "audit_retention_days": 0,
+            "max_connections": 1,
+        }
+        for field, least in least_of.items():
             _check_whole(field, getattr(self, field), at_least=least)
         check_on_unavailable(self.on_unavailable)
         check_namespace("namespace", self.namespace_name)
@@ -122,6 +130,10 @@ class BuilderBase:
     def on_unavailable(self, policy: OnUnavailable) -> Self:
         """What an acquire does without the store, where neither the call nor the system config says."""
         return self._with(on_unavailable=policy)
+
+    def audit_retention_days(self, days: int) -> Self:
+        """For how many days audit events are kept; 0 keeps them for ever."""
+        return self._with(audit_retention_days=days)
 
     def create_table(self) -> Self:
         """Create the table where it is missing; for local stores and tests."""

@@ -5,15 +5,20 @@ Lives here: ids, times, the first flow, the scope. Never: I/O.
 
 import secrets
 from datetime import UTC, datetime
+from itertools import count
 
+from .audit import Cause
 from .clock import Clock
 from .flows.namespaces import open_namespace
 from .flows.scope import Scope
 from .flows.steps import Flow
-from .naming import check_namespace
+from .naming import check_namespace, check_principal
 from .options import Options
 
 NAMESPACE_ID_BYTES = 8
+SECONDS_PER_DAY = 24 * 3600
+
+_serials = count()  # so that the events of one millisecond keep their order
 
 
 def iso_time(clock: Clock) -> str:
@@ -35,3 +40,13 @@ def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
 def scope_of(options: Options, name: str, namespace_id: str, clock: Clock) -> Scope:
     """A namespace as a process that has just opened it knows it."""
     return Scope(name, namespace_id, stack=options.stack_name, now=clock.now_ms, settings=options.settings())
+
+
+def cause_of(options: Options, clock: Clock, principal: str | None) -> Cause:
+    """What brings a change about, now. Raises ``ValidationError`` for a principal that is none."""
+    if principal is not None:
+        check_principal("principal", principal)
+    days = options.audit_retention_days
+    expires_at = clock.now_ms() // 1000 + days * SECONDS_PER_DAY if days else None
+    serial = f"{next(_serials) % 10**8:08d}-{secrets.token_hex(8)}"
+    return Cause(principal, iso_time(clock), serial, expires_at)

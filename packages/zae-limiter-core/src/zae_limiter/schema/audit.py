@@ -1,0 +1,34 @@
+"""The item of an audit event: how it is made of the value, and read back.
+
+Lives here: its content. Never: what is audited, and when (flows).
+"""
+
+from typing import Any
+
+from ..audit import AuditEvent
+from . import keys
+
+Item = dict[str, Any]
+
+_FIELDS = ("event_id", "entity_id", "action", "at")
+_OPTIONAL = ("principal", "resource", "before", "after")
+
+
+def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) -> Item:
+    """The item of an event, which expires at ``expires_at`` (epoch seconds) where that is given."""
+    pk = keys.pk_audit(namespace_id, event.entity_id)
+    present = (name for name in _OPTIONAL if getattr(event, name) is not None)
+    return {
+        "PK": pk,
+        "SK": keys.sk_audit(event.event_id),
+        "GSI4PK": keys.gsi4_pk(namespace_id),
+        "GSI4SK": pk,
+        **{name: getattr(event, name) for name in (*_FIELDS, *present)},
+        **({} if expires_at is None else {"ttl": expires_at}),
+    }
+
+
+def read_audit_event(item: Item) -> AuditEvent:
+    """The event of an item."""
+    fields: dict[str, Any] = {name: item.get(name) for name in (*_FIELDS, *_OPTIONAL)}
+    return AuditEvent(**fields)
