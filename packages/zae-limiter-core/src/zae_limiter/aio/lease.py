@@ -22,13 +22,12 @@ log = logging.getLogger(__name__)
 class Lease:
     """What an acquire takes for the time of a block: ``async with`` it. Corrects or gives back when the block ends."""
 
-    __slots__ = ("_driver", "_granted", "_request", "_rollback", "_scope")
+    __slots__ = ("_driver", "_granted", "_request", "_scope")
 
-    def __init__(self, driver: Driver, scope: Scope, request: Request, *, rollback: bool) -> None:
+    def __init__(self, driver: Driver, scope: Scope, request: Request) -> None:
         self._driver = driver
         self._scope = scope
         self._request = request
-        self._rollback = rollback
         self._granted: Grant | None = None
 
     async def consume(self, **amounts: int) -> None:
@@ -75,7 +74,6 @@ class Lease:
 
     async def __aenter__(self) -> Self:
         self._granted = grant = await self._driver.run(acquire(self._scope, self._request))
-        grant.rollback = self._rollback
         if grant.unavailable is not None:
             log.warning("not counted, because the store is away: %s", grant.unavailable)
         return self

@@ -63,12 +63,12 @@ class Entry(Ticket):
     def __init__(
         self,
         lane: "Lane",
-        *,
         checked: Mapping[str, int] = NOTHING,
-        unchecked: Mapping[str, int] = NOTHING,
-        given: Mapping[str, int] = NOTHING,
         config: Config | None = None,
         events: int = 0,
+        *,
+        unchecked: Mapping[str, int] = NOTHING,
+        given: Mapping[str, int] = NOTHING,
     ) -> None:
         self.lane = lane
         self.checked = checked

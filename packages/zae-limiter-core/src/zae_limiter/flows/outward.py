@@ -36,6 +36,7 @@ def checked_request(
     default_limits: tuple[Limit, ...] = (),
     cascade: bool = False,
     on_unavailable: OnUnavailable | None = None,
+    rollback: bool = True,
 ) -> Request:
     """What a caller asks for, checked. Raises ``ValidationError``."""
     if not consume:
@@ -48,6 +49,7 @@ def checked_request(
         default_limits,
         cascade,
         None if on_unavailable is None else check_on_unavailable(on_unavailable),
+        rollback,
     )
 
 

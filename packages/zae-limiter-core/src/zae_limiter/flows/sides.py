@@ -24,6 +24,7 @@ class Request(NamedTuple):
     default_limits: tuple[Limit, ...] = ()
     cascade: bool = False
     on_unavailable: OnUnavailable | None = None
+    rollback: bool = True
 
 
 @dataclass(slots=True)
@@ -45,7 +46,7 @@ class Side:
     def enter(self, amounts: Mapping[str, int] | None = None) -> Entry:
         """A new entry for the amounts of the side, or for others."""
         checked = self.amounts if amounts is None else amounts
-        entry = Entry(self.shadow.lane, checked=checked, config=self.config, events=int(any(checked.values())))
+        entry = Entry(self.shadow.lane, checked, self.config, 1 if any(checked.values()) else 0)
         self.entries.append(entry)
         return entry
 
@@ -57,13 +58,13 @@ class Grant:
     ``uncounted``. ``corrections`` wait for the end of the block.
     """
 
-    rollback = True
     open = True
 
     def __init__(self, request: Request, sides: Sequence[Side], unavailable: StoreError | None = None) -> None:
         self.request = request
         self.sides = sides
         self.unavailable = unavailable
+        self.rollback = request.rollback
         self.consumed: dict[str, int] = {**request.amounts}
         self.corrections: dict[str, int] = {}
         self.uncounted: dict[str, int] = {}

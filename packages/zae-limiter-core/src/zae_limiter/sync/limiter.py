@@ -51,8 +51,9 @@ class SyncRateLimiter:
             default_limits=self._default_limits,
             cascade=cascade,
             on_unavailable=on_unavailable,
+            rollback=rollback,
         )
-        return SyncLease(self.repository.driver, self.repository.scope, request, rollback=rollback)
+        return SyncLease(self.repository.driver, self.repository.scope, request)
 
     def available(self, entity_id: str, resource: str) -> dict[str, int]:
         """Whole tokens in the entity's own bucket, by limit; negative in debt. Asks the store.
