@@ -134,12 +134,13 @@ def _set(item: Item, values: Mapping[str, Value]) -> None:
 
 
 def _refuse_clauses(add: Mapping[str, int], values: Mapping[str, Value], remove: tuple[str, ...]) -> None:
-    if not add.keys().isdisjoint(values) or (remove and not {*add, *values}.isdisjoint(remove)):
+    changed = (*values, *remove) if remove else values
+    if not add.keys().isdisjoint(changed) or not values.keys().isdisjoint(remove):
         raise NotApplied("two clauses change the same attribute")
-    if not _KEY_NAMES.isdisjoint(values):
+    if not _KEY_NAMES.isdisjoint(changed):
         check_key_values(values)
-    if not _PRIMARY_KEY.isdisjoint((*values, *remove)):
-        raise NotApplied("an update cannot change the key of its item")
+        if not _PRIMARY_KEY.isdisjoint(changed):
+            raise NotApplied("an update cannot change the key of its item")
 
 
 def _put(put: Put) -> Item:
