@@ -6,6 +6,7 @@ Lives here: the course of events. Never: a judgement (oracle, ledger, accounts).
 from collections.abc import Callable
 from random import Random
 
+from zae_limiter.audit import Cause
 from zae_limiter.flows import limits as stored
 from zae_limiter.flows.entities import NewEntity, create_entity
 from zae_limiter.flows.scope import Scope
@@ -59,6 +60,7 @@ class World:
         self.tamper = tamper
         self.kernel = Kernel()
         self.table = MemoryStore()
+        self.changes = 0
         self.oracle = Oracle(self.kernel, self.table, skew_ms=self.plan.skew_ms, lonely=self.plan.lonely)
         self.processes: list[Process] = []
         self.lives: list[tuple[Process, Caller, Task]] = []
@@ -80,10 +82,11 @@ class World:
 
         for entity in ENTITIES:
             mother, cascade = ("mother", entity == "child-a") if entity.startswith("child") else (None, False)
-            store(create_entity(scope, NewEntity(entity, None, mother, cascade, {}), created_at="2026-01-01T00:00:00Z"))
-        store(stored.set_system(scope, self.plan.limits[0], None))
+            store(create_entity(scope, NewEntity(entity, None, mother, cascade, {}), self._cause()))
+        store(stored.set_system(scope, self.plan.limits[0], None, self._cause()))
         for entity in self.rng.sample(ENTITIES, self.rng.randint(0, 2)):
-            store(stored.set_entity(scope, entity, RESOURCE, self.plan.limits[0]))
+            place = stored.entity_place(scope, entity, RESOURCE)
+            store(stored.set_limits(scope, place, self.plan.limits[0], self._cause()))
 
     def _schedule(self) -> None:
         plan, rng = self.plan, self.rng
@@ -119,13 +122,20 @@ class World:
 
     def _changing(self, scope: Scope, limits: tuple[Limit, ...]) -> Flow[None]:
         rng, entity = self.rng, self.rng.choice(self.plan.entities)
+        own, everybody = stored.entity_place(scope, entity, RESOURCE), stored.resource_place(scope, RESOURCE)
+        cause = self._cause()
         versions: list[Flow[None]] = [
-            stored.set_entity(scope, entity, RESOURCE, limits),
-            stored.set_resource(scope, RESOURCE, limits),
-            stored.delete(scope, stored.entity_key(scope, entity, RESOURCE)),
-            stored.delete(scope, stored.resource_key(scope, RESOURCE)),
+            stored.set_limits(scope, own, limits, cause),
+            stored.set_limits(scope, everybody, limits, cause),
+            stored.delete_limits(scope, own, cause),
+            stored.delete_limits(scope, everybody, cause),
         ]
         return rng.choice(versions)
+
+    def _cause(self) -> Cause:
+        """An administrator's change: one of its own, to the store."""
+        self.changes += 1
+        return Cause(None, "2026-01-01T00:00:00Z", f"{self.changes:08d}", None)
 
     def _store(self, process: Process, flow: Flow[None]) -> Script[None]:
         try:

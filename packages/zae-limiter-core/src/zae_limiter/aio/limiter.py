@@ -86,41 +86,59 @@ class RateLimiter:
 
     # the repository's methods for limits and entities
 
-    async def set_system_defaults(self, limits: Sequence[Limit], on_unavailable: OnUnavailable | None = None) -> None:
+    async def set_system_defaults(
+        self, limits: Sequence[Limit], on_unavailable: OnUnavailable | None = None, *, principal: str | None = None
+    ) -> None:
         """See ``Repository.set_system_defaults``."""
-        return await self.repository.set_system_defaults(limits, on_unavailable)
+        return await self.repository.set_system_defaults(limits, on_unavailable, principal=principal)
 
     async def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """See ``Repository.get_system_defaults``."""
         return await self.repository.get_system_defaults()
 
-    async def delete_system_defaults(self) -> None:
+    async def delete_system_defaults(self, *, principal: str | None = None) -> None:
         """See ``Repository.delete_system_defaults``."""
-        return await self.repository.delete_system_defaults()
+        return await self.repository.delete_system_defaults(principal=principal)
 
-    async def set_resource_defaults(self, resource: str, limits: Sequence[Limit]) -> None:
+    async def set_resource_defaults(
+        self, resource: str, limits: Sequence[Limit], *, principal: str | None = None
+    ) -> None:
         """See ``Repository.set_resource_defaults``."""
-        return await self.repository.set_resource_defaults(resource, limits)
+        return await self.repository.set_resource_defaults(resource, limits, principal=principal)
 
     async def get_resource_defaults(self, resource: str) -> list[Limit]:
         """See ``Repository.get_resource_defaults``."""
         return await self.repository.get_resource_defaults(resource)
 
-    async def delete_resource_defaults(self, resource: str) -> None:
+    async def delete_resource_defaults(self, resource: str, *, principal: str | None = None) -> None:
         """See ``Repository.delete_resource_defaults``."""
-        return await self.repository.delete_resource_defaults(resource)
+        return await self.repository.delete_resource_defaults(resource, principal=principal)
 
-    async def set_limits(self, entity_id: str, limits: Sequence[Limit], resource: str = "_default_") -> None:
+    async def set_limits(
+        self, entity_id: str, limits: Sequence[Limit], resource: str = "_default_", *, principal: str | None = None
+    ) -> None:
         """See ``Repository.set_limits``."""
-        return await self.repository.set_limits(entity_id, limits, resource)
+        return await self.repository.set_limits(entity_id, limits, resource, principal=principal)
 
     async def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
         """See ``Repository.get_limits``."""
         return await self.repository.get_limits(entity_id, resource)
 
-    async def delete_limits(self, entity_id: str, resource: str = "_default_") -> None:
+    async def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
         """See ``Repository.delete_limits``."""
-        return await self.repository.delete_limits(entity_id, resource)
+        return await self.repository.delete_limits(entity_id, resource, principal=principal)
+
+    async def list_resources_with_defaults(self) -> list[str]:
+        """See ``Repository.list_resources_with_defaults``."""
+        return await self.repository.list_resources_with_defaults()
+
+    async def list_entities_with_custom_limits(self, resource: str) -> list[str]:
+        """See ``Repository.list_entities_with_custom_limits``."""
+        return await self.repository.list_entities_with_custom_limits(resource)
+
+    async def list_resources_with_entity_configs(self) -> list[str]:
+        """See ``Repository.list_resources_with_entity_configs``."""
+        return await self.repository.list_resources_with_entity_configs()
 
     async def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """See ``Repository.resolve_limits``."""
@@ -133,9 +151,11 @@ class RateLimiter:
         parent_id: str | None = None,
         cascade: bool = False,  # noqa: FBT001 - the public signature
         metadata: Mapping[str, str] | None = None,
+        *,
+        principal: str | None = None,
     ) -> Entity:
         """See ``Repository.create_entity``."""
-        return await self.repository.create_entity(entity_id, name, parent_id, cascade, metadata)
+        return await self.repository.create_entity(entity_id, name, parent_id, cascade, metadata, principal=principal)
 
     async def get_entity(self, entity_id: str) -> Entity | None:
         """See ``Repository.get_entity``."""

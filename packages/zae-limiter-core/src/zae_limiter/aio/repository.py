@@ -3,29 +3,25 @@
 Lives here: a list of methods, each a flow and its checks. Never: a rule.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from ..clock import Clock
-from ..entities import Entity
-from ..flows import entities, inspect, namespaces
-from ..flows import limits as stored
+from ..flows import inspect, namespaces
 from ..flows.configs import CacheStats
 from ..flows.inspect import Resolution
-from ..flows.outward import checked_entity, checked_own_place, checked_place, checked_policy, checked_system, outward
+from ..flows.outward import checked_place
 from ..flows.scope import Scope
-from ..flows.steps import Flow, play
-from ..limits import Limit, OnUnavailable, check_limits
-from ..naming import check_identifier, check_resource
+from ..flows.steps import play
 from ..options import DEFAULT_NAMESPACE, BuilderBase, Options
-from ..starting import iso_time, opening, scope_of
+from ..starting import opening, scope_of
+from .audit import AuditMethods
 from .driver import Driver
+from .entities import EntityMethods
+from .limits import LimitMethods
 from .store import DynamoDBStore, MemoryStore, Store
 
-T = TypeVar("T")
 
-
-class Repository:
+class Repository(LimitMethods, EntityMethods, AuditMethods):
     """One namespace of one table. Open one in a process, and share it; close it at the end."""
 
     def __init__(self, store: Store, scope: Scope, options: Options, clock: Clock, *, owner: bool = True) -> None:
@@ -124,52 +120,6 @@ class Repository:
 
     # limits
 
-    async def set_system_defaults(self, limits: Sequence[Limit], on_unavailable: OnUnavailable | None = None) -> None:
-        """Replace the limits that hold where nothing else does; ``on_unavailable`` stays where it is not given.
-
-        With ``on_unavailable``, ``limits`` may be empty. Raises ``ValidationError``.
-        """
-        checked = checked_system(limits, checked_policy(on_unavailable))
-        await self._run(stored.set_system(self.scope, checked, on_unavailable))
-
-    async def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
-        """The system's limits, and what it says for a store that is away."""
-        return await self._run(stored.get_system(self.scope))
-
-    async def delete_system_defaults(self) -> None:
-        """Remove the system config as a whole."""
-        await self._run(stored.delete(self.scope, stored.system_key(self.scope)))
-
-    async def set_resource_defaults(self, resource: str, limits: Sequence[Limit]) -> None:
-        """Replace the limits of a resource."""
-        check_resource("resource", resource)
-        await self._run(stored.set_resource(self.scope, resource, check_limits("limits", limits)))
-
-    async def get_resource_defaults(self, resource: str) -> list[Limit]:
-        """The limits of a resource; none where none are set."""
-        check_resource("resource", resource)
-        return await self._run(stored.get_limits(stored.resource_key(self.scope, resource)))
-
-    async def delete_resource_defaults(self, resource: str) -> None:
-        """Remove the limits of a resource."""
-        check_resource("resource", resource)
-        await self._run(stored.delete(self.scope, stored.resource_key(self.scope, resource)))
-
-    async def set_limits(self, entity_id: str, limits: Sequence[Limit], resource: str = "_default_") -> None:
-        """Replace an entity's own limits on a resource, or on all."""
-        place = checked_own_place(entity_id, resource)
-        await self._run(stored.set_entity(self.scope, *place, check_limits("limits", limits)))
-
-    async def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
-        """An entity's own limits on a resource, or on all; none where none are set."""
-        place = checked_own_place(entity_id, resource)
-        return await self._run(stored.get_limits(stored.entity_key(self.scope, *place)))
-
-    async def delete_limits(self, entity_id: str, resource: str = "_default_") -> None:
-        """Remove an entity's own limits on a resource, or on all."""
-        place = checked_own_place(entity_id, resource)
-        await self._run(stored.delete(self.scope, stored.entity_key(self.scope, *place)))
-
     async def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """The limits that hold for an entity on a resource, what to do without the store, and which level won."""
         place = checked_place(entity_id, resource)
@@ -182,34 +132,6 @@ class Repository:
     def get_cache_stats(self) -> CacheStats:
         """How often the config cache knew the answer."""
         return self.scope.configs.stats()
-
-    # entities
-
-    async def create_entity(
-        self,
-        entity_id: str,
-        name: str | None = None,
-        parent_id: str | None = None,
-        cascade: bool = False,  # noqa: FBT001 - the public signature
-        metadata: Mapping[str, str] | None = None,
-    ) -> Entity:
-        """A new entity; with ``cascade`` its acquires also consume from the parent.
-
-        Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, ``ValidationError``.
-        """
-        new = checked_entity(entity_id, name, parent_id, cascade=cascade, metadata=metadata)
-        return await self._run(entities.create_entity(self.scope, new, created_at=iso_time(self._clock)))
-
-    async def get_entity(self, entity_id: str) -> Entity | None:
-        """The entity, ``None`` where there is none."""
-        return await self._run(entities.get_entity(self.scope, check_identifier("entity_id", entity_id)))
-
-    async def get_children(self, parent_id: str) -> list[Entity]:
-        """The entities whose parent this is, by id."""
-        return await self._run(entities.get_children(self.scope, check_identifier("parent_id", parent_id)))
-
-    async def _run(self, flow: Flow[T]) -> T:
-        return await self.driver.run(outward(self.scope, flow))
 
 
 class RepositoryBuilder(BuilderBase):

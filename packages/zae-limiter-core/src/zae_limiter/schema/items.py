@@ -18,6 +18,7 @@ Item = dict[str, Any]
 
 WRITES: Final = bucket_attr("wcu", "tc")
 ONE_WRITE: Final = MILLI
+CHILDREN: Final = "child_count"  # of an entity: how many others have it as their parent
 
 
 class BucketAttributes(NamedTuple):
@@ -196,7 +197,7 @@ def read_on_unavailable(item: Item | None) -> OnUnavailable | None:
 
 
 def entity_item(namespace_id: str, entity: Entity) -> Item:
-    """The record of an entity; in the index of its parent where it has one."""
+    """The record of an entity that has no children yet; in the index of its parent where it has one."""
     pk = keys.pk_entity(namespace_id, entity.entity_id)
     item: Item = {
         "PK": pk,
@@ -208,6 +209,7 @@ def entity_item(namespace_id: str, entity: Entity) -> Item:
         "metadata": dict(entity.metadata),
         "created_at": entity.created_at,
         "version": entity.version,
+        CHILDREN: 0,
     }
     if entity.name is not None:
         item["name"] = entity.name

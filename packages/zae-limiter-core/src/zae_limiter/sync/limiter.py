@@ -86,41 +86,57 @@ class SyncRateLimiter:
 
     # the repository's methods for limits and entities
 
-    def set_system_defaults(self, limits: Sequence[Limit], on_unavailable: OnUnavailable | None = None) -> None:
+    def set_system_defaults(
+        self, limits: Sequence[Limit], on_unavailable: OnUnavailable | None = None, *, principal: str | None = None
+    ) -> None:
         """See ``SyncRepository.set_system_defaults``."""
-        return self.repository.set_system_defaults(limits, on_unavailable)
+        return self.repository.set_system_defaults(limits, on_unavailable, principal=principal)
 
     def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """See ``SyncRepository.get_system_defaults``."""
         return self.repository.get_system_defaults()
 
-    def delete_system_defaults(self) -> None:
+    def delete_system_defaults(self, *, principal: str | None = None) -> None:
         """See ``SyncRepository.delete_system_defaults``."""
-        return self.repository.delete_system_defaults()
+        return self.repository.delete_system_defaults(principal=principal)
 
-    def set_resource_defaults(self, resource: str, limits: Sequence[Limit]) -> None:
+    def set_resource_defaults(self, resource: str, limits: Sequence[Limit], *, principal: str | None = None) -> None:
         """See ``SyncRepository.set_resource_defaults``."""
-        return self.repository.set_resource_defaults(resource, limits)
+        return self.repository.set_resource_defaults(resource, limits, principal=principal)
 
     def get_resource_defaults(self, resource: str) -> list[Limit]:
         """See ``SyncRepository.get_resource_defaults``."""
         return self.repository.get_resource_defaults(resource)
 
-    def delete_resource_defaults(self, resource: str) -> None:
+    def delete_resource_defaults(self, resource: str, *, principal: str | None = None) -> None:
         """See ``SyncRepository.delete_resource_defaults``."""
-        return self.repository.delete_resource_defaults(resource)
+        return self.repository.delete_resource_defaults(resource, principal=principal)
 
-    def set_limits(self, entity_id: str, limits: Sequence[Limit], resource: str = "_default_") -> None:
+    def set_limits(
+        self, entity_id: str, limits: Sequence[Limit], resource: str = "_default_", *, principal: str | None = None
+    ) -> None:
         """See ``SyncRepository.set_limits``."""
-        return self.repository.set_limits(entity_id, limits, resource)
+        return self.repository.set_limits(entity_id, limits, resource, principal=principal)
 
     def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
         """See ``SyncRepository.get_limits``."""
         return self.repository.get_limits(entity_id, resource)
 
-    def delete_limits(self, entity_id: str, resource: str = "_default_") -> None:
+    def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
         """See ``SyncRepository.delete_limits``."""
-        return self.repository.delete_limits(entity_id, resource)
+        return self.repository.delete_limits(entity_id, resource, principal=principal)
+
+    def list_resources_with_defaults(self) -> list[str]:
+        """See ``Repository.list_resources_with_defaults``."""
+        return self.repository.list_resources_with_defaults()
+
+    def list_entities_with_custom_limits(self, resource: str) -> list[str]:
+        """See ``Repository.list_entities_with_custom_limits``."""
+        return self.repository.list_entities_with_custom_limits(resource)
+
+    def list_resources_with_entity_configs(self) -> list[str]:
+        """See ``Repository.list_resources_with_entity_configs``."""
+        return self.repository.list_resources_with_entity_configs()
 
     def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """See ``SyncRepository.resolve_limits``."""
@@ -133,9 +149,11 @@ class SyncRateLimiter:
         parent_id: str | None = None,
         cascade: bool = False,  # noqa: FBT001 - the public signature
         metadata: Mapping[str, str] | None = None,
+        *,
+        principal: str | None = None,
     ) -> Entity:
         """See ``SyncRepository.create_entity``."""
-        return self.repository.create_entity(entity_id, name, parent_id, cascade, metadata)
+        return self.repository.create_entity(entity_id, name, parent_id, cascade, metadata, principal=principal)
 
     def get_entity(self, entity_id: str) -> Entity | None:
         """See ``SyncRepository.get_entity``."""

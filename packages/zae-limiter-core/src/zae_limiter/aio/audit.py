@@ -1,0 +1,23 @@
+"""The async repository's methods for audit events.
+
+Lives here: a list of methods, each a flow and its checks. Never: a rule.
+"""
+
+from ..audit import AuditPage
+from ..flows import audit
+from ..flows.checked import checked_page, checked_subject
+from .running import Running
+
+
+class AuditMethods(Running):
+    """What was changed, by whom, from what to what."""
+
+    async def get_audit_events(
+        self, entity_id: str = "$SYSTEM", *, limit: int = 100, start: str | None = None
+    ) -> AuditPage:
+        """Up to ``limit`` (1 to 1000) changes, newest first: of an entity, of ``$SYSTEM``, or of ``$RESOURCE:gpt-4``.
+
+        ``start`` is the ``next`` of the page before. Raises ``ValidationError``.
+        """
+        limit, start = checked_page(limit, start)
+        return await self._run(audit.get_events(self.scope, checked_subject(entity_id), limit=limit, start=start))

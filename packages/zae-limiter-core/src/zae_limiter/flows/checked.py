@@ -1,0 +1,52 @@
+"""Checks of what callers pass in for changes and lists.
+
+Lives here: those checks. Never: a rule that needs the stored state (limits, entities).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..exceptions import ValidationError
+from ..limits import Limit, check_limits
+from ..naming import check_identifier, check_resource
+from ..schema import keys
+
+EVENTS_PER_PAGE = 1000
+OwnPlace = tuple[str, str]  # an entity and a resource
+
+
+def checked_subject(entity_id: str) -> str:
+    """Whose audit events: an entity's, ``$SYSTEM``'s or ``$RESOURCE:…``'s. Raises ``ValidationError``."""
+    if entity_id == keys.audit_system():
+        return entity_id
+    prefix = keys.audit_resource("")
+    if isinstance(entity_id, str) and entity_id.startswith(prefix):
+        check_resource("entity_id", entity_id.removeprefix(prefix))
+        return entity_id
+    return check_identifier("entity_id", entity_id)
+
+
+def checked_page(limit: int, start: str | None) -> tuple[int, str | None]:
+    """How many of what follows ``start``. Raises ``ValidationError``."""
+    if type(limit) is not int or not 1 <= limit <= EVENTS_PER_PAGE:
+        raise ValidationError("limit", limit, f"must be a whole number from 1 to {EVENTS_PER_PAGE}")
+    if start is not None and not (isinstance(start, str) and 1 <= len(start) <= 100 and start.isascii()):
+        raise ValidationError("start", start, "must be the `next` of the page before")
+    return limit, start
+
+
+def checked_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPlace, tuple[Limit, ...]]:
+    """The limits to be, by place. Raises ``ValidationError``."""
+    return {checked_pair("changes", place): check_limits("limits", limits) for place, limits in changes.items()}
+
+
+def checked_places(places: Iterable[OwnPlace]) -> list[OwnPlace]:
+    """Each place once, in order. Raises ``ValidationError``."""
+    return list(dict.fromkeys(checked_pair("places", place) for place in places))
+
+
+def checked_pair(field: str, place: OwnPlace) -> OwnPlace:
+    """An entity and a resource, or ``_default_`` for all. Raises ``ValidationError``."""
+    if not isinstance(place, tuple) or len(place) != 2:
+        raise ValidationError(field, place, "must name places as (entity_id, resource)")
+    entity_id, resource = place
+    return check_identifier("entity_id", entity_id), check_resource("resource", resource, allow_default=True)

@@ -1,0 +1,97 @@
+"""The sync repository's methods for stored limits.
+
+Lives here: a list of methods, each a flow and its checks. Never: a rule.
+"""
+
+from collections.abc import Sequence
+
+from ..flows import limits as stored
+from ..flows import lists
+from ..flows.outward import checked_own_place, checked_policy, checked_system
+from ..limits import Limit, OnUnavailable, check_limits
+from ..naming import check_resource
+from .running import SyncRunning
+
+
+class SyncLimitMethods(SyncRunning):
+    """Limits of the system, of resources and of entities. Every change is audited; ``principal`` says whose it is."""
+
+    def set_system_defaults(
+        self,
+        limits: Sequence[Limit],
+        on_unavailable: OnUnavailable | None = None,
+        *,
+        principal: str | None = None,
+    ) -> None:
+        """Replace the limits that hold where nothing else does; ``on_unavailable`` stays where it is not given.
+
+        With ``on_unavailable``, ``limits`` may be empty. Raises ``ValidationError``.
+        """
+        checked = checked_system(limits, checked_policy(on_unavailable))
+        self._run(stored.set_system(self.scope, checked, on_unavailable, self._cause(principal)))
+
+    def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
+        """The system's limits, and what it says for a store that is away."""
+        return self._run(stored.get_system(self.scope))
+
+    def delete_system_defaults(self, *, principal: str | None = None) -> None:
+        """Remove the system config as a whole."""
+        self._run(stored.delete_limits(self.scope, stored.system_place(self.scope), self._cause(principal)))
+
+    def set_resource_defaults(self, resource: str, limits: Sequence[Limit], *, principal: str | None = None) -> None:
+        """Replace the limits of a resource."""
+        place = stored.resource_place(self.scope, check_resource("resource", resource))
+        checked = check_limits("limits", limits)
+        self._run(stored.set_limits(self.scope, place, checked, self._cause(principal)))
+
+    def get_resource_defaults(self, resource: str) -> list[Limit]:
+        """The limits of a resource; none where none are set."""
+        check_resource("resource", resource)
+        return self._run(stored.get_limits(stored.resource_place(self.scope, resource)))
+
+    def delete_resource_defaults(self, resource: str, *, principal: str | None = None) -> None:
+        """Remove the limits of a resource."""
+        place = stored.resource_place(self.scope, check_resource("resource", resource))
+        self._run(stored.delete_limits(self.scope, place, self._cause(principal)))
+
+    def list_resources_with_defaults(self) -> list[str]:
+        """The resources that have limits, by name; a change of the last moment may be missing."""
+        return self._run(lists.resources_with_defaults(self.scope))
+
+    def set_limits(
+        self,
+        entity_id: str,
+        limits: Sequence[Limit],
+        resource: str = "_default_",
+        *,
+        principal: str | None = None,
+    ) -> None:
+        """Replace an entity's own limits on a resource, or on all."""
+        place = stored.entity_place(self.scope, *checked_own_place(entity_id, resource))
+        checked = check_limits("limits", limits)
+        self._run(stored.set_limits(self.scope, place, checked, self._cause(principal)))
+
+    def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
+        """An entity's own limits on a resource, or on all; none where none are set."""
+        place = checked_own_place(entity_id, resource)
+        return self._run(stored.get_limits(stored.entity_place(self.scope, *place)))
+
+    def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
+        """Remove an entity's own limits on a resource, or on all."""
+        place = stored.entity_place(self.scope, *checked_own_place(entity_id, resource))
+        self._run(stored.delete_limits(self.scope, place, self._cause(principal)))
+
+    def list_entities_with_custom_limits(self, resource: str) -> list[str]:
+        """The entities that have limits of their own on a resource, or with ``_default_`` on all, by id.
+
+        A change of the last moment may be missing.
+        """
+        check_resource("resource", resource, allow_default=True)
+        return self._run(lists.entities_with_limits(self.scope, resource))
+
+    def list_resources_with_entity_configs(self) -> list[str]:
+        """The resources that any entity has limits of its own on, by name, ``_default_`` too.
+
+        Asks once for each, and once more. A change of the last moment may be missing.
+        """
+        return self._run(lists.resources_with_entity_limits(self.scope))

@@ -1,0 +1,33 @@
+"""What the groups of a repository's methods share: a namespace, and how a flow on it is run.
+
+Lives here: that. Never: a public method.
+"""
+
+from typing import TypeVar
+
+from ..audit import Cause
+from ..clock import Clock
+from ..flows.outward import outward
+from ..flows.scope import Scope
+from ..flows.steps import Flow
+from ..options import Options
+from ..starting import cause_of
+from .driver import SyncDriver
+
+T = TypeVar("T")
+
+
+class SyncRunning:
+    """A namespace of a table, on a driver."""
+
+    driver: SyncDriver
+    scope: Scope
+    _options: Options
+    _clock: Clock
+
+    def _run(self, flow: Flow[T]) -> T:
+        return self.driver.run(outward(self.scope, flow))
+
+    def _cause(self, principal: str | None) -> Cause:
+        """Who is behind a change, now. Raises ``ValidationError``."""
+        return cause_of(self._options, self._clock, principal)
