@@ -15,13 +15,15 @@ from ..flows.steps import play
 from ..options import DEFAULT_NAMESPACE, BuilderBase, Options
 from ..starting import opening, scope_of
 from .audit import AuditMethods
+from .buckets import BucketMethods
 from .driver import Driver
 from .entities import EntityMethods
 from .limits import LimitMethods
 from .store import DynamoDBStore, MemoryStore, Store
+from .usage import UsageMethods
 
 
-class Repository(LimitMethods, EntityMethods, AuditMethods):
+class Repository(LimitMethods, EntityMethods, AuditMethods, BucketMethods, UsageMethods):
     """One namespace of one table. Open one in a process, and share it; close it at the end."""
 
     def __init__(self, store: Store, scope: Scope, options: Options, clock: Clock, *, owner: bool = True) -> None:

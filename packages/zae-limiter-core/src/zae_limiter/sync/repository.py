@@ -15,13 +15,15 @@ from ..flows.steps import play
 from ..options import DEFAULT_NAMESPACE, BuilderBase, Options
 from ..starting import opening, scope_of
 from .audit import SyncAuditMethods
+from .buckets import SyncBucketMethods
 from .driver import SyncDriver
 from .entities import SyncEntityMethods
 from .limits import SyncLimitMethods
 from .store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
+from .usage import SyncUsageMethods
 
 
-class SyncRepository(SyncLimitMethods, SyncEntityMethods, SyncAuditMethods):
+class SyncRepository(SyncLimitMethods, SyncEntityMethods, SyncAuditMethods, SyncBucketMethods, SyncUsageMethods):
     """One namespace of one table. Open one in a process, and share it; close it at the end."""
 
     def __init__(self, store: SyncStore, scope: Scope, options: Options, clock: Clock, *, owner: bool = True) -> None:

@@ -1,0 +1,57 @@
+"""How buckets stand, for who looks after them.
+
+Lives here: values that reads answer. Never: arithmetic (bucket), a request (flows).
+"""
+
+from dataclasses import dataclass
+
+from .limits import Limit
+
+
+@dataclass(frozen=True, slots=True)
+class BucketLimit:
+    """One limit of a bucket, in tokens: ``available`` now (negative in debt), ``consumed`` net since it was made."""
+
+    limit: Limit
+    available: int
+    consumed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """What an entity has left of a resource, over all shards; limits by name.
+
+    ``anchor_ms`` is the instant that the stored balances are as of (of shard 0), ``expires_at_ms`` when the bucket may
+    go, ``None`` for one that stays; both in epoch milliseconds.
+    """
+
+    entity_id: str
+    resource: str
+    shard_count: int
+    limits: tuple[BucketLimit, ...]
+    anchor_ms: int
+    expires_at_ms: int | None
+
+    @property
+    def available(self) -> dict[str, int]:
+        """Whole tokens by limit."""
+        return {each.limit.name: each.available for each in self.limits}
+
+
+@dataclass(frozen=True, slots=True)
+class LimitCapacity:
+    """The sums of one limit over the buckets of a resource that have it, in whole tokens."""
+
+    limit_name: str
+    capacity: int
+    available: int
+    entities: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceCapacity:
+    """How full the buckets of a resource are, all entities together; limits by name."""
+
+    resource: str
+    limits: tuple[LimitCapacity, ...]
+    entities: int

@@ -1,0 +1,50 @@
+"""The sync repository's methods for usage.
+
+Lives here: a list of methods, each a flow and its checks. Never: a rule.
+"""
+
+from datetime import datetime
+
+from ..flows import usage
+from ..usage import UsagePage, UsageSummary, Window
+from .running import SyncRunning
+
+
+class SyncUsageMethods(SyncRunning):
+    """What was consumed, by the hour and by the day."""
+
+    def get_usage_snapshots(
+        self,
+        *,
+        entity_id: str | None = None,
+        resource: str | None = None,
+        window: Window = "hourly",
+        start: datetime | None = None,
+        end: datetime | None = None,
+        limit: int = 100,
+        next: str | None = None,  # noqa: A002 - what the page before calls it
+    ) -> UsagePage:
+        """Up to ``limit`` (at most 1000) snapshots of an entity, of a resource, or of an entity on a resource.
+
+        Of windows that begin from ``start`` on and before ``end``, the oldest first; of an entity on all resources, one
+        resource after the other. ``next`` is that of the page before. Raises ``ValidationError``.
+        """
+        asked = usage.checked_usage(entity_id, resource, window, start, end)
+        size, behind = usage.checked_page(limit, next)
+        return self._run(usage.get_snapshots(self.scope, asked, limit=size, behind=behind))
+
+    def get_usage_summary(
+        self,
+        *,
+        entity_id: str | None = None,
+        resource: str | None = None,
+        window: Window = "hourly",
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> UsageSummary:
+        """The snapshots of an entity, of a resource, or of an entity on a resource, summed by limit.
+
+        Of windows that begin from ``start`` on and before ``end``. Raises ``ValidationError``.
+        """
+        asked = usage.checked_usage(entity_id, resource, window, start, end)
+        return self._run(usage.get_summary(self.scope, asked))

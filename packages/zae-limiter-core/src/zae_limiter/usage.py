@@ -1,0 +1,91 @@
+"""What was consumed, by the hour and by the day.
+
+Lives here: values, and how a window is named. Never: how they are stored (schema), summed from the stream (aggregator).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from .exceptions import ValidationError
+
+Window = Literal["hourly", "daily"]
+EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
+
+_FORMATS: Final[Mapping[Window, str]] = {"hourly": "%Y-%m-%dT%H:00:00Z", "daily": "%Y-%m-%d"}
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSnapshot:
+    """What an entity consumed of a resource in one window that began at ``window_start`` (UTC).
+
+    ``consumed`` has whole tokens by limit, less what was given back; ``total_events`` counts the acquires admitted.
+    """
+
+    entity_id: str
+    resource: str
+    window: Window
+    window_start: datetime
+    consumed: Mapping[str, int]
+    total_events: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsagePage:
+    """Some snapshots; ``next`` asks for those behind them, ``None`` at the end."""
+
+    snapshots: tuple[UsageSnapshot, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitUsage:
+    """What was consumed of a limit, in tokens; least, most and mean of the windows that saw any use."""
+
+    limit_name: str
+    total: int
+    minimum: int
+    maximum: int
+    average: float
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSummary:
+    """Snapshots summed: all entities and resources of a window count as one; limits by name."""
+
+    window: Window
+    windows: int
+    limits: tuple[LimitUsage, ...]
+    total_events: int
+
+
+def window_key(window: Window, at: datetime) -> str:
+    """The name of the window that an instant lies in: ``2024-01-01T14:00:00Z`` hourly, ``2024-01-01`` daily."""
+    return at.astimezone(UTC).strftime(_FORMATS[window])
+
+
+def parse_window_key(key: str) -> tuple[Window, datetime]:
+    """The window of a name, and when it began. ``ValueError`` where it is none."""
+    window: Window = "hourly" if "T" in key else "daily"
+    return window, datetime.strptime(key, _FORMATS[window]).replace(tzinfo=UTC)
+
+
+def check_window(window: object) -> Window:
+    """``"hourly"`` or ``"daily"``. Raises ``ValidationError`` for anything else."""
+    if window == "hourly":
+        return "hourly"
+    if window == "daily":
+        return "daily"
+    raise ValidationError("window", window, "must be 'hourly' or 'daily'")
+
+
+def check_instant(field: str, instant: object) -> datetime | None:
+    """The instant in UTC. Raises ``ValidationError`` for one without a time zone, or before 1970-01-02."""
+    if instant is None:
+        return None
+    if not isinstance(instant, datetime) or instant.tzinfo is None:
+        raise ValidationError(field, instant, "must be a datetime with a time zone")
+    if instant < EARLIEST:
+        raise ValidationError(field, instant, f"must not be before {EARLIEST:%Y-%m-%d}")
+    return instant.astimezone(UTC)
