@@ -8,7 +8,8 @@ ZAELimiterError
 │   └── LeaseExpiredError            a lease was used after its block
 ├── EntityError
 │   ├── EntityNotFoundError
-│   └── EntityExistsError
+│   ├── EntityExistsError
+│   └── EntityHasChildrenError       it is not deleted before they are
 ├── InfrastructureError
 │   ├── RateLimiterUnavailable       the store did not answer, or not in time
 │   ├── InfrastructureNotFoundError  there is no such table
@@ -132,7 +133,7 @@ class LeaseExpiredError(RateLimitError):
         self.resource = resource
 
     def __str__(self) -> str:
-        return f"the lease of {self.entity_id}/{self.resource} ends with its block: acquire again"
+        return f"the lease of {self.entity_id}/{self.resource} holds inside its `with` block only: acquire again"
 
 
 class EntityError(ZAELimiterError):
@@ -155,6 +156,18 @@ class EntityExistsError(EntityError):
 
     def __str__(self) -> str:
         return f"there is an entity {self.entity_id!r} already"
+
+
+class EntityHasChildrenError(EntityError):
+    """The entity is the parent of so many others, and stays."""
+
+    def __init__(self, entity_id: str, children: int) -> None:
+        super(EntityError, self).__init__(entity_id, children)
+        self.entity_id = entity_id
+        self.children = children
+
+    def __str__(self) -> str:
+        return f"entity {self.entity_id!r} has children, {self.children}: delete them first, or give them another parent"
 
 
 class InfrastructureError(ZAELimiterError):

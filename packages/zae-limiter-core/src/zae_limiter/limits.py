@@ -3,7 +3,7 @@
 Lives here: values that check themselves. Never: balances (bucket), keys (schema).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -102,6 +102,8 @@ class LimitStatus:
 
 def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
     """The limits, sorted by name. Raises ``ValidationError`` for none, another type, a name that comes twice."""
+    if isinstance(limits, Limit | str) or not isinstance(limits, Iterable):
+        raise ValidationError(field, limits, "must be a list of limits")
     checked = tuple(limits)
     if not checked:
         raise ValidationError(field, [], "give at least one limit")

@@ -60,15 +60,20 @@ class Driver:
         if type(step) is Sleep:
             return await asyncio.sleep(step.seconds * random.uniform(0.5, 1.0))
         if type(step) is Parallel:
-            performed = [self._perform(part, tickets) for part in step.steps]
-            return await asyncio.gather(*performed, return_exceptions=True)
+            # What is to be queued is queued at once: a cancellation may come before a task has begun.
+            parts = [
+                self._queue(part.ticket, tickets) if type(part) is Queued else self._perform(part, tickets)
+                for part in step.steps
+            ]
+            return await asyncio.gather(*parts, return_exceptions=True)
         return await self._store.perform(step)  # type: ignore[arg-type]
 
-    async def _queue(self, ticket: Ticket, tickets: list[Ticket]) -> None:
+    def _queue(self, ticket: Ticket, tickets: list[Ticket]) -> asyncio.Future[None]:
         tickets.append(ticket)
         ticket.waker = asyncio.get_running_loop().create_future()
         self._enter(ticket)
-        await ticket.waker
+        waker: asyncio.Future[None] = ticket.waker
+        return waker
 
     def _enter(self, ticket: Ticket) -> None:
         lane = ticket.lane

@@ -73,6 +73,8 @@ class Lease:
         return self._granted
 
     async def __aenter__(self) -> Self:
+        if self._granted is not None:
+            raise LeaseExpiredError(self._request.entity_id, self._request.resource)
         self._granted = grant = await self._driver.run(acquire(self._scope, self._request))
         if grant.unavailable is not None:
             log.warning("not counted, because the store is away: %s", grant.unavailable)

@@ -9,6 +9,7 @@ from ..exceptions import InfrastructureNotFoundError, RateLimiterUnavailable, Ra
 from ..limits import OnUnavailable
 from ..operations.errors import StoreError, TableMissing
 from ..resolution import Config, Resolved
+from .commit import RaceLost
 from .frames import Ordinary
 from .lane import Entry, Lane, Ticket
 from .load import resolve, shadow_of
@@ -41,13 +42,11 @@ def acquire(scope: Scope, request: Request) -> Flow[Grant]:
                 admitted = _all_admitted(sides)
             if admitted or (yield from _conclude(scope, sides)):
                 return Grant(request, sides)
+        raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
         if policy(scope, request.on_unavailable) == "allow":
             return Grant(request, (), error)
         raise unavailable(scope, error) from error
-    raise RateLimiterUnavailable(
-        f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts"
-    )
 
 
 def policy(scope: Scope, asked: OnUnavailable | None) -> OnUnavailable:
@@ -59,7 +58,7 @@ def unavailable(scope: Scope, error: StoreError) -> InfrastructureNotFoundError 
     """The exception that a user sees for a store that did not answer."""
     if isinstance(error, TableMissing):
         return InfrastructureNotFoundError(scope.stack)
-    return RateLimiterUnavailable(f"{error}" if error.__cause__ is None else f"{error.__cause__}")
+    return RateLimiterUnavailable(str(error) or type(error.__cause__ or error).__name__)
 
 
 def find_sides(scope: Scope, request: Request) -> Flow[list[Side]]:
@@ -115,7 +114,9 @@ def _approach(scope: Scope, request: Request, entity_id: str) -> Flow[Side]:
 def _side(scope: Scope, request: Request, shadow: Shadow, resolved: Resolved, *, stale: bool = False) -> Side:
     config = resolved.config
     if request.limits:
-        config = Config(request.limits, scope.now())
+        config = Config(request.limits, scope.now(), own=config.own)
+        if shadow.view is not None:  # given now, whatever another process's clock said of the bucket's limits
+            config = config.read_again_after(shadow.view.item["cv"])
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, config.read_at_ms)
     return Side(shadow, resolved, config, request.amounts, stale)
@@ -137,49 +138,58 @@ def _with_amounts(request: Request, sides: list[Side]) -> list[Side]:
     for name in amounts - {known for side in sides for known in side.amounts}:
         there = ", ".join(sorted({known for side in sides for known in side.config.by_name}))
         raise ValidationError("consume", name, f"no such limit on {request.resource}: there are {there}")
-    return [side for side in sides if side.amounts] or sides[:1]
+    return sides
 
 
 def _take_with_others(scope: Scope, sides: list[Side]) -> Flow[None]:
     """Take where others are at it, where there is a parent, or where the config's time has come."""
-    if any(rules_out(scope, side) for side in sides):
-        raise RateLimitExceeded(statuses_before(sides, scope.now()))
-    if len(sides) == 2 and all(side.shadow.view is None and not side.stale for side in sides):
-        yield from create_pair(scope, sides[0], sides[1])
+    refuse_by_copies(scope, sides)
+    asked = [side for side in sides if any(side.amounts.values())]
+    if len(asked) == 2 and all(side.shadow.view is None and not side.stale for side in asked):
+        yield from create_pair(scope, asked[0], asked[1])
     else:
         yield from _take_beside_refresh(sides)
 
 
-def rules_out(scope: Scope, side: Side) -> bool:
-    """Whether the last seen state is fresh, and says that the amounts are not there."""
-    shadow, now = side.shadow, scope.now()
-    if shadow.view is None or side.stale or now - shadow.seen_at_ms >= scope.settings.staleness_ms:
+def refuse_by_copies(scope: Scope, sides: Sequence[Side]) -> None:
+    """Raises ``RateLimitExceeded`` where the last seen state of a side is fresh, and the tokens are not there."""
+    now = scope.now()
+    for side in sides:
+        side.seen = side.shadow.view
+    if any(_rules_out(scope, side, now) for side in sides):
+        raise RateLimitExceeded(statuses_before(sides, now))
+
+
+def _rules_out(scope: Scope, side: Side, now_ms: int) -> bool:
+    shadow, view = side.shadow, side.seen
+    if view is None or side.stale or now_ms - shadow.seen_at_ms >= scope.settings.staleness_ms:
         return False
-    if not shadow.agrees_with(side.config):
+    if any(name not in view.shapes or view.shapes[name].limit != limit for name, limit in side.config.by_name.items()):
         return False
-    room = Ordinary(shadow, shadow.view, now, 0, None, frozenset()).room
+    room = Ordinary(shadow, view, now_ms, 0, None, frozenset()).room
     return any(amount > room[name] for name, amount in side.amounts.items())
 
 
 def _take_beside_refresh(sides: list[Side]) -> Flow[None]:
     """All sides at once; a config whose time has come is read beside the write."""
-    tickets: list[Ticket] = [side.enter() for side in sides]
+    tickets: list[Ticket] = [side.enter() for side in sides if side.amounts]
     tickets += [Ticket(side.shadow.loading) for side in sides if side.stale]
     yield from queue(tickets)
 
 
 def _all_admitted(sides: list[Side]) -> bool:
-    return not any(side.stale or not side.entries[-1].admitted for side in sides)
+    return not any(side.stale or (side.entries and not side.entries[-1].admitted) for side in sides)
 
 
 def _conclude(scope: Scope, sides: list[Side]) -> Flow[bool]:
     """Whether the sides stand after all; else take back what was taken, and say why it was."""
-    outcomes = [side.last.outcome for side in sides if side.last is not None and side.last.outcome is not None]
+    entries = [side.last for side in sides if side.last is not None]
+    outcomes = [entry.outcome for entry in entries if entry.outcome is not None]
     verdicts = [outcome.verdict for outcome in outcomes]
     changed = any(side.stale and _changed(side) for side in sides)
-    if not changed and verdicts.count("admitted") == len(sides):
+    if not changed and verdicts.count("admitted") == len(entries):
         return True
-    yield from take_back([side.last for side in sides if side.last is not None], events=-1)
+    yield from take_back(entries, events=-1)
     if "outdated" in verdicts:
         for side in sides:
             yield from resolve(scope, side.shadow, bucket_too=True)

@@ -22,10 +22,10 @@ PAUSES = (0.02, 0.05, 0.1, 0.2)
 
 
 class RaceLost(StoreError):
-    """Other processes changed the item between every attempt and the next."""
+    """Other processes changed the item, or the limits, between every attempt and the next."""
 
-    def __init__(self) -> None:
-        super().__init__(f"others changed the item during each of {ATTEMPTS} attempts")
+    def __init__(self, problem: str = f"others changed the item during each of {ATTEMPTS} attempts") -> None:
+        super().__init__(problem)
 
 
 def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
 from ..limits import MILLI, check_amounts
 from ..operations.errors import StoreError
-from .acquire import policy, queue, rules_out, take_back, unavailable
+from .acquire import policy, queue, refuse_by_copies, take_back, unavailable
 from .lane import Entry
 from .scope import Scope
 from .sides import Grant, Side
@@ -56,8 +56,7 @@ def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None
     """Take more, at once, from the same buckets: from all of them or none. Raises as ``acquire`` does."""
     mine = [side for side in grant.sides if amounts.keys() & side.config.by_name.keys()]
     more = [_for_amounts(side, amounts) for side in mine]
-    if any(rules_out(scope, side) for side in more):
-        raise RateLimitExceeded(statuses_before(more, scope.now()))
+    refuse_by_copies(scope, more)
     entries = [side.enter() for side in more]
     yield from queue(entries)
     if all(entry.admitted for entry in entries):

@@ -63,8 +63,11 @@ def _load(scope: Scope, shadow: Shadow) -> Flow[None]:
     cv = shadow.view.item["cv"] if shadow.view is not None else 0
     wanted = scope.configs.stale_keys(entity_id, resource, begun)
     unknown = [] if shadow.known else [shadow.key]
+    generation = scope.configs.generation
     if wanted or unknown:
         found = yield from read_all([*wanted, *unknown])
+        if generation != scope.configs.generation:  # this process changed a config while it read
+            return (yield from _load(scope, shadow))
         scope.configs.learn(wanted, found, begun)
         if unknown:
             shadow.learn(found.get(shadow.key), begun, own_writes=0)

@@ -3,6 +3,8 @@
 Lives here: what is asked before there is a scope. Never: anything inside a namespace.
 """
 
+from contextlib import suppress
+
 from ..exceptions import InfrastructureNotFoundError, NamespaceNotFoundError, RateLimiterUnavailable
 from ..operations.errors import StoreError, TableExists, TableMissing, TransactionCancelled
 from ..operations.values import Conditions, CreateTable, DescribeTable, EnableTtl, Get, Item, Key, Put, Transact
@@ -26,7 +28,7 @@ def open_namespace(name: str, *, stack: str, new_id: str, created_at: str, regis
     except TableMissing as error:
         raise InfrastructureNotFoundError(stack) from error
     except StoreError as error:
-        raise RateLimiterUnavailable(f"{error.__cause__ or error}") from error
+        raise RateLimiterUnavailable(str(error)) from error
 
 
 def _open(name: str, *, new_id: str, created_at: str, register: bool) -> Flow[str]:
@@ -51,18 +53,27 @@ def _open(name: str, *, new_id: str, created_at: str, register: bool) -> Flow[st
 def create_table(stack: str) -> Flow[None]:
     """Create the table of the schema and wait until it is there; one that exists is left as it is."""
     try:
-        yield from patiently(CreateTable())
-    except TableExists:
-        pass
+        yield from _create(stack)
     except StoreError as error:
-        raise RateLimiterUnavailable(f"{error.__cause__ or error}") from error
+        raise RateLimiterUnavailable(f"table {stack!r} could not be created: {error}") from error
+
+
+def _create(stack: str) -> Flow[None]:
+    with suppress(TableExists):
+        yield from patiently(CreateTable())
     for _ in range(POLLS):
-        if (yield DescribeTable()) == "ACTIVE":
-            break
+        if (yield from _is_active()):
+            yield from patiently(EnableTtl())
+            return
         yield Sleep(POLL_SECONDS)
-    else:
-        raise RateLimiterUnavailable(f"table {stack!r} did not become active within {POLLS * POLL_SECONDS:.0f} s")
-    yield EnableTtl()
+    raise RateLimiterUnavailable(f"table {stack!r} did not become active within {POLLS * POLL_SECONDS:.0f} s")
+
+
+def _is_active() -> Flow[bool]:
+    try:
+        return bool((yield from patiently(DescribeTable())) == "ACTIVE")
+    except TableMissing:  # created, but not everybody knows it yet
+        return False
 
 
 def ping() -> Flow[bool]:

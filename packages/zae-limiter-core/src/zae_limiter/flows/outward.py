@@ -39,6 +39,8 @@ def checked_request(
     rollback: bool = True,
 ) -> Request:
     """What a caller asks for, checked. Raises ``ValidationError``."""
+    if not isinstance(consume, Mapping):
+        raise ValidationError("consume", consume, "must map limits to amounts, like {'rpm': 1}")
     if not consume:
         raise ValidationError("consume", {}, "name at least one limit and an amount")
     return Request(  # by position, because every acquire makes one

@@ -3,13 +3,12 @@
 Lives here: memory, and the rules that keep it true. Never: a decision what to write (batch), a request.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..bucket import Shape
 from ..cache import LRU
-from ..limits import Limit, OnUnavailable
+from ..limits import OnUnavailable
 from ..operations.values import Item, Key
 from ..resolution import Config, Resolved
 from ..schema import keys
@@ -44,8 +43,7 @@ class Shadow:
     """
 
     __slots__ = (
-        "_agreed_limits",
-        "_agreed_shapes",
+        "_agreed",
         "_flow",
         "_others",
         "alone",
@@ -75,8 +73,7 @@ class Shadow:
         self.pairing: dict[str, Lane] = {}
         self._others = 0
         self.alone = True
-        self._agreed_limits: tuple[Limit, ...] | None = None
-        self._agreed_shapes: Mapping[str, Shape] | None = None
+        self._agreed: tuple[object, object] = (None, None)
 
     def learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> View | None:
         """Take over the state that an answer showed; ``own_writes`` of this process brought it about."""
@@ -116,13 +113,14 @@ class Shadow:
         view = self.view
         if view is None:
             return False
-        if self._agreed_limits is config.limits and self._agreed_shapes is view.shapes:
+        limits, shapes = self._agreed  # one tuple: threads must not see half of it
+        if limits is config.limits and shapes is view.shapes:
             return True
         for limit in config.limits:
             shape = view.shapes.get(limit.name)
             if shape is None or shape.limit != limit:
                 return False
-        self._agreed_limits, self._agreed_shapes = config.limits, view.shapes
+        self._agreed = (config.limits, view.shapes)
         return True
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..limits import Limit, OnUnavailable
 from ..operations.errors import StoreError
 from ..resolution import Config, Resolved
+from ..schema.items import View
 from .lane import Entry
 from .scope import Shadow
 
@@ -36,6 +37,7 @@ class Side:
     config: Config
     amounts: Mapping[str, int]
     stale: bool = False
+    seen: View | None = None
     entries: list[Entry] = field(default_factory=list)
 
     @property

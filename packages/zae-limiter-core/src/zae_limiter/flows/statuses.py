@@ -31,7 +31,7 @@ def statuses_after(sides: Iterable[Side]) -> list[LimitStatus]:
 def _before(side: Side, now_ms: int) -> Iterator[LimitStatus]:
     outcome = side.last.outcome if side.last is not None else None
     if outcome is None:
-        return _statuses(side, side.amounts, side.shadow.view, now_ms, {})
+        return _statuses(side, side.amounts, side.seen, now_ms, {})
     if outcome.verdict == "admitted":
         left = {name: _balance(side, outcome.view, name, outcome.at_ms) + taken for name, taken in side.amounts.items()}
         return _statuses(side, side.amounts, outcome.view, outcome.at_ms, left)

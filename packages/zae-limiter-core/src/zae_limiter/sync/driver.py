@@ -144,13 +144,17 @@ class SyncDriver:
         """Nobody wants these any more: leave the queue, or give back what was or will be taken."""
         for ticket in tickets:
             with self._lock:
-                if ticket in ticket.lane.waiting:
+                left_queue = ticket in ticket.lane.waiting
+                if left_queue:
                     ticket.lane.waiting.remove(ticket)
                     if ticket.waker is None:  # it was to lead
                         _hand_over(ticket.lane)
                 ticket.unwanted = ticket.outcome is None
             if not ticket.unwanted:
                 self._unwind(ticket)
+            elif left_queue and not ticket.droppable:  # what goes back goes back
+                ticket.waker = None
+                self._queue(ticket, [])
 
     def _unwind(self, ticket: Ticket) -> None:
         for entry in ticket.unwind():

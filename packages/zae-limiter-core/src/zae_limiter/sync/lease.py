@@ -73,6 +73,8 @@ class SyncLease:
         return self._granted
 
     def __enter__(self) -> Self:
+        if self._granted is not None:
+            raise LeaseExpiredError(self._request.entity_id, self._request.resource)
         self._granted = grant = self._driver.run(acquire(self._scope, self._request))
         if grant.unavailable is not None:
             log.warning("not counted, because the store is away: %s", grant.unavailable)
