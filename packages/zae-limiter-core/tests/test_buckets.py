@@ -3,33 +3,18 @@
 from dataclasses import replace
 
 import pytest
+from shards import split
 from worlds import World, take
 
-from zae_limiter import Limit, RateLimiter, ValidationError
-from zae_limiter.bucket import share
+from zae_limiter import Limit, ValidationError
 from zae_limiter.buckets import BucketLimit, LimitCapacity
 from zae_limiter.flows.buckets import get_buckets, get_resource_capacity
 from zae_limiter.flows.steps import play
-from zae_limiter.operations.values import BatchGet, Delete, Item, Key, Operation, Put, Query
+from zae_limiter.operations.values import BatchGet, Delete, Key, Operation, Query
 from zae_limiter.schema import keys
-from zae_limiter.schema.items import BucketId, bucket_attributes
 
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
-
-
-def split(world: World, limiter: RateLimiter, entity_id: str, resource: str) -> None:
-    """Make two shards of a bucket that was just made, each with its share of everything."""
-    ns = limiter.repository.namespace_id
-    item = world.bucket_of(limiter, entity_id, resource)
-    assert item is not None
-    item.pop("ttl", None)
-    for shard in range(2):
-        parts: Item = {**item, **BucketId(ns, entity_id, resource, shard).attributes(), "shard_count": 2}
-        for limit in ("rpm", "tpm"):
-            for attribute in (bucket_attributes(limit).tk, bucket_attributes(limit).tc):
-                parts[attribute] = share(item[attribute], shard, 2)
-        world.table.execute(Put(parts))
 
 
 async def test_a_bucket_tells_what_is_left_what_was_consumed_and_when_it_goes(world: World) -> None:

@@ -3,15 +3,17 @@
 Lives here: a list of methods, each a flow and its checks. Never: a rule.
 """
 
+from collections.abc import Mapping
+
 from ..buckets import Bucket, ResourceCapacity
-from ..flows import buckets
+from ..flows import buckets, giving
 from ..flows.outward import checked_place
 from ..naming import check_identifier, check_resource
 from .running import SyncRunning
 
 
 class SyncBucketMethods(SyncRunning):
-    """How buckets stand."""
+    """How buckets stand, and tokens given by hand."""
 
     def get_bucket(self, entity_id: str, resource: str) -> Bucket | None:
         """What an entity has left of a resource; ``None`` where there is no bucket, which is as good as a full one.
@@ -37,3 +39,25 @@ class SyncBucketMethods(SyncRunning):
         """
         check_resource("resource", resource)
         return self._run(buckets.get_resource_capacity(self.scope, resource))
+
+    def reset_bucket(self, entity_id: str, resource: str, *, principal: str | None = None) -> bool:
+        """Whether there was a bucket: all its limits are full now, debt is forgotten. Its parent's is left alone.
+
+        Written together with an audit event; ``principal`` says whose change it is. This process obeys at once, others
+        refuse by what they last saw for up to their ``rejection_staleness``.
+        """
+        checked_place(entity_id, resource)
+        cause = self._cause(principal)
+        return self._run(giving.reset_bucket(self.scope, entity_id, resource, cause))
+
+    def credit_bucket(
+        self, entity_id: str, resource: str, tokens: Mapping[str, int], *, principal: str | None = None
+    ) -> bool:
+        """Whether there was a bucket: it has so many ``tokens`` more now, by limit, but never more than its ceiling.
+
+        What was consumed is not counted less for it, and its parent's bucket is left alone. Audited, and obeyed, as
+        ``reset_bucket``. Raises ``ValidationError``, for a limit too that the bucket has not.
+        """
+        checked_place(entity_id, resource)
+        credit, cause = giving.checked_credit(tokens), self._cause(principal)
+        return self._run(giving.credit_bucket(self.scope, entity_id, resource, credit, cause))
