@@ -8,6 +8,7 @@ from zae_limiter import exceptions
 from zae_limiter.exceptions import (
     EntityError,
     EntityExistsError,
+    EntityHasChildrenError,
     EntityNotFoundError,
     InfrastructureError,
     InfrastructureNotFoundError,
@@ -38,6 +39,7 @@ EVERY: list[ZAELimiterError] = [
     LeaseExpiredError("e", "r"),
     EntityNotFoundError("e"),
     EntityExistsError("e"),
+    EntityHasChildrenError("e", 2),
     RateLimiterUnavailable("no answer"),
     InfrastructureNotFoundError("my-app"),
     NamespaceNotFoundError("ns"),

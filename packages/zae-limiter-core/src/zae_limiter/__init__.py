@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from .aio.lease import Lease as Lease
     from .aio.limiter import RateLimiter as RateLimiter
     from .aio.repository import Repository as Repository
+    from .audit import AuditEvent as AuditEvent
+    from .audit import AuditPage as AuditPage
     from .entities import Entity as Entity
     from .exceptions import EntityError as EntityError
     from .exceptions import EntityExistsError as EntityExistsError
+    from .exceptions import EntityHasChildrenError as EntityHasChildrenError
     from .exceptions import EntityNotFoundError as EntityNotFoundError
     from .exceptions import InfrastructureError as InfrastructureError
     from .exceptions import InfrastructureNotFoundError as InfrastructureNotFoundError
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from .exceptions import RateLimitExceeded as RateLimitExceeded
     from .exceptions import ValidationError as ValidationError
     from .exceptions import ZAELimiterError as ZAELimiterError
+    from .flows.bulk import BulkResult as BulkResult
     from .flows.configs import CacheStats as CacheStats
     from .limits import Limit as Limit
     from .limits import LimitStatus as LimitStatus
@@ -35,10 +39,14 @@ if TYPE_CHECKING:
     from .sync.repository import SyncRepository as SyncRepository
 
 _HOMES = {
+    "AuditEvent": "audit",
+    "AuditPage": "audit",
+    "BulkResult": "flows.bulk",
     "CacheStats": "flows.configs",
     "Entity": "entities",
     "EntityError": "exceptions",
     "EntityExistsError": "exceptions",
+    "EntityHasChildrenError": "exceptions",
     "EntityNotFoundError": "exceptions",
     "InfrastructureError": "exceptions",
     "InfrastructureNotFoundError": "exceptions",

@@ -4,7 +4,7 @@ Lives here: values that check themselves. Never: how an event is stored (schema)
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 AuditAction = Literal[
@@ -34,9 +34,13 @@ class Cause:
         """The id of the event of this cause's change ``number``: sorts by time, and is unique."""
         return f"{self.at}-{self.serial}-{number:05d}"
 
-    def token(self, attempt: int) -> str:
+    def afterwards(self) -> "Cause":
+        """The same cause for what follows its first changes, with events and tokens of its own."""
+        return replace(self, serial=f"{self.serial}+")
+
+    def token(self, attempt: int, part: int = 0) -> str:
         """What makes a repeat of a transaction idempotent, another one for each attempt: 36 characters at most."""
-        return f"{self.serial}-{attempt}"
+        return f"{self.serial}-{attempt}-{part}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,20 @@ Lives here: the entity's record as a value. Never: how it is stored (schema) or 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+
+class Unchanged(Enum):
+    """What stands for a field that an update leaves as it is, because ``None`` clears it."""
+
+    UNCHANGED = "unchanged"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+UNCHANGED: Final = Unchanged.UNCHANGED
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 
 from collections.abc import Mapping
 
-from ..entities import Entity
-from ..flows import entities
+from ..entities import UNCHANGED, Entity, Unchanged
+from ..flows import entities, removal
+from ..flows.checked import checked_update
 from ..flows.outward import checked_entity
 from ..naming import check_identifier
 from .running import Running
@@ -39,3 +40,31 @@ class EntityMethods(Running):
     async def get_children(self, parent_id: str) -> list[Entity]:
         """The entities whose parent this is, by id."""
         return await self._run(entities.get_children(self.scope, check_identifier("parent_id", parent_id)))
+
+    async def update_entity(
+        self,
+        entity_id: str,
+        *,
+        name: str | Unchanged | None = UNCHANGED,
+        parent_id: str | Unchanged | None = UNCHANGED,
+        cascade: bool | Unchanged = UNCHANGED,
+        metadata: Mapping[str, str] | Unchanged | None = UNCHANGED,
+        principal: str | None = None,
+    ) -> Entity:
+        """The entity after the change; what is not given stays, ``None`` clears. ``metadata`` is replaced as a whole.
+
+        This process follows at once, others within one life of their config cache. Raises ``EntityNotFoundError`` for
+        it and for an unknown parent, ``ValidationError`` where the tree would get a third level.
+        """
+        fields = {"name": name, "parent_id": parent_id, "cascade": cascade, "metadata": metadata}
+        given = checked_update(entity_id, fields)
+        return await self._run(entities.update_entity(self.scope, entity_id, given, self._cause(principal)))
+
+    async def delete_entity(self, entity_id: str, *, principal: str | None = None) -> None:
+        """Remove an entity's record, its own limits on all resources, and its buckets; usage and audit events stay.
+
+        A process that dies in between may leave buckets behind, no limits. Raises ``EntityNotFoundError``, and
+        ``EntityHasChildrenError`` for a parent: then nothing was removed.
+        """
+        check_identifier("entity_id", entity_id)
+        await self._run(removal.delete_entity(self.scope, entity_id, self._cause(principal)))

@@ -3,11 +3,13 @@
 Lives here: a list of methods, each a flow and its checks. Never: a rule.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self, TypeVar
 
-from ..entities import Entity
+from ..entities import UNCHANGED, Entity, Unchanged
 from ..flows import inspect
+from ..flows.bulk import BulkResult
+from ..flows.checked import OwnPlace
 from ..flows.inspect import Resolution
 from ..flows.outward import checked_place, checked_request, outward
 from ..flows.sides import Request
@@ -140,6 +142,16 @@ class RateLimiter:
         """See ``Repository.list_resources_with_entity_configs``."""
         return await self.repository.list_resources_with_entity_configs()
 
+    async def set_many_limits(
+        self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
+    ) -> BulkResult:
+        """See ``Repository.set_many_limits``."""
+        return await self.repository.set_many_limits(changes, principal=principal)
+
+    async def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult:
+        """See ``Repository.delete_many_limits``."""
+        return await self.repository.delete_many_limits(places, principal=principal)
+
     async def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """See ``Repository.resolve_limits``."""
         return await self.repository.resolve_limits(entity_id, resource)
@@ -160,6 +172,25 @@ class RateLimiter:
     async def get_entity(self, entity_id: str) -> Entity | None:
         """See ``Repository.get_entity``."""
         return await self.repository.get_entity(entity_id)
+
+    async def update_entity(
+        self,
+        entity_id: str,
+        *,
+        name: str | Unchanged | None = UNCHANGED,
+        parent_id: str | Unchanged | None = UNCHANGED,
+        cascade: bool | Unchanged = UNCHANGED,
+        metadata: Mapping[str, str] | Unchanged | None = UNCHANGED,
+        principal: str | None = None,
+    ) -> Entity:
+        """See ``Repository.update_entity``."""
+        return await self.repository.update_entity(
+            entity_id, name=name, parent_id=parent_id, cascade=cascade, metadata=metadata, principal=principal
+        )
+
+    async def delete_entity(self, entity_id: str, *, principal: str | None = None) -> None:
+        """See ``Repository.delete_entity``."""
+        return await self.repository.delete_entity(entity_id, principal=principal)
 
     async def get_children(self, parent_id: str) -> list[Entity]:
         """See ``Repository.get_children``."""

@@ -3,10 +3,12 @@
 Lives here: a list of methods, each a flow and its checks. Never: a rule.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from ..flows import bulk, lists
 from ..flows import limits as stored
-from ..flows import lists
+from ..flows.bulk import BulkResult
+from ..flows.checked import OwnPlace, checked_changes, checked_places
 from ..flows.outward import checked_own_place, checked_policy, checked_system
 from ..limits import Limit, OnUnavailable, check_limits
 from ..naming import check_resource
@@ -97,3 +99,21 @@ class LimitMethods(Running):
         Asks once for each, and once more. A change of the last moment may be missing.
         """
         return await self._run(lists.resources_with_entity_limits(self.scope))
+
+    async def set_many_limits(
+        self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
+    ) -> BulkResult:
+        """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; says which were not replaced.
+
+        Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
+        """
+        checked = checked_changes(changes)
+        return await self._run(bulk.set_many(self.scope, checked, self._cause(principal)))
+
+    async def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult:
+        """Remove the own limits of many entities, named as ``(entity_id, resource)``; says which were not removed.
+
+        A place without limits counts as done. Raises ``ValidationError`` before any request.
+        """
+        checked = checked_places(places)
+        return await self._run(bulk.delete_many(self.scope, checked, self._cause(principal)))

@@ -4,7 +4,9 @@ Lives here: those checks. Never: a rule that needs the stored state (limits, ent
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from ..entities import UNCHANGED
 from ..exceptions import ValidationError
 from ..limits import Limit, check_limits
 from ..naming import check_identifier, check_resource
@@ -50,3 +52,31 @@ def checked_pair(field: str, place: OwnPlace) -> OwnPlace:
         raise ValidationError(field, place, "must name places as (entity_id, resource)")
     entity_id, resource = place
     return check_identifier("entity_id", entity_id), check_resource("resource", resource, allow_default=True)
+
+
+def checked_update(entity_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What an update is to change, without what stays. Raises ``ValidationError``."""
+    check_identifier("entity_id", entity_id)
+    given = {name: value for name, value in fields.items() if value is not UNCHANGED}
+    if not isinstance(given.get("name", ""), (str, type(None))):
+        raise ValidationError("name", given["name"], "must be a string, or None for no name")
+    if given.get("parent_id") is not None:
+        check_identifier("parent_id", given["parent_id"])
+    if not isinstance(given.get("cascade", False), bool):
+        raise ValidationError("cascade", given["cascade"], "must be True or False")
+    if given.get("cascade") and given.get("parent_id", "") is None:
+        raise ValidationError("cascade", given["cascade"], "needs a parent_id to cascade to")
+    if "metadata" in given:
+        given["metadata"] = _checked_metadata(given["metadata"])
+    return given
+
+
+def _checked_metadata(metadata: object) -> dict[str, str]:
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping):
+        raise ValidationError("metadata", metadata, "must map strings to strings")
+    for key, value in metadata.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise ValidationError("metadata", {key: value}, "must map strings to strings")
+    return dict(metadata)

@@ -107,7 +107,7 @@ def writes_of(scope: Scope, wanted: Change, before: Item | None, cause: Cause, *
     place = wanted.place
     if wanted.limits is None and before is None:
         return ()
-    when = Conditions(absent=("PK",)) if before is None else Conditions(equals=_version_of(before))
+    when = Conditions(absent=("PK",)) if before is None else Conditions(equals=version_of(before))
     after = None if wanted.limits is None else _item(wanted, wanted.limits, before)
     told = audit.event(
         scope,
@@ -128,7 +128,7 @@ def plain(item: Item | None) -> dict[str, Any] | None:
         return None
     policy = read_on_unavailable(item)
     said = {} if policy is None else {"on_unavailable": policy}
-    return {"limits": {limit.name: _plain_limit(limit) for limit in read_limits(item)}, **_version_of(item), **said}
+    return {"limits": {limit.name: _plain_limit(limit) for limit in read_limits(item)}, **version_of(item), **said}
 
 
 def _plain_limit(limit: Limit) -> dict[str, int]:
@@ -144,5 +144,6 @@ def _item(wanted: Change, limits: tuple[Limit, ...], before: Item | None) -> Ite
     return {"PK": key.pk, "SK": key.sk, **fixed, **said, "config_version": version}
 
 
-def _version_of(item: Item) -> dict[str, int]:
+def version_of(item: Item) -> dict[str, int]:
+    """The version of a config item."""
     return {"config_version": item["config_version"]}

@@ -39,4 +39,4 @@ def optimistic(cause: Cause, attempt: Callable[[], Flow[tuple[Sequence[Write], T
 def lost_race(cancelled: TransactionCancelled) -> bool:
     """Whether a condition stopped the transaction, and nothing that would stop it again."""
     codes = {reason.code for reason in cancelled.reasons} - {None, "TransactionConflict"}
-    return codes <= {"ConditionalCheckFailed"}
+    return codes == {"ConditionalCheckFailed"}

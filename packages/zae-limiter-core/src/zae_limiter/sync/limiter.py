@@ -3,11 +3,13 @@
 Lives here: a list of methods, each a flow and its checks. Never: a rule.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self, TypeVar
 
-from ..entities import Entity
+from ..entities import UNCHANGED, Entity, Unchanged
 from ..flows import inspect
+from ..flows.bulk import BulkResult
+from ..flows.checked import OwnPlace
 from ..flows.inspect import Resolution
 from ..flows.outward import checked_place, checked_request, outward
 from ..flows.sides import Request
@@ -138,6 +140,16 @@ class SyncRateLimiter:
         """See ``Repository.list_resources_with_entity_configs``."""
         return self.repository.list_resources_with_entity_configs()
 
+    def set_many_limits(
+        self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
+    ) -> BulkResult:
+        """See ``Repository.set_many_limits``."""
+        return self.repository.set_many_limits(changes, principal=principal)
+
+    def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult:
+        """See ``Repository.delete_many_limits``."""
+        return self.repository.delete_many_limits(places, principal=principal)
+
     def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """See ``SyncRepository.resolve_limits``."""
         return self.repository.resolve_limits(entity_id, resource)
@@ -158,6 +170,25 @@ class SyncRateLimiter:
     def get_entity(self, entity_id: str) -> Entity | None:
         """See ``SyncRepository.get_entity``."""
         return self.repository.get_entity(entity_id)
+
+    def update_entity(
+        self,
+        entity_id: str,
+        *,
+        name: str | Unchanged | None = UNCHANGED,
+        parent_id: str | Unchanged | None = UNCHANGED,
+        cascade: bool | Unchanged = UNCHANGED,
+        metadata: Mapping[str, str] | Unchanged | None = UNCHANGED,
+        principal: str | None = None,
+    ) -> Entity:
+        """See ``Repository.update_entity``."""
+        return self.repository.update_entity(
+            entity_id, name=name, parent_id=parent_id, cascade=cascade, metadata=metadata, principal=principal
+        )
+
+    def delete_entity(self, entity_id: str, *, principal: str | None = None) -> None:
+        """See ``Repository.delete_entity``."""
+        return self.repository.delete_entity(entity_id, principal=principal)
 
     def get_children(self, parent_id: str) -> list[Entity]:
         """See ``SyncRepository.get_children``."""
