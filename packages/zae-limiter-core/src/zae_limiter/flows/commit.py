@@ -30,31 +30,42 @@ class RaceLost(StoreError):
 
 def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]:
     """Settle every entry."""
+    view, now_ms = shadow.view, scope.now()
+    write = lone_update(scope, shadow, view=view, entries=entries, now_ms=now_ms)
+    if write is None:
+        yield from _serve(_Run(scope, shadow, entries), attempts=ATTEMPTS)
+        return
+    failure: StoreError | None = None
+    try:
+        answer = yield write
+    except StoreError as error:
+        failure = error
+    else:
+        entries[0].outcome = Outcome("admitted", shadow.learn(answer, now_ms, own_writes=1), now_ms)
+        if shadow.alone:
+            return
     run = _Run(scope, shadow, entries)
-    pauses = None
-    for _ in range(ATTEMPTS):
-        operation = run.decide()
+    run.see_as_batch(view, now_ms)
+    if failure is None:
+        yield from run.prolong()
+    else:
+        yield from run.failed(failure)
+        yield from _serve(run, attempts=ATTEMPTS - 1)
+
+
+def _serve(run: "_Run", *, attempts: int) -> Flow[None]:
+    for _ in range(attempts):
+        operation = run.decide() if run.pending else None
         if operation is None:
             return
         try:
             answer = yield operation
-        except ConditionFailed as failure:
-            run.refused(failure.item)
-        except Throttled as error:
-            pauses = pauses or iter(PAUSES)
-            pause = next(pauses, None)
-            if pause is None:
-                run.settle(run.pending, "failed", error)
-            else:
-                yield Sleep(pause)
         except StoreError as error:
-            run.settle(run.pending, "failed", error)
+            yield from run.failed(error)
         else:
             run.answered(operation, answer)
-            if not shadow.alone:
+            if not run.shadow.alone:
                 yield from run.prolong()
-        if not run.pending:
-            return
     run.settle(run.pending, "failed", RaceLost())
 
 
@@ -64,7 +75,6 @@ class _Run:
     config: Config | None = None
     slack: frozenset[str] = frozenset()
     now_ms = 0
-    lone_from: View | None = None
     frame: Frame
     load: Load
 
@@ -72,6 +82,7 @@ class _Run:
         self.scope = scope
         self.shadow = shadow
         self.pending: Sequence[Entry] = entries
+        self.pauses = iter(PAUSES)
         for entry in entries:
             if entry.config is not None:
                 self.config = entry.config
@@ -80,9 +91,6 @@ class _Run:
     def decide(self) -> Put | Update | Get | None:
         """What to ask of the store, by the last seen state; ``None`` where everybody could be told without."""
         self.now_ms = self.scope.now()
-        update = self._lone_update()
-        if update is not None:
-            return update
         if self.shadow.view is None:
             self._drop_corrections()
             if not self.pending:
@@ -103,11 +111,6 @@ class _Run:
     def answered(self, operation: Put | Update | Get, answer: Item | None) -> None:
         """Settle whom the answer tells about."""
         shadow = self.shadow
-        if self.lone_from is not None:
-            view = shadow.learn(answer, self.now_ms, own_writes=1)
-            self.pending[0].outcome = Outcome("admitted", view, self.now_ms)
-            self.pending = ()
-            return
         if isinstance(operation, Get):
             shadow.learn(answer, self.now_ms, own_writes=0)
             self._settle_by_answer()
@@ -119,14 +122,31 @@ class _Run:
         if self.pending:
             self._settle_by_answer()
 
-    def refused(self, item: Item | None) -> None:
+    def failed(self, error: StoreError) -> Flow[None]:
+        """The write was not applied: try again where that may help."""
+        pause = next(self.pauses, None) if isinstance(error, Throttled) else None
+        if isinstance(error, ConditionFailed):
+            self._refused(error.item)
+        elif pause is not None:
+            yield Sleep(pause)
+        else:
+            self.settle(self.pending, "failed", error)
+
+    def _refused(self, item: Item | None) -> None:
         """A condition did not hold: settle whom the true state, as of that write, does not fit."""
-        if self.lone_from is not None:
-            self._see_as_batch(self.lone_from)
         view = self.shadow.learn(item, self.now_ms, own_writes=0)
         if view is not None and not self.shadow.alone:
             self._note_row_add_above(view)
         self._settle_by_answer()
+
+    def see_as_batch(self, view: View | None, now_ms: int) -> None:
+        """See what a lone write was decided from as the rest of the rules does."""
+        assert view is not None, "a lone write is to a bucket that was seen"
+        self.now_ms = now_ms
+        multiplier = self.scope.settings.ttl_multiplier
+        self.frame = Ordinary(self.shadow, view, now_ms, multiplier, self.config, self.slack)
+        self.load = weigh(self.pending, self.frame.room, self.frame.ceilings)
+        self.frame.write(self.load)
 
     def settle(
         self,
@@ -165,25 +185,6 @@ class _Run:
         except StoreError:
             return  # the next write sets it
         self.shadow.learn(item, now, own_writes=1)
-
-    def _lone_update(self) -> Update | None:
-        shadow, config, pending = self.shadow, self.config, self.pending
-        view, self.lone_from = shadow.view, None
-        if view is None or config is None or len(pending) != 1 or not pending[0].checked or not shadow.alone:
-            return None
-        if not shadow.agrees_with(config):
-            return None
-        multiplier = self.scope.settings.ttl_multiplier
-        update = lone_update(shadow, view, pending[0], config=config, now_ms=self.now_ms, multiplier=multiplier)
-        self.lone_from = None if update is None else view
-        return update
-
-    def _see_as_batch(self, view: View) -> None:
-        """What a lone write was decided from, as the rest of the rules sees it."""
-        multiplier = self.scope.settings.ttl_multiplier
-        self.frame = Ordinary(self.shadow, view, self.now_ms, multiplier, self.config, self.slack)
-        self.load = weigh(self.pending, self.frame.room, self.frame.ceilings)
-        self.frame.write(self.load)
 
     def _frame(self) -> Frame:
         """The kind of write that the last seen state asks for."""

@@ -1,26 +1,33 @@
-"""The commonest write, straight through: one acquire that fits into a bucket that no other process is at.
+"""The commonest write, straight through: one acquire that fits into an unsplit bucket that no other process is at.
 
 Lives here: the very update that ``frames.Ordinary`` writes for it (a test holds the two together), in one pass, because
 every acquire of a quiet bucket pays for it. Never: another case.
 """
 
+from collections.abc import Sequence
+
 from ..operations.values import Conditions, Update
-from ..resolution import Config
 from ..schema.items import ONE_WRITE, WRITES, View
 from .frames import TTL_GRACE_MS
 from .lane import Entry
-from .scope import Shadow
+from .scope import Scope, Shadow
 
 
 def lone_update(  # noqa: C901, PLR0915 - one pass, so that the commonest write is short in time
-    shadow: Shadow, view: View, entry: Entry, *, config: Config, now_ms: int, multiplier: int
+    scope: Scope, shadow: Shadow, *, view: View | None, entries: Sequence[Entry], now_ms: int
 ) -> Update | None:
     """The write, ``None`` where it is another case."""
-    item, checked = view.item, entry.checked
-    add, values, least, most = {}, {}, {}, {}
+    entry, multiplier = entries[0], scope.settings.ttl_multiplier
+    config, checked = entry.config, entry.checked
+    if view is None or config is None or not checked or len(entries) > 1:
+        return None
+    item = view.item
+    if not shadow.alone or item["shard_count"] > 1 or not shadow.agrees_with(config):
+        return None
+    add, values, least, most = {"ev": entry.events, WRITES: ONE_WRITE}, {}, {}, {}
     longest_ms = 0
-    for name, tk, tc, ceiling, amount, period, shard, shards, at_anchor in view.rows:
-        minted = (amount * now_ms // period + shard) // shards - at_anchor
+    for name, tk, tc, ceiling, amount, period, at_anchor in view.rows:
+        minted = amount * now_ms // period - at_anchor
         full = ceiling - minted
         missing, net = full - item[tk], checked.get(name)
         if missing < 0:
@@ -42,9 +49,7 @@ def lone_update(  # noqa: C901, PLR0915 - one pass, so that the commonest write 
             longest_ms = wait_ms
     if len(least) < len(checked):  # an amount of 0, or of a limit that the bucket has not
         return None
-    add["ev"] = entry.events
-    add[WRITES] = ONE_WRITE
-    if not config.own and multiplier and item["shard_count"] == 1:
+    if multiplier and not config.own:
         kept_ms = multiplier * longest_ms
         if kept_ms < view.fill_ms and not shadow.speaks_for(now_ms):
             kept_ms = view.fill_ms

@@ -47,8 +47,6 @@ class Row(NamedTuple):
     ceiling_milli: int
     refill_amount: int
     refill_period: int
-    shard: int
-    shards: int
     minted_at_anchor: int
 
 
@@ -81,8 +79,10 @@ class View(NamedTuple):
 
 def read_bucket(item: Item, before: View | None = None) -> View:
     """The view of a bucket item; takes the shapes over from the view before it where the anchor did not move."""
-    if before is not None and before.item["rf"] == item["rf"] and before.item["shard_count"] == item["shard_count"]:
-        return View(item, before.shapes, before.ceilings, before.rows, before.fill_ms)
+    if before is not None:
+        old, shapes, ceilings, rows, fill_ms = before
+        if old["rf"] == item["rf"] and old["shard_count"] == item["shard_count"]:
+            return View(item, shapes, ceilings, rows, fill_ms)
     shapes = read_shapes(item)
     rows = tuple(_row(name, shape) for name, shape in shapes.items())
     fill_ms = max((row.ceiling_milli * row.refill_period // row.refill_amount for row in rows), default=0)
@@ -98,8 +98,6 @@ def _row(name: str, shape: Shape) -> Row:
         ceiling_milli=shape.ceiling_milli,
         refill_amount=limit.refill_amount,
         refill_period=limit.refill_period,
-        shard=shape.shard,
-        shards=shape.shards,
         minted_at_anchor=shape.minted_at_anchor,
     )
 
