@@ -113,17 +113,12 @@ def _updated(update: Update, key: Key, before: Item | None) -> Item:
         if type(value) is not int:
             raise NotApplied(f"cannot add to {name}: it is no number")
         item[name] = value + amount
-    if values or remove:
+    if remove:
         _refuse_clauses(add, values, remove)
-        _set(item, values)
-        for name in remove:
-            item.pop(name, None)
-    return item
-
-
-def _set(item: Item, values: Mapping[str, Value]) -> None:
     numbers_alone = True
     for name, value in values.items():
+        if name in add or name in _KEY_NAMES:
+            _refuse_clauses(add, values, remove)
         if type(value) is int:
             item[name] = value
         else:
@@ -131,11 +126,14 @@ def _set(item: Item, values: Mapping[str, Value]) -> None:
             numbers_alone = False
     if not numbers_alone:  # numbers do not make an item large
         _refuse_large(item)
+    for name in remove:
+        item.pop(name, None)
+    return item
 
 
 def _refuse_clauses(add: Mapping[str, int], values: Mapping[str, Value], remove: tuple[str, ...]) -> None:
     changed = (*values, *remove) if remove else values
-    if not add.keys().isdisjoint(changed) or not values.keys().isdisjoint(remove):
+    if not add.keys().isdisjoint(changed) or (remove and not values.keys().isdisjoint(remove)):
         raise NotApplied("two clauses change the same attribute")
     if not _KEY_NAMES.isdisjoint(changed):
         check_key_values(values)
