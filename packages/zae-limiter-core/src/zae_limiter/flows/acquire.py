@@ -33,8 +33,9 @@ def acquire(scope: Scope, request: Request) -> Flow[Grant]:
             sides = _known_sides(scope, request) or _expired_sides(scope, request)
             if sides is None:
                 sides = yield from find_sides(scope, request)
-            if len(sides) == 1 and not sides[0].stale and not sides[0].shadow.lane.busy:
-                entry = sides[0].enter()
+            side = sides[0]
+            if len(sides) == 1 and not side.stale and not side.shadow.lane.busy:
+                entry = side.enter()
                 yield Queued(entry)
                 admitted = entry.admitted
             else:
@@ -81,7 +82,10 @@ def _known_sides(scope: Scope, request: Request) -> list[Side] | None:
     resolved = scope.fresh(shadow)
     if resolved is None or (resolved.parent_id is not None and _parent_to_ask(request, resolved) is not None):
         return None
-    return _with_amounts(request, [_side(scope, request, shadow, resolved)])
+    side = _side(scope, request, shadow, resolved)
+    if side.config.limits and request.amounts.keys() <= side.config.by_name.keys():
+        return [side]
+    return _with_amounts(request, [side])
 
 
 def _expired_sides(scope: Scope, request: Request) -> list[Side] | None:
@@ -124,9 +128,6 @@ def _side(scope: Scope, request: Request, shadow: Shadow, resolved: Resolved, *,
 
 def _with_amounts(request: Request, sides: list[Side]) -> list[Side]:
     """Each side with the amounts of its own limits. Raises ``ValidationError`` for one that none of them limits."""
-    amounts = request.amounts.keys()
-    if len(sides) == 1 and sides[0].config.limits and amounts <= sides[0].config.by_name.keys():
-        return sides
     for side in sides:
         if not side.config.limits:
             bucket = side.shadow.id
@@ -135,7 +136,7 @@ def _with_amounts(request: Request, sides: list[Side]) -> list[Side]:
             )
             raise ValidationError("limits", f"{bucket.entity_id}/{bucket.resource}", problem)
         side.amounts = {name: amount for name, amount in request.amounts.items() if name in side.config.by_name}
-    for name in amounts - {known for side in sides for known in side.amounts}:
+    for name in request.amounts.keys() - {known for side in sides for known in side.amounts}:
         there = ", ".join(sorted({known for side in sides for known in side.config.by_name}))
         raise ValidationError("consume", name, f"no such limit on {request.resource}: there are {there}")
     return sides

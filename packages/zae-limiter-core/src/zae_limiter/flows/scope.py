@@ -81,8 +81,8 @@ class Shadow:
         self.view = view = None if item is None else read_bucket(item, before)
         self.known = True
         self.seen_at_ms = at_ms
-        if before is not None and view is not None:
-            others = view.item[WRITES] != before.item[WRITES] + own_writes * ONE_WRITE
+        if before is not None and item is not None and view is not None:
+            others = item[WRITES] != before.item[WRITES] + own_writes * ONE_WRITE
             if others or not self.alone:
                 self._others = (self._others << 1 | others) & RECENT_ANSWERS
                 self.alone = self._others == 0
