@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from .aio.repository import Repository as Repository
     from .audit import AuditEvent as AuditEvent
     from .audit import AuditPage as AuditPage
+    from .buckets import Bucket as Bucket
+    from .buckets import BucketLimit as BucketLimit
+    from .buckets import LimitCapacity as LimitCapacity
+    from .buckets import ResourceCapacity as ResourceCapacity
     from .entities import Entity as Entity
     from .exceptions import EntityError as EntityError
     from .exceptions import EntityExistsError as EntityExistsError
@@ -37,10 +41,16 @@ if TYPE_CHECKING:
     from .sync.lease import SyncLease as SyncLease
     from .sync.limiter import SyncRateLimiter as SyncRateLimiter
     from .sync.repository import SyncRepository as SyncRepository
+    from .usage import LimitUsage as LimitUsage
+    from .usage import UsagePage as UsagePage
+    from .usage import UsageSnapshot as UsageSnapshot
+    from .usage import UsageSummary as UsageSummary
 
 _HOMES = {
     "AuditEvent": "audit",
     "AuditPage": "audit",
+    "Bucket": "buckets",
+    "BucketLimit": "buckets",
     "BulkResult": "flows.bulk",
     "CacheStats": "flows.configs",
     "Entity": "entities",
@@ -55,7 +65,9 @@ _HOMES = {
     "Lease": "aio.lease",
     "LeaseExpiredError": "exceptions",
     "Limit": "limits",
+    "LimitCapacity": "buckets",
     "LimitStatus": "limits",
+    "LimitUsage": "usage",
     "NamespaceNotFoundError": "exceptions",
     "OnUnavailable": "limits",
     "Options": "options",
@@ -64,9 +76,13 @@ _HOMES = {
     "RateLimiter": "aio.limiter",
     "RateLimiterUnavailable": "exceptions",
     "Repository": "aio.repository",
+    "ResourceCapacity": "buckets",
     "SyncLease": "sync.lease",
     "SyncRateLimiter": "sync.limiter",
     "SyncRepository": "sync.repository",
+    "UsagePage": "usage",
+    "UsageSnapshot": "usage",
+    "UsageSummary": "usage",
     "ValidationError": "exceptions",
     "ZAELimiterError": "exceptions",
 }
