@@ -62,30 +62,28 @@ class Driver:
 
     def _perform(self, step: Step, tickets: list[Ticket], account: Account) -> Script[Any]:
         if isinstance(step, Queued):
-            tickets.append(step.ticket)
-            step.ticket.waker = Future()
-            self._enter(step.ticket, account)
-            return (yield step.ticket.waker)
+            return (yield self._queue(step.ticket, tickets, account))
         if isinstance(step, Sleep):
             return (yield self._pause(step))
         if isinstance(step, Parallel):
-            return (yield from self._gather([self._perform(part, tickets, account) for part in step.steps]))
+            # What is to be queued is queued at once: a cancellation may come before a task has begun.
+            parts = [
+                self._queue(part.ticket, tickets, account)
+                if isinstance(part, Queued)
+                else Task(self._kernel, self._owner, self._perform(part, tickets, account))
+                for part in step.steps
+            ]
+            return (yield from _gather(parts))
         return (yield self._link.send(step).answer)
 
     def _pause(self, step: Sleep) -> Future:
         return self._kernel.pause(round(step.seconds * 1e6 * self._rng.uniform(0.5, 1.0)))
 
-    def _gather(self, scripts: Sequence[Script[Any]]) -> Script[list[Any]]:
-        tasks = [Task(self._kernel, self._owner, script) for script in scripts]
-        every, answers = [_outcome(task) for task in tasks], []
-        try:
-            for future in every:
-                answers.append((yield future))  # noqa: PERF401  a comprehension cannot yield
-        except BaseException:
-            for task in tasks:
-                task.cancel()
-            raise
-        return answers
+    def _queue(self, ticket: Ticket, tickets: list[Ticket], account: Account) -> Future:
+        tickets.append(ticket)
+        ticket.waker = waker = Future()
+        self._enter(ticket, account)
+        return waker
 
     def _enter(self, ticket: Ticket, account: Account) -> None:
         lane = ticket.lane
@@ -176,6 +174,20 @@ class Driver:
         for ticket in tickets:
             for entry in ticket.unwind():
                 self._enter(entry, self._accounts[ticket])
+
+
+def _gather(parts: Sequence[Future | Task]) -> Script[list[Any]]:
+    """The answers of all, in order; where the one who waits is cancelled, the tasks are."""
+    every, answers = [part if isinstance(part, Future) else _outcome(part) for part in parts], []
+    try:
+        for future in every:
+            answers.append((yield future))  # noqa: PERF401  a comprehension cannot yield
+    except BaseException:
+        for part in parts:
+            if isinstance(part, Task):
+                part.cancel()
+        raise
+    return answers
 
 
 def _outcome(task: Task) -> Future:
