@@ -60,6 +60,17 @@ async def test_bad_limits_of_a_call_are_refused(world: World, bad: Any) -> None:
     await refused(world, lambda limiter: limiter.acquire("e", "r", {"rpm": 1}, bad), ValidationError, "limits")
 
 
+@pytest.mark.parametrize("bad", [["rpm"], "rpm", 5, None], ids=repr)
+async def test_what_maps_no_limits_to_amounts_is_refused(world: World, bad: Any) -> None:
+    await refused(world, lambda limiter: limiter.acquire("e", "r", bad), ValidationError, "must map limits to amounts")
+
+
+@pytest.mark.parametrize("bad", [RPM, "rpm", 5], ids=["one limit", "a name", "a number"])
+async def test_what_is_no_list_of_limits_is_refused(world: World, bad: Any) -> None:
+    act = lambda limiter: limiter.acquire("e", "r", {"rpm": 1}, bad)  # noqa: E731
+    await refused(world, act, ValidationError, "must be a list of limits")
+
+
 async def test_a_bad_policy_is_refused(world: World) -> None:
     bad: Any = "deny"
     act = lambda limiter: limiter.acquire("e", "r", {"rpm": 1}, on_unavailable=bad)  # noqa: E731

@@ -199,6 +199,29 @@ async def test_a_limit_that_only_one_of_both_has_is_taken_from_that_one(world: W
         await take(it.limiter, "key-1", "r", rps=1)
 
 
+async def test_a_parent_that_the_first_amounts_do_not_name_stays_with_the_lease(world: World) -> None:
+    it = await family(world, parent_limit=Limit.per_minute("tpm", 1000))
+    await it.repository.set_limits("key-1", [CHILD, Limit.per_minute("tpm", 5000)])
+    async with it.limiter.acquire("key-1", "r", {"rpm": 1}) as lease:
+        await lease.consume(tpm=400)
+        with pytest.raises(RateLimitExceeded) as caught:
+            await lease.consume(tpm=601)
+        assert caught.value.primary_violation.entity_id == "project"
+        await lease.adjust(tpm=300)
+    assert await it.limiter.available("key-1", "r") == {"rpm": 59, "tpm": 4300}
+    assert await it.limiter.available("project", "r") == {"tpm": 300}
+    async with it.limiter.acquire("key-1", "r", {"rpm": 1}) as lease:
+        await lease.adjust(tpm=50)
+    assert await it.limiter.available("project", "r") == {"tpm": 250}
+
+
+async def test_amounts_of_zero_make_no_buckets(world: World) -> None:
+    it = await family(world)
+    await take(it.limiter, "key-1", "r", rpm=0)
+    assert not {"Put", "Update", "Transact"} & set(it.wire.sent())
+    assert await both(it) == (60, 90)
+
+
 @pytest.mark.parametrize("error", [NotApplied("away"), OutcomeUnknown("slow")])
 async def test_a_parent_whose_write_fails_leaves_nothing_consumed_that_was_confirmed(
     world: World, error: NotApplied | OutcomeUnknown
@@ -261,3 +284,24 @@ async def test_so_does_one_that_is_cancelled_while_both_are_made(async_world: Wo
     it.wire.let_go()
     await it.limiter.close()
     assert await both(it) == (60, 90)
+
+
+@pytest.mark.parametrize("end", ["rollback", "adjust"])
+async def test_a_cancellation_in_the_turn_in_which_the_block_ends_leaves_no_side_out(
+    async_world: World, end: str
+) -> None:
+    it = await family(async_world)
+
+    async def work() -> None:
+        async with it.limiter.acquire("key-1", "r", {"rpm": 10}) as lease:
+            await lease.adjust(rpm=7)
+            task = asyncio.current_task()
+            assert task is not None
+            asyncio.get_running_loop().call_soon(task.cancel)  # before a task that the exit makes has begun
+            if end == "rollback":
+                raise RuntimeError
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(work())
+    await it.limiter.close()
+    assert await both(it) == ((60, 90) if end == "rollback" else (43, 73))

@@ -1,12 +1,15 @@
 """A config change reaches live buckets within one cache life, and the invariant holds across it; in both colours."""
 # ruff: noqa: PT012 - a block under a lease that raises takes more than one line
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
-from worlds import Process, World, drain, passes, take
+from worlds import Process, World, drain, passes, take, until
 
-from zae_limiter import Limit, RateLimitExceeded, ValidationError
+from zae_limiter import Limit, RateLimiter, RateLimitExceeded, ValidationError
+from zae_limiter.operations.values import BatchGet, Item
+from zae_limiter.testing import ManualClock
 
 OLD = Limit.per_minute("rpm", 60)
 RAISED = Limit.per_minute("rpm", 120)
@@ -197,6 +200,64 @@ async def test_a_limit_that_changes_names_in_a_bucket_made_again_is_decided_agai
     await take(admin.limiter, "e", "r", tpm=1)
     with pytest.raises(ValidationError, match="there are tpm"):
         await take(user.limiter, "e", "r", rpm=1)
+
+
+async def held(world: World, limiter: RateLimiter) -> Item:
+    """The bucket's item."""
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    return item
+
+
+async def take_under(limiter: RateLimiter, limit: Limit, amount: int) -> None:
+    """Acquire under a limit of the call."""
+    async with limiter.acquire("e", "r", {limit.name: amount}, [limit]):
+        pass
+
+
+async def test_calls_in_the_same_millisecond_are_each_held_to_their_own_limits(world: World) -> None:
+    limiter, _ = await world.process()
+    await take_under(limiter, OLD, 10)
+    await take_under(limiter, TPM, 100)
+    await take_under(limiter, RAISED, 1)
+    assert (await held(world, limiter))["b_rpm_tc"] == 11_000
+    with pytest.raises(RateLimitExceeded, match="can never pass: the limit holds at most 30"):
+        await take_under(limiter, LOWERED, 31)
+
+
+async def test_limits_of_a_call_hold_though_the_clock_that_shaped_the_bucket_is_ahead(world: World) -> None:
+    behind = await world.process()
+    world.clock = ManualClock(world.clock.now_ms() + 2000)
+    ahead = await world.process()
+    await take_under(ahead.limiter, OLD, 60)
+    with pytest.raises(RateLimitExceeded) as caught:
+        await take_under(behind.limiter, RAISED, 120)
+    assert caught.value.statuses[0].limit == RAISED
+    await take_under(behind.limiter, TPM, 100)
+    assert (await held(world, behind.limiter))["b_tpm_tc"] == 100_000
+
+
+@pytest.mark.parametrize("level", ["system", "resource", "entity"])
+async def test_a_read_under_way_does_not_bring_back_what_this_process_has_changed(world: World, level: str) -> None:
+    limiter, wire = await world.process()
+
+    async def set_to(limit: Limit) -> None:
+        if level == "system":
+            await limiter.set_system_defaults([limit])
+        elif level == "resource":
+            await limiter.set_resource_defaults("r", [limit])
+        else:
+            await limiter.set_limits("e", [limit], "r")
+
+    await set_to(OLD)
+    wire.hold_answers(BatchGet)
+    task = asyncio.create_task(take(limiter, "e", "r", rpm=1))
+    await until(lambda: wire.in_flight == 1)
+    await set_to(LOWERED)
+    wire.let_go()
+    await task
+    assert (await limiter.resolve_limits("e", "r"))[0] == [LOWERED]
+    assert await drain(limiter, "e", "r", "rpm") == 29
 
 
 @pytest.mark.parametrize("new", [RAISED, LOWERED], ids=["raised", "lowered"])

@@ -45,6 +45,15 @@ async def test_it_never_expires(world: World, why: str) -> None:
         assert ttl_of(world, process) is None
 
 
+async def test_limits_of_a_call_do_not_make_an_entity_with_limits_of_its_own_expire(world: World) -> None:
+    process = await world.process()
+    await process.limiter.set_limits("e", [RPM], "r")
+    await take(process.limiter, "e", "r", rpm=1)
+    async with process.limiter.acquire("e", "r", {"rpm": 1}, [Limit.per_minute("rpm", 120)]):
+        pass
+    assert ttl_of(world, process) is None
+
+
 async def test_an_entity_that_gets_limits_of_its_own_expires_no_more_and_again_without_them(world: World) -> None:
     process = await world.process()
     await process.limiter.set_system_defaults([RPM])

@@ -175,6 +175,30 @@ async def test_behind_its_block_a_lease_is_expired(world: World) -> None:
     assert await limiter.available("e", "r") == {"rpm": 59}
 
 
+async def test_before_its_block_a_lease_cannot_be_used(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    lease = limiter.acquire("e", "r", {"rpm": 1})
+    for act in (lease.consume, lease.adjust, lease.release):
+        with pytest.raises(LeaseExpiredError, match="inside its `with` block only"):
+            await act(rpm=1)
+    async with lease:
+        assert lease.consumed == {"rpm": 1}
+
+
+@pytest.mark.parametrize("when", ["inside", "behind"])
+async def test_a_lease_is_entered_once(world: World, when: str) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    lease = limiter.acquire("e", "r", {"rpm": 1})
+    async with lease:
+        if when == "inside":
+            with pytest.raises(LeaseExpiredError):
+                await lease.__aenter__()
+    if when == "behind":
+        with pytest.raises(LeaseExpiredError):
+            await lease.__aenter__()
+    assert await limiter.available("e", "r") == {"rpm": 59}
+
+
 async def test_a_lease_shows_how_its_limits_stand_behind_its_writes(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM, TPM])
     async with limiter.acquire("e", "r", {"rpm": 10, "tpm": 100}) as lease:

@@ -1,11 +1,13 @@
 """What an acquire gives and refuses, in both colours, over a table in memory."""
 
 import math
+import random
 
 import pytest
 from worlds import World, passes, take
 
 from zae_limiter import Limit, RateLimitExceeded
+from zae_limiter.testing import ManualClock
 
 RPM = Limit.per_minute("rpm", 60)  # a token a second
 TPM = Limit.per_minute("tpm", 6000)
@@ -215,3 +217,32 @@ async def test_a_lost_race_costs_one_write_more(world: World) -> None:
     await take(other, "e", "r", rpm=1)
     assert await passes(one, "e", "r", rpm=98)
     assert wire.sent() == ["Update"]  # below the ceiling the writes of several processes commute
+
+
+class TickingClock(ManualClock):
+    """A clock that moves on with every question."""
+
+    step_ms = 0
+
+    def now_ms(self) -> int:
+        self.advance(ms=self.step_ms)
+        return super().now_ms()
+
+
+@pytest.mark.parametrize("way", ["acquire", "consume"])
+async def test_a_refusal_names_what_was_exceeded_though_time_passes_while_it_is_decided(world: World, way: str) -> None:
+    world.clock = clock = TickingClock()
+    limiter, _ = await world.process(default_limits=[Limit.per_second("rpm", 1000)])  # a token a millisecond
+    await limiter.repository.create_entity("parent")
+    await limiter.repository.create_entity("e", parent_id="parent", cascade=True)
+    chance, refusals = random.Random(7), list[RateLimitExceeded]()
+    async with limiter.acquire("e", "r", {"rpm": 995}) as lease:
+        clock.step_ms = 1
+        for _ in range(300):
+            amount = chance.randint(1, 20)
+            try:
+                await (lease.consume(rpm=amount) if way == "consume" else take(limiter, "e", "r", rpm=amount))
+            except RateLimitExceeded as error:
+                refusals.append(error)
+    assert len(refusals) > 20
+    assert all(error.primary_violation.exceeded and error.retry_after_seconds > 0 for error in refusals)

@@ -1,8 +1,10 @@
 """Opening a repository and closing it, in both colours."""
 
+import asyncio
+
 import pytest
 from wires import SyncWireStore, Wire, WireStore
-from worlds import World, outcomes, take
+from worlds import World, outcomes, take, until
 
 from zae_limiter import (
     InfrastructureNotFoundError,
@@ -17,7 +19,7 @@ from zae_limiter import (
 )
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, TableMissing, TransactionCancelled
 from zae_limiter.operations.memory import MemoryStore
-from zae_limiter.operations.values import Query, Transact
+from zae_limiter.operations.values import DescribeTable, EnableTtl, Query, Transact, Update
 from zae_limiter.schema import keys
 from zae_limiter.testing import ManualClock
 
@@ -55,9 +57,9 @@ async def test_with_register_off_a_missing_namespace_is_an_error_and_stays_missi
     assert (await world.process("prod", register=False)).repository.name == "prod"
 
 
-async def open_over(world: World, wire: Wire) -> ClosableStore | SyncClosableStore:
+async def open_over(world: World, wire: Wire, *, create_table: bool = False) -> ClosableStore | SyncClosableStore:
     """A store that a repository was opened over in the colour; raises what opening raises, with the store closed."""
-    options = Options(stack="my-app", clock=world.clock)
+    options = Options(stack="my-app", clock=world.clock, create_table=create_table)
     store = ClosableStore(wire) if world.colour == "async" else SyncClosableStore(wire)
     try:
         if isinstance(store, ClosableStore):
@@ -145,3 +147,34 @@ async def test_in_memory_without_a_clock_takes_the_systems() -> None:
     async with RateLimiter(Repository.in_memory(), default_limits=[Limit.per_hour("rpm", 60)]) as limiter:
         await take(limiter, "e", "r", rpm=60)
         assert 0 < await limiter.time_until_available("e", "r", {"rpm": 1}) <= 60
+
+
+async def test_closing_the_repository_waits_for_the_writes_of_its_namespaces(async_world: World) -> None:
+    root = await async_world.process()
+    limiter = RateLimiter(await root.repository.namespace("tenant"), default_limits=[RPM])
+    await take(limiter, "e", "r", rpm=1)
+    root.wire.hold(Update)
+    task = asyncio.create_task(take(limiter, "e", "r", rpm=10))
+    await until(lambda: root.wire.in_flight == 1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    asyncio.get_running_loop().call_later(0.02, root.wire.let_go)
+    await root.repository.close()
+    item = async_world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    assert (item["b_rpm_tc"], root.wire.in_flight) == (1000, 0)  # given back by then
+
+
+async def test_a_table_that_is_created_but_not_yet_known_everywhere_is_waited_for(world: World) -> None:
+    wire = Wire(world.table)
+    wire.break_once(TableMissing("not yet"), on=DescribeTable)
+    assert (await open_over(world, wire, create_table=True)).closed == 0
+    assert wire.sent()[:4] == ["CreateTable", "DescribeTable", "DescribeTable", "EnableTtl"]
+
+
+async def test_a_table_whose_ttl_cannot_be_switched_on_is_unavailable(world: World) -> None:
+    wire = Wire(world.table)
+    wire.break_down(NotApplied("access denied"), on=EnableTtl)
+    with pytest.raises(RateLimiterUnavailable, match=r"'my-app' could not be created: access denied"):
+        await open_over(world, wire, create_table=True)

@@ -33,6 +33,7 @@ class Wire:
         self._failures: list[Failure] = []
         self._once: list[Failure] = []
         self._held: Kinds = ()
+        self._late: Kinds = ()
         self._held_until = 0.0
         self._passes = 0
 
@@ -52,9 +53,13 @@ class Wire:
         """Have operations wait for ``let_go``."""
         self._held, self._held_until = on, time.monotonic() + PATIENCE_SECONDS
 
+    def hold_answers(self, on: Kinds = object) -> None:
+        """Have the answers of operations wait for ``let_go``; what they show is by then out of date."""
+        self._late, self._held_until = on, time.monotonic() + PATIENCE_SECONDS
+
     def let_go(self) -> None:
         """Let go of what is held."""
-        self._held = ()
+        self._held, self._late = (), ()
 
     def let_one_go(self) -> None:
         """Let go of one operation, and hold the others."""
@@ -67,6 +72,10 @@ class Wire:
             self._passes -= 1
             return False
         return held
+
+    def holds_answer(self, operation: Operation) -> bool:
+        """Whether the operation's answer has to wait."""
+        return isinstance(operation, self._late) and time.monotonic() < self._held_until
 
     def sent(self) -> list[str]:
         """The kinds of what was sent since this was asked last."""
@@ -105,7 +114,10 @@ class WireStore:
         try:
             while wire.holds(operation):  # noqa: ASYNC110 - both colours are let go of alike
                 await asyncio.sleep(0.001)
-            return wire.answer(operation)
+            answer = wire.answer(operation)
+            while wire.holds_answer(operation):  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            return answer
         finally:
             wire.in_flight -= 1
 
@@ -126,7 +138,10 @@ class SyncWireStore:
         try:
             while wire.holds(operation):
                 time.sleep(0.001)
-            return wire.answer(operation)
+            answer = wire.answer(operation)
+            while wire.holds_answer(operation):
+                time.sleep(0.001)
+            return answer
         finally:
             wire.in_flight -= 1
 
