@@ -6,6 +6,7 @@ import pytest
 
 from zae_limiter import exceptions
 from zae_limiter.exceptions import (
+    ClientTooOldError,
     EntityError,
     EntityExistsError,
     EntityHasChildrenError,
@@ -16,10 +17,14 @@ from zae_limiter.exceptions import (
     InvalidNameError,
     LeaseExpiredError,
     NamespaceNotFoundError,
+    NamespaceStateError,
     RateLimitError,
     RateLimiterUnavailable,
     RateLimitExceeded,
+    StackTooOldError,
+    StaleStateError,
     ValidationError,
+    VersionError,
     ZAELimiterError,
 )
 from zae_limiter.limits import Limit, LimitStatus
@@ -43,12 +48,16 @@ EVERY: list[ZAELimiterError] = [
     RateLimiterUnavailable("no answer"),
     InfrastructureNotFoundError("my-app"),
     NamespaceNotFoundError("ns"),
+    NamespaceStateError("id", "it is in use"),
+    StaleStateError(7, 8),
+    ClientTooOldError("my-app", "0.1.0", "0.2.0"),
+    StackTooOldError("my-app", 1, 2),
 ]
 
 
 def test_every_exception_is_among_those_tested_here() -> None:
     defined = {cls for cls in vars(exceptions).values() if isinstance(cls, type) and issubclass(cls, ZAELimiterError)}
-    abstract = {ZAELimiterError, RateLimitError, EntityError, InfrastructureError}
+    abstract = {ZAELimiterError, RateLimitError, EntityError, InfrastructureError, VersionError}
     assert defined - abstract == {type(error) for error in EVERY}
 
 
@@ -63,7 +72,7 @@ def test_a_pickled_exception_comes_back_with_its_fields(error: ZAELimiterError) 
 def test_they_form_one_tree() -> None:
     assert issubclass(ValidationError, ValueError)
     for error in EVERY:
-        assert isinstance(error, (RateLimitError, EntityError, InfrastructureError, ValidationError))
+        assert isinstance(error, (RateLimitError, EntityError, InfrastructureError, VersionError, ValidationError))
 
 
 def test_a_validation_error_names_the_field_the_value_and_the_way_out() -> None:

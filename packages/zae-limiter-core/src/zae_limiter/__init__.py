@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .buckets import LimitCapacity as LimitCapacity
     from .buckets import ResourceCapacity as ResourceCapacity
     from .entities import Entity as Entity
+    from .exceptions import ClientTooOldError as ClientTooOldError
     from .exceptions import EntityError as EntityError
     from .exceptions import EntityExistsError as EntityExistsError
     from .exceptions import EntityHasChildrenError as EntityHasChildrenError
@@ -27,17 +28,24 @@ if TYPE_CHECKING:
     from .exceptions import InvalidNameError as InvalidNameError
     from .exceptions import LeaseExpiredError as LeaseExpiredError
     from .exceptions import NamespaceNotFoundError as NamespaceNotFoundError
+    from .exceptions import NamespaceStateError as NamespaceStateError
     from .exceptions import RateLimitError as RateLimitError
     from .exceptions import RateLimiterUnavailable as RateLimiterUnavailable
     from .exceptions import RateLimitExceeded as RateLimitExceeded
+    from .exceptions import StackTooOldError as StackTooOldError
+    from .exceptions import StaleStateError as StaleStateError
     from .exceptions import ValidationError as ValidationError
+    from .exceptions import VersionError as VersionError
     from .exceptions import ZAELimiterError as ZAELimiterError
     from .flows.bulk import BulkResult as BulkResult
     from .flows.configs import CacheStats as CacheStats
     from .limits import Limit as Limit
     from .limits import LimitStatus as LimitStatus
     from .limits import OnUnavailable as OnUnavailable
+    from .namespaces import Namespace as Namespace
     from .options import Options as Options
+    from .provisioner import ProvisionerLock as ProvisionerLock
+    from .provisioner import ProvisionerState as ProvisionerState
     from .sync.lease import SyncLease as SyncLease
     from .sync.limiter import SyncRateLimiter as SyncRateLimiter
     from .sync.repository import SyncRepository as SyncRepository
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
     from .usage import UsagePage as UsagePage
     from .usage import UsageSnapshot as UsageSnapshot
     from .usage import UsageSummary as UsageSummary
+    from .versions import VersionRecord as VersionRecord
 
 _HOMES = {
     "AuditEvent": "audit",
@@ -53,6 +62,7 @@ _HOMES = {
     "BucketLimit": "buckets",
     "BulkResult": "flows.bulk",
     "CacheStats": "flows.configs",
+    "ClientTooOldError": "exceptions",
     "Entity": "entities",
     "EntityError": "exceptions",
     "EntityExistsError": "exceptions",
@@ -68,15 +78,21 @@ _HOMES = {
     "LimitCapacity": "buckets",
     "LimitStatus": "limits",
     "LimitUsage": "usage",
+    "Namespace": "namespaces",
     "NamespaceNotFoundError": "exceptions",
+    "NamespaceStateError": "exceptions",
     "OnUnavailable": "limits",
     "Options": "options",
+    "ProvisionerLock": "provisioner",
+    "ProvisionerState": "provisioner",
     "RateLimitError": "exceptions",
     "RateLimitExceeded": "exceptions",
     "RateLimiter": "aio.limiter",
     "RateLimiterUnavailable": "exceptions",
     "Repository": "aio.repository",
     "ResourceCapacity": "buckets",
+    "StackTooOldError": "exceptions",
+    "StaleStateError": "exceptions",
     "SyncLease": "sync.lease",
     "SyncRateLimiter": "sync.limiter",
     "SyncRepository": "sync.repository",
@@ -84,6 +100,8 @@ _HOMES = {
     "UsageSnapshot": "usage",
     "UsageSummary": "usage",
     "ValidationError": "exceptions",
+    "VersionError": "exceptions",
+    "VersionRecord": "versions",
     "ZAELimiterError": "exceptions",
 }
 

@@ -13,7 +13,12 @@ ZAELimiterError
 ├── InfrastructureError
 │   ├── RateLimiterUnavailable       the store did not answer, or not in time
 │   ├── InfrastructureNotFoundError  there is no such table
-│   └── NamespaceNotFoundError
+│   ├── NamespaceNotFoundError
+│   ├── NamespaceStateError          the namespace is in use, or is not, or its name is taken
+│   └── StaleStateError              somebody else stored a state since this one was read
+├── VersionError                     client and stack do not fit
+│   ├── ClientTooOldError
+│   └── StackTooOldError
 └── ValidationError (ValueError)     bad input; names the field, the value and the way out
     ├── InvalidIdentifierError       an entity, a parent or a resource
     └── InvalidNameError             a limit or a namespace
@@ -167,7 +172,9 @@ class EntityHasChildrenError(EntityError):
         self.children = children
 
     def __str__(self) -> str:
-        return f"entity {self.entity_id!r} has children, {self.children}: delete them first, or give them another parent"
+        return (
+            f"entity {self.entity_id!r} has children, {self.children}: delete them first, or give them another parent"
+        )
 
 
 class InfrastructureError(ZAELimiterError):
@@ -205,6 +212,66 @@ class NamespaceNotFoundError(InfrastructureError):
 
     def __str__(self) -> str:
         return f"there is no namespace {self.namespace!r}: register it first"
+
+
+class NamespaceStateError(InfrastructureError):
+    """The namespace is not in a state in which that can be done to it."""
+
+    def __init__(self, namespace_id: str, problem: str) -> None:
+        super().__init__(namespace_id, problem)
+        self.namespace_id = namespace_id
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"namespace {self.namespace_id!r}: {self.problem}"
+
+
+class StaleStateError(InfrastructureError):
+    """The provisioner's state has another serial than expected; nothing was stored."""
+
+    def __init__(self, expected_serial: int, serial: int) -> None:
+        super().__init__(expected_serial, serial)
+        self.expected_serial = expected_serial
+        self.serial = serial
+
+    def __str__(self) -> str:
+        return f"the provisioner's state has serial {self.serial}, not {self.expected_serial}: read it again"
+
+
+class VersionError(ZAELimiterError):
+    """The client and the stack do not fit."""
+
+
+class ClientTooOldError(VersionError):
+    """The stack lets in newer clients only."""
+
+    def __init__(self, stack: str, client_version: str, min_client_version: str) -> None:
+        super().__init__(stack, client_version, min_client_version)
+        self.stack = stack
+        self.client_version = client_version
+        self.min_client_version = min_client_version
+
+    def __str__(self) -> str:
+        return (
+            f"stack {self.stack!r} needs zae-limiter-core {self.min_client_version} or newer, "
+            f"this is {self.client_version}: upgrade the package"
+        )
+
+
+class StackTooOldError(VersionError):
+    """The stack is older than what this client works with."""
+
+    def __init__(self, stack: str, schema_version: int, oldest_schema_version: int) -> None:
+        super().__init__(stack, schema_version, oldest_schema_version)
+        self.stack = stack
+        self.schema_version = schema_version
+        self.oldest_schema_version = oldest_schema_version
+
+    def __str__(self) -> str:
+        return (
+            f"stack {self.stack!r} has schema {self.schema_version}, this client needs "
+            f"{self.oldest_schema_version} or newer: upgrade it with `zae-limiter upgrade --name {self.stack}`"
+        )
 
 
 def _shown(value: object) -> str:

@@ -22,6 +22,7 @@ RESERVED_LIMIT_NAMES: Final = (
 _IDENTIFIER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-.:@]{0,255}")
 _RESOURCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_\-./:]{0,127}")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_\-.]{0,63}")
+_NAMESPACE_ID: Final = re.compile(r"[A-Za-z0-9_\-]{1,64}")
 
 _IDENTIFIER_RULE: Final = "must be 1 to 256 characters: an ASCII letter or digit, then letters, digits and _ - . : @"
 _RESOURCE_RULE: Final = "must be 1 to 128 characters: an ASCII letter, then letters, digits and _ - . / :"
@@ -62,6 +63,13 @@ def check_namespace(field: str, value: object) -> str:
     if isinstance(value, str) and _NAME.fullmatch(value):
         return value
     raise InvalidNameError(field, value, _problem(value, _NAME_RULE))
+
+
+def check_namespace_id(field: str, value: object) -> str:
+    """Return ``value`` where it may be a namespace's id; ``InvalidIdentifierError`` otherwise."""
+    if isinstance(value, str) and _NAMESPACE_ID.fullmatch(value):
+        return value
+    raise InvalidIdentifierError(field, value, _problem(value, "must be 1 to 64 ASCII letters, digits and _ -"))
 
 
 def check_principal(field: str, value: object) -> str:

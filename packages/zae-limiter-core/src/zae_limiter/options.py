@@ -25,6 +25,7 @@ class Options:
     ``None`` for stack and namespace means the environment (``ZAEL_STACK``, ``ZAEL_NAMESPACE``), else ``zae-limiter``
     and ``default``. ``rejection_staleness``: for how long the last seen state of a bucket is good enough to refuse by.
     ``audit_retention_days``: for how long audit events are kept; 0 keeps them for ever.
+    ``check_version``: whether a stack that does not fit this client is refused; not by what upgrades it.
     """
 
     stack: str | None = None
@@ -43,6 +44,7 @@ class Options:
     max_connections: int = 100
     register: bool = True
     create_table: bool = False
+    check_version: bool = True
     clock: Clock | None = None
 
     def __post_init__(self) -> None:

@@ -12,8 +12,10 @@ from .clock import Clock
 from .flows.namespaces import open_namespace
 from .flows.scope import Scope
 from .flows.steps import Flow
+from .namespaces import Namespace
 from .naming import check_namespace, check_principal
 from .options import Options
+from .versions import core_version
 
 NAMESPACE_ID_BYTES = 8
 SECONDS_PER_DAY = 24 * 3600
@@ -29,12 +31,16 @@ def iso_time(clock: Clock) -> str:
 def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
     """The flow that finds a namespace's id, or registers it. Raises ``ValidationError`` for a bad name."""
     return open_namespace(
-        check_namespace("namespace", name),
+        new_namespace(name, clock),
         stack=options.stack_name,
-        new_id=secrets.token_urlsafe(NAMESPACE_ID_BYTES),
-        created_at=iso_time(clock),
         register=options.register,
+        client_version=core_version() if options.check_version else None,
     )
+
+
+def new_namespace(name: str, clock: Clock) -> Namespace:
+    """A namespace with an id that no other has. Raises ``ValidationError`` for a bad name."""
+    return Namespace(check_namespace("namespace", name), secrets.token_urlsafe(NAMESPACE_ID_BYTES), iso_time(clock))
 
 
 def scope_of(options: Options, name: str, namespace_id: str, clock: Clock) -> Scope:

@@ -19,20 +19,26 @@ from .buckets import BucketMethods
 from .driver import Driver
 from .entities import EntityMethods
 from .limits import LimitMethods
+from .namespaces import NamespaceMethods
+from .state import StateMethods
 from .store import DynamoDBStore, MemoryStore, Store
 from .usage import UsageMethods
 
 
-class Repository(LimitMethods, EntityMethods, AuditMethods, BucketMethods, UsageMethods):
+class Repository(
+    LimitMethods, EntityMethods, AuditMethods, BucketMethods, UsageMethods, NamespaceMethods, StateMethods
+):
     """One namespace of one table. Open one in a process, and share it; close it at the end."""
 
-    def __init__(self, store: Store, scope: Scope, options: Options, clock: Clock, *, owner: bool = True) -> None:
+    def __init__(
+        self, store: Store, scope: Scope, options: Options, clock: Clock, *, driver: Driver | None = None
+    ) -> None:
         self._store = store
-        self.driver = Driver(store)
+        self.driver = driver or Driver(store)
         self.scope = scope
         self._options = options
         self._clock = clock
-        self._owner = owner
+        self._owner = driver is None
 
     @classmethod
     async def open(
@@ -92,7 +98,7 @@ class Repository(LimitMethods, EntityMethods, AuditMethods, BucketMethods, Usage
         """Another namespace of the same table, over the same client; registered where it is missing."""
         namespace_id = await self.driver.run(opening(self._options, name, self._clock))
         scope = scope_of(self._options, name, namespace_id, self._clock)
-        return type(self)(self._store, scope, self._options, self._clock, owner=False)
+        return type(self)(self._store, scope, self._options, self._clock, driver=self.driver)
 
     @property
     def name(self) -> str:

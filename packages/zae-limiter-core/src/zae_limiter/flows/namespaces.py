@@ -1,4 +1,4 @@
-"""The namespace registry and the table, as far as opening a repository needs them.
+"""The table, and the way into a namespace, as far as opening a repository needs them.
 
 Lives here: what is asked before there is a scope. Never: anything inside a namespace.
 """
@@ -6,48 +6,45 @@ Lives here: what is asked before there is a scope. Never: anything inside a name
 from contextlib import suppress
 
 from ..exceptions import InfrastructureNotFoundError, NamespaceNotFoundError, RateLimiterUnavailable
-from ..operations.errors import StoreError, TableExists, TableMissing, TransactionCancelled
-from ..operations.values import Conditions, CreateTable, DescribeTable, EnableTtl, Get, Item, Key, Put, Transact
-from ..schema import keys
-from ..schema.items import namespace_items
-from ..schema.keys import REGISTRY
-from .load import patiently, read
+from ..namespaces import Namespace
+from ..operations.errors import StoreError, TableExists, TableMissing
+from ..operations.values import CreateTable, DescribeTable, EnableTtl, Get, Item
+from ..schema.registry import DELETED, read_version
+from ..versions import check_compatible
+from . import registry, versions
+from .load import patiently, read_all
 from .steps import Flow, Sleep
 
 POLL_SECONDS = 0.5
 POLLS = 240
 
 
-def open_namespace(name: str, *, stack: str, new_id: str, created_at: str, register: bool) -> Flow[str]:
-    """The id of the namespace, which is registered under ``new_id`` where it is missing and ``register`` says so.
+def open_namespace(new: Namespace, *, stack: str, register: bool, client_version: str | None) -> Flow[str]:
+    """The id of the namespace, which is registered as ``new`` where it is missing and ``register`` says so.
 
-    Raises ``NamespaceNotFoundError``, ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``.
+    One that was deleted is not found, whatever ``register`` says: the next process that opens it would undo the
+    deletion. Without ``client_version`` the stack's versions are not checked. Raises ``NamespaceNotFoundError``,
+    ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``VersionError``.
     """
     try:
-        return (yield from _open(name, new_id=new_id, created_at=created_at, register=register))
+        item = yield from _find(new.name, stack=stack, client_version=client_version)
+        if item is None and register:
+            return (yield from registry.register(new)).namespace_id
     except TableMissing as error:
         raise InfrastructureNotFoundError(stack) from error
     except StoreError as error:
         raise RateLimiterUnavailable(str(error)) from error
-
-
-def _open(name: str, *, new_id: str, created_at: str, register: bool) -> Flow[str]:
-    key = Key(keys.pk_system(REGISTRY), keys.sk_namespace(name))
-    item: Item | None = yield from read(key)
-    if item is None and not register:
-        raise NamespaceNotFoundError(name)
-    if item is None:
-        by_name, by_id = namespace_items(name, new_id, created_at)
-        absent = Conditions(absent=("PK",))
-        try:
-            yield from patiently(Transact((Put(by_name, absent), Put(by_id, absent))))
-        except TransactionCancelled:  # another process was faster, or our own first answer was lost
-            item = yield from read(key)
-        else:
-            item = by_name
-    if item is None:
-        raise NamespaceNotFoundError(name)
+    if item is None or DELETED in item:
+        raise NamespaceNotFoundError(new.name)
     return str(item["namespace_id"])
+
+
+def _find(name: str, *, stack: str, client_version: str | None) -> Flow[Item | None]:
+    key = registry.name_key(name)
+    found = yield from read_all([key] if client_version is None else [key, versions.KEY])
+    if client_version is not None and versions.KEY in found:
+        check_compatible(read_version(found[versions.KEY]), stack=stack, client_version=client_version)
+    return found.get(key)
 
 
 def create_table(stack: str) -> Flow[None]:
@@ -79,7 +76,7 @@ def _is_active() -> Flow[bool]:
 def ping() -> Flow[bool]:
     """Whether the store answers a read."""
     try:
-        yield Get(Key(keys.pk_system(REGISTRY), keys.sk_version()))
+        yield Get(versions.KEY)
     except StoreError:
         return False
     return True

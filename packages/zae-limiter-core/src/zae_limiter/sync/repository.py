@@ -19,20 +19,32 @@ from .buckets import SyncBucketMethods
 from .driver import SyncDriver
 from .entities import SyncEntityMethods
 from .limits import SyncLimitMethods
+from .namespaces import SyncNamespaceMethods
+from .state import SyncStateMethods
 from .store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
 from .usage import SyncUsageMethods
 
 
-class SyncRepository(SyncLimitMethods, SyncEntityMethods, SyncAuditMethods, SyncBucketMethods, SyncUsageMethods):
+class SyncRepository(
+    SyncLimitMethods,
+    SyncEntityMethods,
+    SyncAuditMethods,
+    SyncBucketMethods,
+    SyncUsageMethods,
+    SyncNamespaceMethods,
+    SyncStateMethods,
+):
     """One namespace of one table. Open one in a process, and share it; close it at the end."""
 
-    def __init__(self, store: SyncStore, scope: Scope, options: Options, clock: Clock, *, owner: bool = True) -> None:
+    def __init__(
+        self, store: SyncStore, scope: Scope, options: Options, clock: Clock, *, driver: SyncDriver | None = None
+    ) -> None:
         self._store = store
-        self.driver = SyncDriver(store)
+        self.driver = driver or SyncDriver(store)
         self.scope = scope
         self._options = options
         self._clock = clock
-        self._owner = owner
+        self._owner = driver is None
 
     @classmethod
     def open(
@@ -92,7 +104,7 @@ class SyncRepository(SyncLimitMethods, SyncEntityMethods, SyncAuditMethods, Sync
         """Another namespace of the same table, over the same client; registered where it is missing."""
         namespace_id = self.driver.run(opening(self._options, name, self._clock))
         scope = scope_of(self._options, name, namespace_id, self._clock)
-        return type(self)(self._store, scope, self._options, self._clock, owner=False)
+        return type(self)(self._store, scope, self._options, self._clock, driver=self.driver)
 
     @property
     def name(self) -> str:
