@@ -1,28 +1,15 @@
 """What waits for one bucket in one process goes in one write; tasks and threads alike."""
 
 import asyncio
-import signal
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from wires import SyncWireStore, Wire
 from worlds import Process, World, outcomes, passes, take, until
 
-from zae_limiter import (
-    Limit,
-    Options,
-    RateLimiterUnavailable,
-    RateLimitExceeded,
-    SyncRateLimiter,
-    SyncRepository,
-)
+from zae_limiter import Limit, RateLimiterUnavailable, RateLimitExceeded
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import BatchGet, Update
-from zae_limiter.testing import ManualClock
 
 RPM = Limit.per_hour("rpm", 100)
 
@@ -276,51 +263,3 @@ async def test_a_time_out_around_an_acquire_gives_back(async_world: World) -> No
     it.wire.let_go()
     await it.limiter.close()
     assert await it.limiter.available("e", "r") == {"rpm": 99}
-
-
-# interruption, which only threads have
-
-
-@pytest.mark.parametrize("end", ["rollback", "release"])
-def test_what_gives_back_goes_back_though_its_thread_is_interrupted_in_the_queue(end: str) -> None:
-    wire = Wire(MemoryStore())
-    repository = SyncRepository.over(SyncWireStore(wire), Options(clock=ManualClock()))
-    limiter = SyncRateLimiter(repository, default_limits=[RPM])
-
-    def take_one() -> None:
-        with limiter.acquire("e", "r", {"rpm": 1}):
-            pass
-
-    def interrupt() -> None:
-        """Once the main thread waits behind the other's write, which ends when the main thread knows."""
-        wait_for(lambda: len(repository.scope.shadows.get(("e", "r", 0)).lane.waiting) == 1)  # type: ignore[union-attr]
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        time.sleep(0.1)
-        wire.let_go()
-
-    threads = [threading.Thread(target=target) for target in (take_one, interrupt)]
-
-    def hold_behind_a_write() -> None:
-        with limiter.acquire("e", "r", {"rpm": 50}) as lease:
-            wire.hold(Update)
-            threads[0].start()
-            wait_for(lambda: wire.in_flight == 1)
-            threads[1].start()
-            if end == "rollback":
-                raise ZeroDivisionError
-            lease.release(rpm=50)
-
-    with pytest.raises(KeyboardInterrupt):
-        hold_behind_a_write()
-    for thread in threads:
-        thread.join()
-    assert limiter.available("e", "r") == {"rpm": 99}
-    take_one()  # the lane is at rest
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    """Wait, without a loop of events, until something holds; fails after five seconds."""
-    latest = time.monotonic() + 5
-    while not holds():
-        assert time.monotonic() < latest
-        time.sleep(0.001)
