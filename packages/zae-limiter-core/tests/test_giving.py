@@ -1,5 +1,6 @@
 """Tokens given by hand: a bucket reset, or credited; in both colours."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from zae_limiter.audit import AuditEvent
 from zae_limiter.flows.giving import credit_bucket, reset_bucket
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.errors import OutcomeUnknown, Throttled
-from zae_limiter.operations.values import Operation, Transact
+from zae_limiter.operations.values import Delete, Key, Operation, Transact
+from zae_limiter.schema import keys
 from zae_limiter.schema.items import WRITES, bucket_attributes
 
 RPM = Limit.per_minute("rpm", 60)
@@ -209,25 +211,40 @@ async def test_who_changes_the_shape_before_the_write_has_it_decided_again(async
     assert sorted(event.principal or "" for event in events) == ["", "rival"]
 
 
-async def test_a_credit_needs_no_second_try_when_the_shape_changes(async_world: World) -> None:
+async def test_a_credit_needs_no_second_try_when_the_anchor_moves_before_the_write(async_world: World) -> None:
     limiter, _ = await async_world.process(default_limits=[RPM])
     await take(limiter, "e", "r", rpm=60)
     scope, cause = limiter.repository.scope, limiter.repository._cause(None)
+    rival = limiter.repository._cause("rival")
     transactions = 0
-
-    async def reshape() -> None:
-        await limiter.set_limits("e", [Limit.per_minute("rpm", 600)])
-        async_world.clock.advance(seconds=61)
-        await take(limiter, "e", "r", rpm=0)
 
     def perform(operation: Operation) -> Any:
         nonlocal transactions
-        transactions += isinstance(operation, Transact)
+        if isinstance(operation, Transact):
+            transactions += 1
+            assert play(reset_bucket(scope, "e", "r", rival), async_world.table.execute)
         return async_world.table.execute(operation)
 
-    await reshape()
     assert play(credit_bucket(scope, "e", "r", {"rpm": 5_000}, cause), perform)
     assert transactions == 1
+    assert await limiter.available("e", "r") == {"rpm": 60}
+
+
+async def test_a_bucket_that_goes_before_the_write_is_not_made_again(async_world: World) -> None:
+    limiter, _ = await async_world.process(default_limits=[RPM])
+    for entity, giving in (("reset", reset_bucket), ("credited", partial(credit_bucket, credit={"rpm": 1_000}))):
+        await take(limiter, entity, "r", rpm=60)
+        scope, cause = limiter.repository.scope, limiter.repository._cause(None)
+        key = Key(keys.pk_bucket(limiter.repository.namespace_id, entity, "r", 0), keys.sk_state())
+
+        def perform(operation: Operation, key: Key = key) -> Any:
+            if isinstance(operation, Transact):
+                async_world.table.execute(Delete(key))
+            return async_world.table.execute(operation)
+
+        assert not play(giving(scope, entity, "r", cause=cause), perform)
+        assert async_world.bucket_of(limiter, entity, "r") is None
+        assert (await limiter.repository.get_audit_events(entity)).events == []
 
 
 async def test_acquires_and_resets_at_the_same_time_all_come_through(world: World) -> None:

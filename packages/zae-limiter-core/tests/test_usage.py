@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from worlds import Process, World
 
 from zae_limiter import Repository, ValidationError
-from zae_limiter.operations.values import Get, Key, Put
+from zae_limiter.flows.steps import play
+from zae_limiter.flows.usage import checked_usage, get_snapshots
+from zae_limiter.operations.values import BatchGet, Delete, Operation, Put
 from zae_limiter.schema import keys
 from zae_limiter.schema.usage import read_usage, usage_item
 from zae_limiter.usage import LimitUsage, UsageSnapshot, Window, parse_window_key, window_key
@@ -113,12 +115,21 @@ async def test_pages_of_any_size_hold_what_was_asked_for_once_and_in_order(
         assert await every_page(process.repository, limit, **asked) == expected(asked)
 
 
-async def test_a_snapshot_that_goes_while_the_others_are_read_is_left_out(world: World, process: Process) -> None:
-    gone = usage_item(process.repository.namespace_id, snapshot("c", "gpt-4", hour(0), tpm=1))
-    world.table.execute(Put(gone | {"entity_id": "c"}))
-    asked = {"resource": "gpt-4", "end": hour(1)}
-    assert [each.entity_id for each in await every_page(process.repository, 2, **asked)] == ["a", "b", "c"]
-    assert world.table.execute(Get(Key(gone["PK"], gone["SK"]))) is not None
+async def test_a_snapshot_that_goes_while_the_others_are_read_is_left_out(async_world: World) -> None:
+    repository = (await async_world.process()).repository
+    store(async_world, repository, *(snapshot(entity, "r", hour(0), tpm=1) for entity in ("a", "b", "c")))
+
+    def perform(operation: Operation) -> Any:
+        if isinstance(operation, BatchGet):
+            async_world.table.execute(Delete(operation.keys[0]))
+        return async_world.table.execute(operation)
+
+    asked = checked_usage(None, "r", "hourly", None, None)
+    first = play(get_snapshots(repository.scope, asked, limit=2, behind=None), perform)
+    assert [each.entity_id for each in first.snapshots] == ["b"]
+    rest = play(get_snapshots(repository.scope, asked, limit=2, behind=first.next), async_world.table.execute)
+    assert [each.entity_id for each in rest.snapshots] == ["c"]
+    assert rest.next is None
 
 
 async def test_an_entity_is_one_query_and_a_resource_a_query_and_a_read_of_a_hundred(process: Process) -> None:
