@@ -1,0 +1,156 @@
+"""What lives here: entities, lists, bulk changes and audit events on every store, and what each of them costs.
+What never does: who is admitted (test_concurrency), limits at work (test_changes).
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+from stage import Stage
+from zae_limiter import (
+    EntityExistsError,
+    EntityHasChildrenError,
+    EntityNotFoundError,
+    Limit,
+    RateLimiter,
+    ValidationError,
+)
+
+pytestmark = pytest.mark.needs("atomic", "capacity")
+
+T = TypeVar("T")
+RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 10_000)
+# A transaction's write is charged double. DynamoDB Local charges it by no rule that holds for two and for fifty writes.
+UNITS_PER_WRITE = 2
+COUNTS_NO_UNITS = "dynamodb-local"
+
+
+async def costs(stage: Stage, call: Callable[[], Awaitable[T]], *, writes: int = 0, **requests: int) -> T:
+    """The result of a call that sends exactly these requests and, in transactions, so many writes of up to 1 KB."""
+    stage.meter.reset()
+    result = await call()
+    meter = stage.meter.snapshot()
+    assert dict(meter.requests) == requests
+    assert stage.target.name == COUNTS_NO_UNITS or meter.write_units == writes * UNITS_PER_WRITE
+    return result
+
+
+async def actions(limiter: RateLimiter, entity_id: str) -> list[tuple[str, str | None]]:
+    page = await limiter.repository.get_audit_events(entity_id)
+    return [(event.action, event.principal) for event in page.events]
+
+
+async def test_limits_are_changed_with_their_events(stage: Stage) -> None:
+    limiter = await stage.open()
+    changed = {"GetItem": 1, "TransactWriteItems": 1}
+    await costs(stage, lambda: limiter.set_system_defaults([RPM], "allow", principal="ann"), writes=2, **changed)
+    await costs(stage, lambda: limiter.set_resource_defaults("gpt-4", [RPM]), writes=2, **changed)
+    await costs(stage, lambda: limiter.set_limits("e", [RPM, TPM], "gpt-4"), writes=2, **changed)
+    await costs(stage, lambda: limiter.set_limits("e", [TPM], "gpt-4", principal="bob"), writes=2, **changed)
+    assert await costs(stage, lambda: limiter.get_limits("e", "gpt-4"), GetItem=1) == [TPM]
+    await costs(stage, lambda: limiter.delete_limits("e", "gpt-4"), writes=2, **changed)
+    await costs(stage, lambda: limiter.delete_limits("e", "gpt-4"), GetItem=1)
+    await costs(stage, lambda: limiter.delete_resource_defaults("gpt-4"), writes=2, **changed)
+    await costs(stage, limiter.delete_system_defaults, writes=2, **changed)
+    page = await costs(stage, lambda: limiter.repository.get_audit_events("e"), Query=1)
+    versions = [(each or {}).get("config_version") for event in page.events for each in (event.before, event.after)]
+    assert versions == [2, None, 1, 2, None, 1]
+    assert await actions(limiter, "$SYSTEM") == [("limits_deleted", None), ("limits_set", "ann")]
+    assert await actions(limiter, "$RESOURCE:gpt-4") == [("limits_deleted", None), ("limits_set", None)]
+    newest = await limiter.repository.get_audit_events("e", limit=1)
+    older = await limiter.repository.get_audit_events("e", limit=5, start=newest.next)
+    assert [*newest.events, *older.events] == page.events
+
+
+async def test_entities_are_changed_with_their_events(stage: Stage) -> None:
+    limiter = await stage.open()
+    await costs(stage, lambda: limiter.create_entity("p"), writes=2, TransactWriteItems=1)
+    made = await costs(
+        stage, lambda: limiter.create_entity("e", "A key", "p", True, {"team": "blue"}), writes=3, TransactWriteItems=1
+    )
+    assert await costs(stage, lambda: limiter.get_entity("e"), GetItem=1) == made
+    assert await costs(stage, lambda: limiter.get_children("p"), Query=1) == [made]
+    await limiter.create_entity("q")
+    update = {"BatchGetItem": 1, "TransactWriteItems": 1}
+    await costs(stage, lambda: limiter.update_entity("e", name=None, principal="ann"), writes=2, **update)
+    moved = await costs(stage, lambda: limiter.update_entity("e", parent_id="q"), writes=4, **update)
+    assert (moved.name, moved.parent_id, moved.cascade, moved.version) == (None, "q", True, 3)
+    assert await costs(stage, lambda: limiter.update_entity("e", cascade=True), BatchGetItem=1) == moved
+    assert (await limiter.get_children("p"), await limiter.get_children("q")) == ([], [moved])
+    await limiter.set_resource_defaults("r", [RPM])
+    async with limiter.acquire("e", "r", {"rpm": 1}):
+        pass
+    await limiter.set_limits("e", [RPM], "r")
+    stage.meter.reset()
+    await limiter.delete_entity("e", principal="bob")
+    assert stage.meter.requests == {"GetItem": 1, "Query": 2, "TransactWriteItems": 1, "BatchWriteItem": 1}
+    if stage.target.name != COUNTS_NO_UNITS:
+        assert stage.meter.write_units == 4 * UNITS_PER_WRITE + 1
+    assert (await limiter.get_entity("e"), await limiter.get_limits("e", "r")) == (None, [])
+    assert (stage.bucket("e", "r"), stage.bucket("q", "r") is None) == (None, False)
+    told = await actions(limiter, "e")
+    assert [action for action, _ in told] == [
+        "entity_deleted",
+        "limits_set",
+        "entity_updated",
+        "entity_updated",
+        "entity_created",
+    ]
+    assert [principal for _, principal in told] == ["bob", None, None, "ann", None]
+
+
+async def test_the_tree_refuses_what_it_has_to(stage: Stage) -> None:
+    limiter = await stage.open()
+    await limiter.create_entity("p")
+    await limiter.create_entity("c", parent_id="p")
+    await limiter.create_entity("other")
+    with pytest.raises(EntityExistsError):
+        await limiter.create_entity("c", parent_id="p")
+    with pytest.raises(EntityNotFoundError, match="'nobody'"):
+        await limiter.create_entity("d", parent_id="nobody")
+    with pytest.raises(ValidationError, match="two levels"):
+        await limiter.create_entity("d", parent_id="c")
+    with pytest.raises(ValidationError, match="two levels"):
+        await limiter.update_entity("p", parent_id="other")
+    with pytest.raises(EntityNotFoundError, match="'nobody'"):
+        await limiter.update_entity("nobody", name="x")
+    with pytest.raises(EntityHasChildrenError, match="children, 1"):
+        await costs(stage, lambda: limiter.delete_entity("p"), GetItem=1)
+    with pytest.raises(EntityNotFoundError):
+        await limiter.delete_entity("d")
+    await limiter.delete_entity("c")
+    await limiter.delete_entity("p")
+    assert [await limiter.get_entity(entity) for entity in ("p", "c", "d")] == [None] * 3
+
+
+async def test_lists_say_where_limits_are_set(stage: Stage) -> None:
+    limiter = await stage.open()
+    for resource in ("b", "a/1"):
+        await limiter.set_resource_defaults(resource, [RPM])
+    for entity, resource in (("y", "b"), ("x", "b"), ("x", "_default_")):
+        await limiter.set_limits(entity, [RPM], resource)
+    assert await costs(stage, limiter.list_resources_with_defaults, Query=1) == ["a/1", "b"]
+    assert await costs(stage, lambda: limiter.list_entities_with_custom_limits("b"), Query=1) == ["x", "y"]
+    assert await costs(stage, limiter.list_resources_with_entity_configs, Query=3) == ["_default_", "b"]
+
+
+async def test_the_limits_of_a_thousand_entities_are_set_and_removed(stage: Stage) -> None:
+    limiter = await stage.open()
+    places = [(f"e-{number:04d}", f"r-{number % 4}") for number in range(1000)]
+    changes = {place: [RPM] for place in places}
+    thousand = {"writes": 2000, "BatchGetItem": 10, "TransactWriteItems": 40}
+    result = await costs(stage, lambda: limiter.set_many_limits(changes, principal="ann"), **thousand)
+    assert (result.done, result.failed) == (tuple(places), {})
+    resources = await costs(stage, limiter.list_resources_with_entity_configs, Query=5)
+    assert resources == ["r-0", "r-1", "r-2", "r-3"]
+    for resource in resources:
+        own = [entity for entity, where in places if where == resource]
+        assert await limiter.list_entities_with_custom_limits(resource) == own
+    assert await limiter.get_limits("e-0999", "r-3") == [RPM]
+    for entity, _ in places[::50]:
+        assert await actions(limiter, entity) == [("limits_set", "ann")]
+    gone = await costs(stage, lambda: limiter.delete_many_limits(places), **thousand)
+    assert (len(gone.done), gone.failed) == (1000, {})
+    assert await limiter.list_resources_with_entity_configs() == []
+    assert await actions(limiter, "e-0500") == [("limits_deleted", None), ("limits_set", "ann")]
