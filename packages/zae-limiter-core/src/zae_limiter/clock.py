@@ -3,7 +3,7 @@
 Lives here: epoch milliseconds from a clock that never jumps. Never: what happens at an instant.
 """
 
-import time
+from time import monotonic_ns, time_ns
 from typing import Protocol
 
 NANOS_PER_MILLI = 1_000_000
@@ -20,8 +20,8 @@ class SystemClock:
     """The wall clock as it was at the start, moved on by the monotonic one: a step of the wall clock does nothing."""
 
     def __init__(self) -> None:
-        self._offset_ns = time.time_ns() - time.monotonic_ns()
+        self._offset_ns = time_ns() - monotonic_ns()
 
     def now_ms(self) -> int:
         """Epoch milliseconds."""
-        return (time.monotonic_ns() + self._offset_ns) // NANOS_PER_MILLI
+        return (monotonic_ns() + self._offset_ns) // NANOS_PER_MILLI

@@ -42,8 +42,8 @@ def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
         if held + amount < 0:
             problem = f"the lease holds {held // MILLI}: no more can go back"
             raise ValidationError(field, f"{name}={amount // MILLI}", problem)
-    _add(grant.consumed, milli)
-    _add(grant.corrections, milli)
+    grant.consumed = _sum(grant.consumed, milli)
+    grant.corrections = _sum(grant.corrections, milli)
 
 
 def release(grant: Grant, amounts: Mapping[str, int]) -> None:
@@ -62,7 +62,7 @@ def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None
     if all(entry.admitted for entry in entries):
         for side, entry in zip(mine, entries, strict=True):
             side.entries.append(entry)
-        _add(grant.consumed, amounts)
+        grant.consumed = _sum(grant.consumed, amounts)
         return
     yield from take_back(entries, events=-1)
     if any(entry.outcome is not None and entry.outcome.verdict == "outdated" for entry in entries):
@@ -71,8 +71,8 @@ def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None
     if error is None:
         raise RateLimitExceeded(statuses_before(more, scope.now()))
     _without_store(scope, grant, error)
-    _add(grant.consumed, amounts)
-    _add(grant.uncounted, amounts)
+    grant.consumed = _sum(grant.consumed, amounts)
+    grant.uncounted = _sum(grant.uncounted, amounts)
 
 
 def correct(scope: Scope, grant: Grant) -> Flow[None]:
@@ -120,6 +120,5 @@ def _without_store(scope: Scope, grant: Grant, error: StoreError) -> None:
     grant.unavailable = error
 
 
-def _add(totals: dict[str, int], amounts: Mapping[str, int]) -> None:
-    for name, amount in amounts.items():
-        totals[name] = totals.get(name, 0) + amount
+def _sum(totals: Mapping[str, int], amounts: Mapping[str, int]) -> Mapping[str, int]:
+    return {name: totals.get(name, 0) + amounts.get(name, 0) for name in {**totals, **amounts}}

@@ -5,17 +5,18 @@ Lives here: what is asked, of whom, and what was taken, as plain data. Never: a 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ..limits import Limit, OnUnavailable
 from ..operations.errors import StoreError
+from ..operations.values import NOTHING
 from ..resolution import Config, Resolved
 from ..schema.items import View
 from .lane import Entry
 from .scope import Shadow
 
 
-class Request(NamedTuple):
+@dataclass(slots=True)  # never changed; not frozen, because every acquire makes one
+class Request:
     """What a caller asks for; amounts in millitokens by limit."""
 
     entity_id: str
@@ -61,12 +62,12 @@ class Grant:
     """
 
     open = True
+    corrections: Mapping[str, int] = NOTHING
+    uncounted: Mapping[str, int] = NOTHING
 
     def __init__(self, request: Request, sides: Sequence[Side], unavailable: StoreError | None = None) -> None:
         self.request = request
         self.sides = sides
         self.unavailable = unavailable
         self.rollback = request.rollback
-        self.consumed: dict[str, int] = {**request.amounts}
-        self.corrections: dict[str, int] = {}
-        self.uncounted: dict[str, int] = {}
+        self.consumed = request.amounts

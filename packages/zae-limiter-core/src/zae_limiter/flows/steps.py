@@ -5,7 +5,7 @@ Lives here: the steps besides operations. Never: how they are performed (aio, sy
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..operations.errors import StoreError
 from ..operations.values import Operation
@@ -30,8 +30,7 @@ class Parallel:
     steps: tuple["Step", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Queued:
+class Queued(NamedTuple):
     """Put the ticket into its lane and wait until it is settled. Answer: ``None``; the ticket has its outcome."""
 
     ticket: "Ticket"
