@@ -76,9 +76,10 @@ class SyncDriver:
         threads = [threading.Thread(target=perform, args=(index,), daemon=True) for index in range(1, len(steps))]
         for thread in threads:
             thread.start()
-        perform(0)
-        for thread in threads:
-            thread.join()
+        try:
+            perform(0)
+        finally:
+            _wait_for(threads)
         return answers
 
     def _queue(self, ticket: Ticket, tickets: list[Ticket]) -> None:
@@ -159,6 +160,19 @@ class SyncDriver:
     def _unwind(self, ticket: Ticket) -> None:
         for entry in ticket.unwind():
             self._queue(entry, [])
+
+
+def _wait_for(threads: Sequence[threading.Thread]) -> None:
+    """Wait until all have ended, an interruption too: what they take has to be known before it is given back."""
+    interruption: BaseException | None = None
+    for thread in threads:
+        while thread.is_alive():
+            try:
+                thread.join()
+            except BaseException as error:  # noqa: BLE001 - raised below
+                interruption = error
+    if interruption is not None:
+        raise interruption
 
 
 def _hand_over(lane: Lane) -> None:
