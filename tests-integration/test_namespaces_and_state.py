@@ -1,0 +1,223 @@
+"""What lives here: namespaces, versions and the provisioner's state on every target, with what they cost.
+What never does: every case of their rules (core's own tests).
+"""
+
+from collections.abc import Iterable
+
+import boto3
+import pytest
+
+from stage import REGION, Stage
+from targets import Target
+from zae_limiter import (
+    ClientTooOldError,
+    InvalidNameError,
+    Limit,
+    NamespaceNotFoundError,
+    NamespaceStateError,
+    ProvisionerLock,
+    ProvisionerState,
+    RateLimiter,
+    Repository,
+    StackTooOldError,
+    StaleStateError,
+    ValidationError,
+    VersionRecord,
+)
+from zae_limiter.operations.marshal import read_item
+from zae_limiter.operations.values import BatchWrite, Item, Key, Put
+from zae_limiter.schema import keys
+from zae_limiter.schema.items import BucketId
+from zae_limiter.versions import core_version
+
+RPM = Limit.per_minute("rpm", 100)
+# Two small items in a transaction: AWS charges it double, an emulator does not do so everywhere.
+PAIR_UNITS = {"memory": 4, "dynamodb-local": 2, "dynoxide": 4}
+PER_BATCH = 25
+
+costed = pytest.mark.needs("atomic", "capacity")
+
+
+def cost(stage: Stage) -> tuple[dict[str, int], float]:
+    """The requests since the last time, and the units that they wrote on the table."""
+    meter = stage.meter.snapshot()
+    stage.meter.reset()
+    return dict(meter.requests), meter.write_units
+
+
+def scan(stage: Stage) -> dict[Key, Item]:
+    """Every item of the table, whatever index it is in."""
+    if stage.target.endpoint_url is None:
+        found: Iterable[Item] = stage._memory._items.values()
+    else:
+        client = boto3.client("dynamodb", endpoint_url=stage.target.endpoint_url, region_name=REGION)
+        pages = client.get_paginator("scan").paginate(TableName=stage.table_name, ConsistentRead=True)
+        found = [read_item(item) for page in pages for item in page["Items"]]
+    return {Key(item["PK"], item["SK"]): item for item in found}
+
+
+def of(items: dict[Key, Item], namespace_id: str) -> dict[Key, Item]:
+    """Those that a namespace has in a key of the table or of an index, or in the registry."""
+    return {key: item for key, item in items.items() if namespace_id in str([*key, item.get("GSI4PK"), item])}
+
+
+async def filled(stage: Stage, name: str) -> RateLimiter:
+    """A namespace with something of every kind."""
+    limiter = await stage.open(namespace=name)
+    await limiter.set_system_defaults([RPM])
+    await limiter.set_resource_defaults("gpt-4", [RPM])
+    await limiter.create_entity("project")
+    await limiter.create_entity("key", parent_id="project", cascade=True)
+    await limiter.set_limits("key", [RPM], "gpt-4")
+    await limiter.repository.put_provisioner_state(ProvisionerState(owner="cli"), expected_serial=0)
+    async with limiter.acquire("key", "gpt-4", {"rpm": 1}):
+        pass
+    stage.meter.reset()
+    return limiter
+
+
+@pytest.fixture
+async def repository(stage: Stage) -> Repository:
+    return (await stage.open()).repository
+
+
+@costed
+async def test_the_life_of_a_namespace_and_what_it_costs(stage: Stage, repository: Repository, target: Target) -> None:
+    pair = PAIR_UNITS[target.name]
+    made = await repository.register_namespace("prod")
+    assert cost(stage) == ({"GetItem": 1, "TransactWriteItems": 1}, pair)
+    assert await repository.register_namespace("prod") == made
+    assert cost(stage) == ({"GetItem": 1}, 0)
+    assert await repository.get_namespace("prod") == made
+    assert cost(stage) == ({"GetItem": 1}, 0)
+    assert [each.name for each in await repository.list_namespaces()] == ["default", "prod"]
+    assert cost(stage) == ({"Query": 1}, 0)
+    deleted = await repository.delete_namespace("prod")
+    assert cost(stage) == ({"GetItem": 2, "TransactWriteItems": 1}, pair)
+    assert await repository.list_orphan_namespaces() == [deleted]
+    assert cost(stage) == ({"Query": 2}, 0)
+    assert await repository.recover_namespace(made.namespace_id) == made
+    assert cost(stage) == ({"GetItem": 2, "TransactWriteItems": 1}, pair)
+
+
+async def test_errors_of_namespaces(stage: Stage, repository: Repository) -> None:
+    made = await repository.register_namespace("prod")
+    for call in (repository.recover_namespace, repository.purge_namespace):
+        with pytest.raises(NamespaceStateError):
+            await call(made.namespace_id)
+        with pytest.raises(NamespaceNotFoundError):
+            await call("unknown")
+    await repository.delete_namespace("prod")
+    with pytest.raises(NamespaceNotFoundError):
+        await repository.delete_namespace("prod")
+    with pytest.raises(NamespaceNotFoundError):
+        await stage.open(namespace="prod")
+    again = await repository.register_namespace("prod")
+    with pytest.raises(NamespaceStateError, match=again.namespace_id):
+        await repository.recover_namespace(made.namespace_id)
+    with pytest.raises(InvalidNameError):
+        await repository.register_namespace("a#b")
+
+
+@costed
+async def test_a_purge_leaves_nothing_of_it_and_all_of_another(stage: Stage, target: Target) -> None:
+    prod, other = (await filled(stage, "prod")).repository, (await filled(stage, "other")).repository
+    await other.delete_namespace("prod")
+    before = scan(stage)
+    stage.meter.reset()
+    removed = await other.purge_namespace(prod.namespace_id)
+    requests, written = cost(stage)
+    assert requests == {"GetItem": 4, "PutItem": 1, "Query": 2, "BatchWriteItem": 1, "TransactWriteItems": 1}
+    assert written == 1 + removed + PAIR_UNITS[target.name]
+    own = of(before, prod.namespace_id)
+    assert removed == len(own) - 2
+    assert scan(stage) == {key: item for key, item in before.items() if key not in own}
+    assert of(scan(stage), other.namespace_id) == of(before, other.namespace_id) != {}
+
+
+async def test_a_purge_of_ten_thousand_items_that_is_killed_in_the_middle_goes_on(stage: Stage) -> None:
+    prod, other = (await filled(stage, "prod")).repository, (await filled(stage, "other")).repository
+    count = 10_000 if stage.colour == "async" else 2_000  # minutes on a small machine
+    fill(stage, prod.namespace_id, count)
+    await other.delete_namespace("prod")
+    kept = of(scan(stage), other.namespace_id)
+
+    class Killed(Exception):
+        """By the test."""
+
+    def kill(removed: int) -> None:
+        if removed >= count // 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        await other.purge_namespace(prod.namespace_id, on_progress=kill)
+    progress: list[int] = []
+    removed = await other.purge_namespace(prod.namespace_id, on_progress=progress.append)
+    assert count // 2 <= removed < count // 2 + 50
+    assert progress == sorted(progress)
+    assert progress[-1] == removed
+    assert of(scan(stage), prod.namespace_id) == {}
+    assert of(scan(stage), other.namespace_id) == kept != {}
+
+
+def fill(stage: Stage, namespace_id: str, count: int) -> None:
+    """Buckets and audit events, without the requests that make them."""
+    items: list[Item] = [BucketId(namespace_id, f"e{number}", "r").attributes() for number in range(count // 2)]
+    for number in range(count // 2):
+        pk = keys.pk_audit(namespace_id, f"e{number}")
+        items.append({"PK": pk, "SK": keys.sk_audit("1"), "GSI4PK": keys.gsi4_pk(namespace_id), "GSI4SK": pk})
+    for start in range(0, count, PER_BATCH):
+        left = stage.perform(BatchWrite(tuple(map(Put, items[start : start + PER_BATCH]))))
+        assert not left.writes
+
+
+@costed
+async def test_the_version_record_and_what_it_costs(stage: Stage, repository: Repository) -> None:
+    assert await repository.get_version_record() is None
+    assert cost(stage) == ({"GetItem": 1}, 0)
+    record = VersionRecord(1, core_version(), "0.1.0")
+    await repository.set_version_record(record)
+    assert cost(stage) == ({"PutItem": 1}, 1)
+    assert await repository.get_version_record() == record
+    await stage.open(namespace="other")
+
+
+async def test_a_client_and_a_stack_that_do_not_fit_say_so(stage: Stage, repository: Repository) -> None:
+    for record, refusal in ((VersionRecord(9, "9.0.0", "9.0.0"), ClientTooOldError), (OLD, StackTooOldError)):
+        await repository.set_version_record(record)
+        with pytest.raises(refusal):
+            await stage.open()
+    await stage.open(check_version=False)
+    with pytest.raises(ValidationError):
+        await repository.set_version_record("1.0.0")  # type: ignore[arg-type]
+
+
+OLD = VersionRecord(0, "0.0.1", "0.0.1")
+
+
+@costed
+async def test_the_provisioners_state_and_what_it_costs(stage: Stage, repository: Repository) -> None:
+    assert await repository.get_provisioner_state() == ProvisionerState()
+    assert cost(stage) == ({"GetItem": 1}, 0)
+    lock = ProvisionerLock("lock-1", "cli", 1_700_000_000_000)
+    state = ProvisionerState(True, ["gpt-4"], {"key": ["gpt-4", "_default_"]}, owner="cli", lock=lock)
+    put = await repository.put_provisioner_state(state, expected_serial=0)
+    assert cost(stage) == ({"GetItem": 1, "PutItem": 1}, 1)
+    assert await repository.get_provisioner_state() == put
+    assert cost(stage) == ({"GetItem": 1}, 0)
+    with pytest.raises(StaleStateError):
+        await repository.put_provisioner_state(state, expected_serial=0)
+    assert cost(stage) == ({"GetItem": 1}, 0)
+
+
+async def test_a_state_of_several_parts_comes_back_whole(stage: Stage, repository: Repository) -> None:
+    managed = {f"123e4567-e89b-12d3-a456-{number:012d}": ("_default_", "gpt-4") for number in range(15_000)}
+    put = await repository.put_provisioner_state(ProvisionerState(managed_entities=managed), expected_serial=0)
+    parts = cost(stage)[0]["PutItem"] - 1
+    assert parts > 3
+    assert await repository.get_provisioner_state() == put
+    assert cost(stage)[0].keys() == {"GetItem", "BatchGetItem"}
+    small = await repository.put_provisioner_state(ProvisionerState(), expected_serial=1)
+    assert cost(stage)[0] == {"GetItem": 1, "PutItem": 1, "Query": 1, "BatchWriteItem": 1}
+    assert await repository.get_provisioner_state() == small
+    assert len(of(scan(stage), repository.namespace_id)) == 3
