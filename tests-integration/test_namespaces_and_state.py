@@ -3,6 +3,7 @@ What never does: every case of their rules (core's own tests).
 """
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 import boto3
 import pytest
@@ -28,6 +29,8 @@ from zae_limiter.operations.marshal import read_item
 from zae_limiter.operations.values import BatchWrite, Item, Key, Put
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
+from zae_limiter.schema.usage import usage_item
+from zae_limiter.usage import UsageSnapshot
 from zae_limiter.versions import core_version
 
 RPM = Limit.per_minute("rpm", 100)
@@ -70,6 +73,8 @@ async def filled(stage: Stage, name: str) -> RateLimiter:
     await limiter.create_entity("key", parent_id="project", cascade=True)
     await limiter.set_limits("key", [RPM], "gpt-4")
     await limiter.repository.put_provisioner_state(ProvisionerState(owner="cli"), expected_serial=0)
+    usage = UsageSnapshot("key", "gpt-4", "hourly", datetime(2026, 1, 1, tzinfo=UTC), {"rpm": 1}, 1)
+    stage.perform(Put(usage_item(limiter.repository.namespace_id, usage)))
     async with limiter.acquire("key", "gpt-4", {"rpm": 1}):
         pass
     stage.meter.reset()

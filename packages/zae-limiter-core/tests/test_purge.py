@@ -11,6 +11,8 @@ from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import BatchWrite, Get, Item, Put, Query, Unwritten
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
+from zae_limiter.schema.usage import usage_item
+from zae_limiter.usage import UsageSnapshot
 
 RPM = Limit.per_minute("rpm", 60)
 pytestmark = pytest.mark.usefixtures("quick")
@@ -49,6 +51,8 @@ async def filled(world: World, name: str, *, entities: int = 2) -> Process:
     await limiter.set_resource_defaults("gpt-4", [RPM])
     await limiter.create_entity("project")
     await repository.put_provisioner_state(ProvisionerState(managed_system=True), expected_serial=0)
+    usage = UsageSnapshot("project", "gpt-4", "hourly", datetime(2026, 1, 1, tzinfo=UTC), {"rpm": 1}, 1)
+    world.table.execute(Put(usage_item(repository.namespace_id, usage)))
     for number in range(entities):
         entity_id = f"key-{number}"
         await limiter.create_entity(entity_id, parent_id="project", cascade=True)
@@ -70,7 +74,7 @@ async def test_a_purge_removes_all_of_a_namespace_and_nothing_of_another(world: 
     other = await filled(world, "other")
     everything, own = every_item(world.table), items_of(world.table, prod.repository.namespace_id)
     kinds = {item["SK"].split("#")[1] for item in own}
-    assert {"META", "STATE", "CONFIG", "AUDIT", "PROVISIONER", "NAMESPACE", "NSID"} <= kinds
+    assert {"META", "STATE", "CONFIG", "USAGE", "AUDIT", "PROVISIONER", "NAMESPACE", "NSID"} <= kinds
     removed = await other.repository.purge_namespace(prod.repository.namespace_id)
     assert removed == len(own) - 2
     assert every_item(world.table) == [item for item in everything if item not in own]
