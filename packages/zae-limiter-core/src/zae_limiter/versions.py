@@ -6,7 +6,6 @@ Lives here: the record as a value, and the one comparison. Never: how it is stor
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import version
 from typing import Final
 
 from .exceptions import ClientTooOldError, StackTooOldError, ValidationError
@@ -55,4 +54,6 @@ def parse_version(field: str, value: object) -> tuple[int, int, int]:
 @lru_cache(maxsize=1)
 def core_version() -> str:
     """The version of this library, as it is installed."""
+    from importlib.metadata import version  # takes as long to import as all of ours
+
     return version("zae-limiter-core")

@@ -5,9 +5,8 @@ Lives here: what performs an operation, over DynamoDB or in memory. Never: what 
 
 from contextlib import ExitStack
 from threading import Lock
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from zae_limiter.operations import memory
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.client import ClientOptions, OnAnswer
 from zae_limiter.operations.errors import NotApplied, StoreError
@@ -15,6 +14,9 @@ from zae_limiter.operations.render import read_answer, render
 from zae_limiter.operations.values import Operation
 
 from .transport import Send, counted, fault_of, open_client, timed
+
+if TYPE_CHECKING:
+    from zae_limiter.operations import memory
 
 
 class SyncStore(Protocol):
@@ -30,7 +32,9 @@ class SyncStore(Protocol):
 class SyncMemoryStore:
     """A table in this process, which ``memory`` may share with other stores."""
 
-    def __init__(self, table: memory.MemoryStore | None = None) -> None:
+    def __init__(self, table: "memory.MemoryStore | None" = None) -> None:
+        from zae_limiter.operations import memory  # who uses DynamoDB does without
+
         self.table = table or memory.MemoryStore()
 
     def perform(self, operation: Operation) -> Any:
