@@ -7,7 +7,7 @@ from zae_limiter import Limit, Options, SyncRepository
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.operations.memory import MemoryStore
-from zae_limiter.operations.values import Operation, Put
+from zae_limiter.operations.values import Operation, Put, Transact
 from zae_limiter.sync.store import SyncMemoryStore
 from zae_limiter_manifest import LimitsManifest
 from zae_limiter_provisioner.applying import apply_manifest
@@ -36,7 +36,9 @@ class WritesOf(SyncMemoryStore):
         self.away = away
 
     def perform(self, operation: Operation) -> Any:
-        if isinstance(operation, Put) and self.away in operation.item["PK"]:
+        writes = operation.writes if isinstance(operation, Transact) else ()
+        puts = [write for write in writes if isinstance(write, Put)]
+        if any(self.away in put.item["PK"] for put in puts):
             raise NotApplied("away")
         return super().perform(operation)
 

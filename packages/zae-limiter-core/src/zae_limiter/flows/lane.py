@@ -147,4 +147,4 @@ def loss(ticket: Ticket) -> str | None:
     outcome = ticket.outcome
     if outcome is None or outcome.error is None or not isinstance(ticket, Entry) or not ticket.given:
         return None
-    return f"{dict(ticket.given)} millitokens were not given back: {outcome.error.__cause__ or outcome.error}"
+    return f"{dict(ticket.given)} millitokens were not given back: {outcome.error}"
