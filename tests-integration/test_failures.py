@@ -216,9 +216,10 @@ async def test_one_throttled_request_is_asked_again_and_nobody_notices(stage: St
 
 async def test_a_read_whose_answer_was_lost_is_asked_again_once(stage: Stage, scenes: list[Scene]) -> None:
     scene = scenes[0]
+    opened = len(scene.proxy.calls)
     scene.proxy.faults.append(Fault("drop", "BatchGetItem", times=1))
     await scene.warm_up()
-    assert [call.request for call in scene.proxy.calls].count("BatchGetItem") == 2
+    assert [call.request for call in scene.proxy.calls[opened:]].count("BatchGetItem") == 2
 
 
 async def test_limits_that_cannot_be_read_again_hold_while_the_bucket_answers(
