@@ -46,10 +46,9 @@ class Side:
         """The entry of the last try, where there was one."""
         return self.entries[-1] if self.entries else None
 
-    def enter(self, amounts: Mapping[str, int] | None = None) -> Entry:
-        """A new entry for the amounts of the side, or for others."""
-        checked = self.amounts if amounts is None else amounts
-        entry = Entry(self.shadow.lane, checked, self.config, 1 if any(checked.values()) else 0)
+    def enter(self) -> Entry:
+        """A new entry for the amounts of the side."""
+        entry = Entry(self.shadow.lane, self.amounts, self.config, 1 if any(self.amounts.values()) else 0)
         self.entries.append(entry)
         return entry
 

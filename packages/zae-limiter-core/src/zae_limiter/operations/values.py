@@ -14,10 +14,6 @@ Item = dict[str, Value]
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-def _nothing() -> Mapping[str, Any]:
-    return NOTHING  # a factory, because a dataclass of Python 3.11 takes the proxy for a mutable default
-
-
 class Key(NamedTuple):
     """Partition key and sort key of one item."""
 
