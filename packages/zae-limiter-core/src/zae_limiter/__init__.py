@@ -44,8 +44,10 @@ if TYPE_CHECKING:
     from .limits import OnUnavailable as OnUnavailable
     from .namespaces import Namespace as Namespace
     from .options import Options as Options
+    from .provisioner import HandledEvent as HandledEvent
     from .provisioner import ProvisionerLock as ProvisionerLock
     from .provisioner import ProvisionerState as ProvisionerState
+    from .provisioner import StoredConfig as StoredConfig
     from .sync.lease import SyncLease as SyncLease
     from .sync.limiter import SyncRateLimiter as SyncRateLimiter
     from .sync.repository import SyncRepository as SyncRepository
@@ -68,6 +70,7 @@ _HOMES = {
     "EntityExistsError": "exceptions",
     "EntityHasChildrenError": "exceptions",
     "EntityNotFoundError": "exceptions",
+    "HandledEvent": "provisioner",
     "InfrastructureError": "exceptions",
     "InfrastructureNotFoundError": "exceptions",
     "InvalidIdentifierError": "exceptions",
@@ -93,6 +96,7 @@ _HOMES = {
     "ResourceCapacity": "buckets",
     "StackTooOldError": "exceptions",
     "StaleStateError": "exceptions",
+    "StoredConfig": "provisioner",
     "SyncLease": "sync.lease",
     "SyncRateLimiter": "sync.limiter",
     "SyncRepository": "sync.repository",

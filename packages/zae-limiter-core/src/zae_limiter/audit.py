@@ -34,9 +34,9 @@ class Cause:
         """The id of the event of this cause's change ``number``: sorts by time, and is unique."""
         return f"{self.at}-{self.serial}-{number:05d}"
 
-    def afterwards(self) -> "Cause":
-        """The same cause for what follows its first changes, with events and tokens of its own."""
-        return replace(self, serial=f"{self.serial}+")
+    def before(self, number: int) -> "Cause":
+        """The same cause for what goes before its change: with tokens of its own, and events that sort before."""
+        return replace(self, serial=f"{self.serial}+{number}")  # "+" sorts before the "-" that follows a serial
 
     def token(self, attempt: int, part: int = 0) -> str:
         """What makes a repeat of a transaction idempotent, another one for each attempt: 36 characters at most."""

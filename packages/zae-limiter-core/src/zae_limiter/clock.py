@@ -1,12 +1,20 @@
 """Time, as the limiter counts it.
 
-Lives here: epoch milliseconds from a clock that never jumps. Never: what happens at an instant.
+Lives here: epoch milliseconds, as the store counts them. Never: what happens at an instant.
 """
 
+import logging
+from collections.abc import Callable
+from functools import lru_cache
 from time import monotonic_ns, time_ns
 from typing import Protocol
 
+from .offset import Offset
+
 NANOS_PER_MILLI = 1_000_000
+REPAIR_MS = 1000  # a correction that is worth a line
+
+log = logging.getLogger(__name__)
 
 
 class Clock(Protocol):
@@ -17,11 +25,55 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The wall clock as it was at the start, moved on by the monotonic one: a step of the wall clock does nothing."""
+    """The monotonic clock and an offset: a step of the wall clock does nothing. Threads may share it.
 
-    def __init__(self) -> None:
-        self._offset_ns = time_ns() - monotonic_ns()
+    The offset is the wall clock's at the start, and corrected by the ``Date`` of every answer that it is shown.
+    ``wall_ns`` and ``monotonic_ns`` are where the two come from, in nanoseconds; for tests.
+    """
+
+    def __init__(self, *, wall_ns: Callable[[], int] = time_ns, monotonic_ns: Callable[[], int] = monotonic_ns) -> None:
+        self._wall_ns = wall_ns
+        self._monotonic_ns = monotonic_ns
+        self._offset = self._by_wall()
 
     def now_ms(self) -> int:
         """Epoch milliseconds."""
-        return (monotonic_ns() + self._offset_ns) // NANOS_PER_MILLI
+        return int(self._monotonic_ns() / NANOS_PER_MILLI + self._offset.ms)
+
+    def on_answer(self, date: str, sent_ms: float, received_ms: float) -> None:
+        """Correct the offset by an answer's ``Date``, which is left aside where nobody can read it.
+
+        The times are those of ``time.monotonic`` in ms. One assignment replaces all that is known: another thread
+        sees it before or after, and of two that answer at once one may be forgotten, which proves less but no wrong.
+        """
+        date_ms = read_http_date(date)
+        if date_ms is None:
+            return
+        before = self._offset
+        after = before.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
+        if after is before:
+            return
+        if abs(after.ms - before.ms) > REPAIR_MS:  # what was believed is worth nothing: begin again
+            after = self._by_wall().after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
+            _report(after.ms - before.ms)
+        self._offset = after
+
+    def _by_wall(self) -> Offset:
+        return Offset((self._wall_ns() - self._monotonic_ns()) / NANOS_PER_MILLI)
+
+
+def _report(moved_ms: float) -> None:
+    where = "behind" if moved_ms > 0 else "ahead of"
+    log.warning("this process's clock was %.1f s %s the store's: corrected", abs(moved_ms) / 1000, where)
+
+
+@lru_cache(maxsize=16)  # answers of the same second say the same
+def read_http_date(text: str) -> int | None:
+    """The epoch milliseconds of an HTTP ``Date``, a whole second; ``None`` for what is none."""
+    from email.utils import parsedate_to_datetime  # whoever is shown answers has it loaded: others start without
+
+    try:
+        instant = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return int(instant.timestamp()) * 1000 if instant.tzinfo else None

@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from .clock import Clock, SystemClock
+from .clock import Clock
 from .exceptions import ValidationError
 from .flows.scope import Settings
 from .limits import OnUnavailable, check_on_unavailable
@@ -24,7 +24,9 @@ class Options:
 
     ``None`` for stack and namespace means the environment (``ZAEL_STACK``, ``ZAEL_NAMESPACE``), else ``zae-limiter``
     and ``default``. ``rejection_staleness``: for how long the last seen state of a bucket is good enough to refuse by.
+    ``split_above``: the writes a second to a bucket (to a shard of it) above which it is split.
     ``audit_retention_days``: for how long audit events are kept; 0 keeps them for ever.
+    ``clock``: where the time comes from, never corrected; else the store's, which its answers correct.
     ``check_version``: whether a stack that does not fit this client is refused; not by what upgrades it.
     """
 
@@ -38,6 +40,7 @@ class Options:
     on_unavailable: OnUnavailable = "block"
     rejection_staleness: float = 1.0
     buckets_remembered: int = 10_000
+    split_above: int = 500
     audit_retention_days: int = 90
     connect_timeout: float = 1.0
     read_timeout: float = 2.0
@@ -55,6 +58,7 @@ class Options:
         least_of = {
             "bucket_ttl_multiplier": 0,
             "buckets_remembered": 1,
+            "split_above": 1,
             "audit_retention_days": 0,
             "max_connections": 1,
         }
@@ -75,10 +79,6 @@ class Options:
             return self.namespace
         return os.environ.get("ZAEL_NAMESPACE") or DEFAULT_NAMESPACE
 
-    def make_clock(self) -> Clock:
-        """The clock given, else the system's."""
-        return self.clock or SystemClock()
-
     def settings(self) -> Settings:
         """What flows have to know of the options."""
         return Settings(
@@ -87,6 +87,7 @@ class Options:
             ttl_multiplier=self.bucket_ttl_multiplier,
             on_unavailable=self.on_unavailable,
             buckets_remembered=self.buckets_remembered,
+            split_above=self.split_above,
         )
 
     def store_options(self) -> dict[str, Any]:
@@ -132,6 +133,10 @@ class BuilderBase:
     def on_unavailable(self, policy: OnUnavailable) -> Self:
         """What an acquire does without the store, where neither the call nor the system config says."""
         return self._with(on_unavailable=policy)
+
+    def split_above(self, writes_per_second: int) -> Self:
+        """The writes a second to a bucket, or to a shard of it, above which it is split."""
+        return self._with(split_above=writes_per_second)
 
     def audit_retention_days(self, days: int) -> Self:
         """For how many days audit events are kept; 0 keeps them for ever."""

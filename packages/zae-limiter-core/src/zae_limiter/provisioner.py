@@ -1,13 +1,51 @@
-"""What the provisioner remembers of a namespace between two runs.
+"""What the provisioner remembers of a namespace between two runs, and what it finds and leaves there.
 
-Lives here: that state as values that check themselves. Never: how it is stored (schema), what is made of it.
+Lives here: both as values that check themselves. Never: how they are stored (schema), what is made of them.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from .exceptions import ValidationError
+from .limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from .naming import check_identifier, check_resource
+
+ConfigPlace = tuple[str | None, str | None]  # an entity and a resource; no entity: a resource; neither: the system
+
+EVENTS_REMEMBERED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConfig:
+    """What stands at one place: limits, and ``on_unavailable`` at the system alone. Raises ``ValidationError``.
+
+    ``fingerprint`` is what the provisioner wrote beside them, ``None`` where they were set by hand.
+    """
+
+    limits: tuple[Limit, ...]
+    on_unavailable: OnUnavailable | None = None
+    fingerprint: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_unavailable is not None:
+            check_on_unavailable(self.on_unavailable)
+        if self.limits or self.on_unavailable is None:
+            object.__setattr__(self, "limits", check_limits("limits", self.limits))
+        if self.fingerprint is not None:
+            _check_text("fingerprint", self.fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class HandledEvent:
+    """An event that was dealt with, and whether all went well: where it comes again, nothing is to be done."""
+
+    event_id: str
+    ok: bool
+
+    def __post_init__(self) -> None:
+        _check_text("event_id", self.event_id)
+        _check_truth("ok", self.ok)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,39 +66,48 @@ class ProvisionerLock:
 class ProvisionerState:
     """What a manifest manages of a namespace; the state of one that none was ever applied to has ``serial`` 0.
 
-    ``managed_entities`` maps an entity to the resources (or ``_default_``) of its limits. ``last_applied`` is an ISO
-    time, ``applied_hash`` that of the manifest; ``serial`` counts the writes. Raises ``ValidationError``.
+    ``managed_entities`` maps an entity to the resources (or ``_default_``) of its limits. ``intended_…`` is what an
+    apply under way, or one that was cut short, means to manage besides. ``last_applied`` is an ISO time,
+    ``applied_hash`` that of the manifest; ``serial`` counts the writes. ``handled`` keeps the last twenty events.
+    Raises ``ValidationError``.
     """
 
     managed_system: bool = False
     managed_resources: Sequence[str] = ()
     managed_entities: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    intended_system: bool = False
+    intended_resources: Sequence[str] = ()
+    intended_entities: Mapping[str, Sequence[str]] = field(default_factory=dict)
     last_applied: str | None = None
     applied_hash: str | None = None
     serial: int = 0
     owner: str | None = None
     lock: ProvisionerLock | None = None
+    handled: Sequence[HandledEvent] = ()
 
     def __post_init__(self) -> None:
-        if type(self.managed_system) is not bool:
-            raise ValidationError("managed_system", self.managed_system, "must be true or false")
         for name in ("last_applied", "applied_hash", "owner"):
             if getattr(self, name) is not None:
                 _check_text(name, getattr(self, name))
         _check_count("serial", self.serial)
         if self.lock is not None and not isinstance(self.lock, ProvisionerLock):
             raise ValidationError("lock", self.lock, "must be a ProvisionerLock")
+        if not all(isinstance(event, HandledEvent) for event in self.handled):
+            raise ValidationError("handled", self.handled, "must be HandledEvents")
+        object.__setattr__(self, "handled", tuple(self.handled)[-EVENTS_REMEMBERED:])
         # sorted, so that two states that say the same are equal
-        object.__setattr__(self, "managed_resources", _resources("managed_resources", self.managed_resources))
-        object.__setattr__(self, "managed_entities", _entities(self.managed_entities))
+        for kind in ("managed", "intended"):
+            _check_truth(f"{kind}_system", getattr(self, f"{kind}_system"))
+            for name, checked in ((f"{kind}_resources", _resources), (f"{kind}_entities", _entities)):
+                object.__setattr__(self, name, checked(name, getattr(self, name)))
 
 
-def _entities(entities: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+def _entities(name: str, entities: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     checked = {}
-    for entity in sorted(entities, key=lambda entity: check_identifier("managed_entities", entity)):
-        checked[entity] = _resources("managed_entities", entities[entity], allow_default=True)
+    for entity in sorted(entities, key=lambda entity: check_identifier(name, entity)):
+        checked[entity] = _resources(name, entities[entity], allow_default=True)
         if not checked[entity]:
-            raise ValidationError("managed_entities", entity, "must name at least one resource")
+            raise ValidationError(name, entity, "must name at least one resource")
     return checked
 
 
@@ -73,6 +120,11 @@ def _resources(name: str, resources: Sequence[str], *, allow_default: bool = Fal
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str) or not 1 <= len(value) <= 2048:
         raise ValidationError(name, value, "must be a string of 1 to 2048 characters")
+
+
+def _check_truth(name: str, value: object) -> None:
+    if type(value) is not bool:
+        raise ValidationError(name, value, "must be true or false")
 
 
 def _check_count(name: str, value: object) -> None:

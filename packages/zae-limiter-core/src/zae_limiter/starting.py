@@ -5,10 +5,11 @@ Lives here: ids, times, the first flow, the scope. Never: I/O.
 
 import secrets
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 
 from .audit import Cause
-from .clock import Clock
+from .clock import Clock, SystemClock
 from .flows.namespaces import open_namespace
 from .flows.scope import Scope
 from .flows.steps import Flow
@@ -28,10 +29,18 @@ def iso_time(clock: Clock) -> str:
     return datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def clock_over(store: object, options: Options) -> Clock:
+    """The clock given, which nothing corrects; else the store's, corrected by its answers; else the system's."""
+    clock: Clock = options.clock or getattr(store, "clock", None) or SystemClock()
+    return clock
+
+
 def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
     """The flow that finds a namespace's id, or registers it. Raises ``ValidationError`` for a bad name."""
+    check_namespace("namespace", name)
     return open_namespace(
-        new_namespace(name, clock),
+        name,
+        partial(new_namespace, name, clock),
         stack=options.stack_name,
         register=options.register,
         client_version=core_version() if options.check_version else None,

@@ -13,6 +13,8 @@ from .exceptions import ValidationError
 Window = Literal["hourly", "daily"]
 EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
 
+WINDOW_SECONDS: Final[Mapping[Window, int]] = {"hourly": 3600, "daily": 24 * 3600}
+
 _FORMATS: Final[Mapping[Window, str]] = {"hourly": "%Y-%m-%dT%H:00:00Z", "daily": "%Y-%m-%d"}
 
 
@@ -63,6 +65,12 @@ class UsageSummary:
 def window_key(window: Window, at: datetime) -> str:
     """The name of the window that an instant lies in: ``2024-01-01T14:00:00Z`` hourly, ``2024-01-01`` daily."""
     return at.astimezone(UTC).strftime(_FORMATS[window])
+
+
+def window_start(window: Window, at_ms: int) -> datetime:
+    """When the window began that an instant, in epoch milliseconds, lies in."""
+    seconds = at_ms // 1000
+    return datetime.fromtimestamp(seconds - seconds % WINDOW_SECONDS[window], UTC)
 
 
 def parse_window_key(key: str) -> tuple[Window, datetime]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from ..flows.lane import Lane, Ticket, fail, loss
-from ..flows.steps import Flow, Parallel, Queued, Sleep, Step
+from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell
 from ..operations.errors import StoreError
 from .store import Store
 
@@ -66,6 +66,8 @@ class Driver:
                 for part in step.steps
             ]
             return await asyncio.gather(*parts, return_exceptions=True)
+        if type(step) is Tell:
+            return log.log(step.level, step.message)
         return await self._store.perform(step)  # type: ignore[arg-type]
 
     def _queue(self, ticket: Ticket, tickets: list[Ticket]) -> asyncio.Future[None]:

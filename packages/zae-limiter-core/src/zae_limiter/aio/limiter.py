@@ -144,11 +144,13 @@ class RateLimiter:
 
     async def set_many_limits(
         self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
-    ) -> BulkResult:
+    ) -> BulkResult[OwnPlace]:
         """See ``Repository.set_many_limits``."""
         return await self.repository.set_many_limits(changes, principal=principal)
 
-    async def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult:
+    async def delete_many_limits(
+        self, places: Iterable[OwnPlace], *, principal: str | None = None
+    ) -> BulkResult[OwnPlace]:
         """See ``Repository.delete_many_limits``."""
         return await self.repository.delete_many_limits(places, principal=principal)
 

@@ -96,13 +96,14 @@ class LimitMethods(Running):
     async def list_resources_with_entity_configs(self) -> list[str]:
         """The resources that any entity has limits of its own on, by name, ``_default_`` too.
 
-        Asks once for each, and once more. A change of the last moment may be missing.
+        Asks once where up to a thousand such limits are set, else about once for each resource. A change of the last
+        moment may be missing.
         """
         return await self._run(lists.resources_with_entity_limits(self.scope))
 
     async def set_many_limits(
         self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
-    ) -> BulkResult:
+    ) -> BulkResult[OwnPlace]:
         """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; says which were not replaced.
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
@@ -110,7 +111,9 @@ class LimitMethods(Running):
         checked = checked_changes(changes)
         return await self._run(bulk.set_many(self.scope, checked, self._cause(principal)))
 
-    async def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult:
+    async def delete_many_limits(
+        self, places: Iterable[OwnPlace], *, principal: str | None = None
+    ) -> BulkResult[OwnPlace]:
         """Remove the own limits of many entities, named as ``(entity_id, resource)``; says which were not removed.
 
         A place without limits counts as done. Raises ``ValidationError`` before any request.

@@ -7,8 +7,9 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zae_limiter.clock import SystemClock
 from zae_limiter.operations.capacity import Meter
-from zae_limiter.operations.client import ClientOptions, OnAnswer
+from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import NotApplied, StoreError
 from zae_limiter.operations.render import read_answer, render
 from zae_limiter.operations.values import Operation
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Store(Protocol):
-    """What runs operations: the extension point for another backend."""
+    """What runs operations: the extension point for another backend.
+
+    Where it has an attribute ``clock``, repositories over it go by that one unless they are given another.
+    """
 
     async def perform(self, operation: Operation) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
@@ -48,8 +52,8 @@ class MemoryStore:
 class DynamoDBStore:
     """A DynamoDB table, through one client that the first operation opens. For one event loop.
 
-    Times are in seconds. ``send`` takes the client's place. ``meter`` counts requests and units. ``on_answer`` is
-    shown the date of every answer; it and ``meter`` may be set until the first operation, and cost nothing when not.
+    Times are in seconds. ``send`` takes the client's place. ``meter`` counts requests and units; it may be set until
+    the first operation, and costs nothing when not. ``clock`` is corrected by the date of every answer.
     """
 
     def __init__(
@@ -64,11 +68,11 @@ class DynamoDBStore:
         max_connections: int = 100,
         send: Send | None = None,
         meter: Meter | None = None,
-        on_answer: OnAnswer | None = None,
+        clock: SystemClock | None = None,
     ) -> None:
         self.table_name = table_name
         self.meter = meter
-        self.on_answer = on_answer
+        self.clock = clock or SystemClock()
         self._options = ClientOptions(
             region=region,
             endpoint_url=endpoint_url,
@@ -119,6 +123,5 @@ class DynamoDBStore:
             raise NotApplied(f"no client: {error}") from error
 
     def _watched(self, send: Send) -> Send:
-        if self.on_answer is not None:
-            send = timed(send, self.on_answer)
+        send = timed(send, self.clock.on_answer)
         return send if self.meter is None else counted(send, self.meter)

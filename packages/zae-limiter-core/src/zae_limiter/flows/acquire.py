@@ -6,18 +6,19 @@ Lives here: resolution, cascade, compensation, the unavailable store. Never: one
 from collections.abc import Iterable, Sequence
 
 from ..exceptions import InfrastructureNotFoundError, RateLimiterUnavailable, RateLimitExceeded, ValidationError
-from ..limits import OnUnavailable
+from ..limits import LimitStatus, OnUnavailable
 from ..operations.errors import StoreError, TableMissing
 from ..resolution import Config, Resolved
-from .commit import RaceLost
-from .frames import Ordinary
-from .lane import Entry, Lane, Ticket
+from .lane import Ticket
 from .load import resolve, shadow_of
 from .pairs import create_pair
+from .patience import RaceLost
+from .queueing import queue, take_back
 from .scope import Scope, Shadow
 from .sides import Grant, Request, Side
+from .spread import aim, copies, covers, spread, survey
 from .statuses import statuses_before
-from .steps import Flow, Parallel, Queued
+from .steps import Flow, Queued
 
 ROUNDS = 4
 
@@ -34,14 +35,15 @@ def acquire(scope: Scope, request: Request) -> Flow[Grant]:
             if sides is None:
                 sides = yield from find_sides(scope, request)
             side = sides[0]
-            if len(sides) == 1 and not side.stale and not side.shadow.lane.busy:
+            if len(sides) == 1 and not side.stale and not side.target.lane.busy:
                 entry = side.enter()
                 yield Queued(entry)
-                admitted = entry.admitted
+                if entry.admitted:
+                    return Grant(request, sides)
             else:
                 yield from _take_with_others(scope, sides)
-                admitted = _all_admitted(sides)
-            if admitted or (yield from _conclude(scope, sides)):
+            yield from spread(scope, sides)
+            if (yield from _conclude(scope, sides)):
                 return Grant(request, sides)
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
@@ -97,7 +99,7 @@ def _expired_sides(scope: Scope, request: Request) -> list[Side] | None:
         resolved = None if shadow is None or not shadow.known else scope.last_known(shadow)
         if shadow is None or resolved is None:
             return None
-        sides.append(_side(scope, request, shadow, resolved, stale=scope.now() > resolved.valid_until_ms))
+        sides.append(_side(scope, request, shadow, resolved, stale=scope.has_expired(resolved)))
         entity_id = _parent_to_ask(request, resolved)
     try:
         return _with_amounts(request, sides)
@@ -123,7 +125,7 @@ def _side(scope: Scope, request: Request, shadow: Shadow, resolved: Resolved, *,
             config = config.read_again_after(shadow.view.item["cv"])
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, config.read_at_ms)
-    return Side(shadow, resolved, config, request.amounts, stale)
+    return Side(shadow, aim(scope, shadow), resolved, config, request.amounts, stale)
 
 
 def _with_amounts(request: Request, sides: list[Side]) -> list[Side]:
@@ -155,20 +157,21 @@ def _take_with_others(scope: Scope, sides: list[Side]) -> Flow[None]:
 def refuse_by_copies(scope: Scope, sides: Sequence[Side]) -> None:
     """Raises ``RateLimitExceeded`` where the last seen state of a side is fresh, and the tokens are not there."""
     now = scope.now()
-    for side in sides:
-        side.seen = side.shadow.view
     if any(_rules_out(scope, side, now) for side in sides):
+        for side in sides:
+            side.seen = scope.views(side.shadow)
         raise RateLimitExceeded(statuses_before(sides, now))
 
 
 def _rules_out(scope: Scope, side: Side, now_ms: int) -> bool:
-    shadow, view = side.shadow, side.seen
-    if view is None or side.stale or now_ms - shadow.seen_at_ms >= scope.settings.staleness_ms:
+    views = () if side.stale else copies(scope, side, now_ms)
+    if not views:
         return False
-    if any(name not in view.shapes or view.shapes[name].limit != limit for name, limit in side.config.by_name.items()):
-        return False
-    room = Ordinary(shadow, view, now_ms, 0, None, frozenset()).room
-    return any(amount > room[name] for name, amount in side.amounts.items())
+    for view in views:
+        for name, limit in side.config.by_name.items():
+            if name not in view.shapes or view.shapes[name].limit != limit:
+                return False
+    return not covers(side, views, now_ms)
 
 
 def _take_beside_refresh(sides: list[Side]) -> Flow[None]:
@@ -178,48 +181,46 @@ def _take_beside_refresh(sides: list[Side]) -> Flow[None]:
     yield from queue(tickets)
 
 
-def _all_admitted(sides: list[Side]) -> bool:
-    return not any(side.stale or (side.entries and not side.entries[-1].admitted) for side in sides)
-
-
 def _conclude(scope: Scope, sides: list[Side]) -> Flow[bool]:
     """Whether the sides stand after all; else take back what was taken, and say why it was."""
-    entries = [side.last for side in sides if side.last is not None]
-    outcomes = [entry.outcome for entry in entries if entry.outcome is not None]
-    verdicts = [outcome.verdict for outcome in outcomes]
+    outcomes = [entry.outcome for side in sides for entry in side.last if entry.outcome is not None]
     changed = any(side.stale and _changed(side) for side in sides)
-    if not changed and verdicts.count("admitted") == len(entries):
+    if not changed and all(side.admitted for side in sides):
         return True
-    yield from take_back(entries, events=-1)
-    if "outdated" in verdicts:
+    yield from take_back([entry for side in sides for entry in side.last], uncounted=True)
+    if any(outcome.verdict == "outdated" for outcome in outcomes):
         for side in sides:
             yield from resolve(scope, side.shadow, bucket_too=True)
         return False
     if changed:
         return False
-    if "failed" in verdicts:
-        raise next(outcome.error for outcome in outcomes if outcome.error is not None)
-    raise RateLimitExceeded(statuses_before(sides, scope.now()))
+    error = first_error(sides)
+    if error is not None:
+        raise error
+    raise RateLimitExceeded((yield from how_they_stood(scope, sides)))
+
+
+def first_error(sides: Iterable[Side]) -> StoreError | None:
+    """Why a side was not asked, or did not answer."""
+    for side in sides:
+        for entry in side.last:
+            if entry.outcome is not None and entry.outcome.error is not None:
+                return entry.outcome.error
+        if side.error is not None:
+            return side.error
+    return None
+
+
+def how_they_stood(scope: Scope, sides: Sequence[Side]) -> Flow[list[LimitStatus]]:
+    """The statuses of a refusal; of a bucket of several shards they tell of all of them, as well as can be known."""
+    for side in sides:
+        try:
+            side.seen = (yield from survey(scope, side)) if side.is_split else ()
+        except StoreError:
+            side.seen = scope.views(side.shadow)
+    return statuses_before(sides, scope.now())
 
 
 def _changed(side: Side) -> bool:
     now = side.shadow.resolved
     return now is not None and not now.agrees_with(side.resolved)
-
-
-def take_back(entries: Iterable[Entry], *, events: int) -> Flow[None]:
-    """Give back what the entries took, in one write a bucket; an entry of which nothing stands is passed over."""
-    given: dict[Lane, Entry] = {}
-    for entry in entries:
-        if entry.admitted and any(entry.checked.values()):
-            back = entry.give_back(events=events)
-            given[back.lane] = given[back.lane].merged(back) if back.lane in given else back
-    yield from queue(list(given.values()))
-
-
-def queue(tickets: Sequence[Ticket]) -> Flow[None]:
-    """Have the tickets settled, all at once."""
-    if len(tickets) == 1:
-        yield Queued(tickets[0])
-    elif tickets:
-        yield Parallel(tuple(Queued(ticket) for ticket in tickets))

@@ -10,7 +10,7 @@ from ..audit import AuditAction, AuditEvent, AuditPage, Cause
 from ..operations.values import Page, Put, Query
 from ..schema import keys
 from ..schema.audit import audit_item, read_audit_event
-from .load import patiently
+from .patience import patiently
 from .scope import Scope
 from .steps import Flow
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from ..bucket import refill_bucket, share
 from ..buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
 from ..limits import MILLI
-from ..operations.values import Key, Page, Query
+from ..operations.values import Item, Key, Page, Query
 from ..schema import keys
-from ..schema.items import View, bucket_attributes, read_bucket
-from .load import patiently, read, read_all
-from .scope import Scope
+from ..schema.items import BucketId, View, bucket_attributes, read_bucket
+from .patience import patiently, read_all
+from .scope import Scope, bucket_key
 from .steps import Flow
 
 
 def get_bucket(scope: Scope, entity_id: str, resource: str) -> Flow[Bucket | None]:
     """The bucket, ``None`` where there is none: it is full."""
-    views = yield from read_shards(scope, entity_id, resource)
+    [views] = yield from read_whole([BucketId(scope.namespace_id, entity_id, resource)])
     return bucket_of(views, scope.now()) if views else None
 
 
@@ -52,14 +52,16 @@ def get_resource_capacity(scope: Scope, resource: str) -> Flow[ResourceCapacity]
     return ResourceCapacity(resource, tuple(sums[name].total(name) for name in sorted(sums)), entities)
 
 
-def read_shards(scope: Scope, entity_id: str, resource: str) -> Flow[list[View]]:
-    """Every shard of a bucket, shard 0 first, which knows the newest count; none where there is no bucket."""
-    first = yield from read(_key(scope, entity_id, resource, 0))
-    if first is None:
-        return []
-    others = [_key(scope, entity_id, resource, shard) for shard in range(1, first["shard_count"])]
-    found = yield from read_all(others)
-    return [read_bucket(first), *(read_bucket(found[key]) for key in others if key in found)]
+def read_whole(buckets: Sequence[BucketId]) -> Flow[list[list[View]]]:
+    """Every shard of each bucket, given by its shard 0, which knows the newest count; none where there is no bucket."""
+    homes = yield from read_all([bucket_key(bucket) for bucket in buckets])
+    shards = [_shard_keys(bucket, homes.get(bucket_key(bucket))) for bucket in buckets]
+    found = homes | (yield from read_all([key for keys in shards for key in keys[1:]]))
+    return [[read_bucket(found[key]) for key in keys if key in found] for keys in shards]
+
+
+def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:
+    return [bucket_key(bucket.other(shard)) for shard in range(home["shard_count"] if home else 0)]
 
 
 def bucket_of(views: Sequence[View], now_ms: int) -> Bucket:
@@ -119,7 +121,3 @@ def _add(sums: dict[str, _Sum], view: View, now_ms: int) -> None:
 
 def _shard_of(view: View) -> int:
     return keys.parse_bucket_pk(view.item["PK"]).shard
-
-
-def _key(scope: Scope, entity_id: str, resource: str, shard: int) -> Key:
-    return Key(keys.pk_bucket(scope.namespace_id, entity_id, resource, shard), keys.sk_state())

@@ -5,23 +5,23 @@ Lives here: how changes are spread and repeated. Never: what a change writes (li
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..audit import Cause
 from ..exceptions import InfrastructureError
 from ..limits import Limit
-from ..operations.errors import OutcomeUnknown, StoreError, Throttled, TransactionCancelled
+from ..operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ..operations.values import Transact
 from .acquire import unavailable
 from .checked import OwnPlace
-from .commit import ATTEMPTS, PAUSES, RaceLost
 from .limits import Change, entity_place, writes_of
-from .load import read_all
 from .optimistic import Write
+from .patience import ATTEMPTS, PAUSES, RaceLost, read_all
 from .scope import Scope
 from .steps import Flow, Parallel, Sleep
 
 T = TypeVar("T")
+P = TypeVar("P", bound=tuple[str | None, str | None])  # which place
 
 CHANGES_PER_TRANSACTION = 25
 TRANSACTIONS_AT_ONCE = 8
@@ -29,46 +29,48 @@ PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # 
 
 
 @dataclass(frozen=True, slots=True)
-class BulkResult:
+class BulkResult(Generic[P]):
     """Which places, as ``(entity_id, resource)``, are as they were asked to be, and which are not, and why."""
 
-    done: tuple[OwnPlace, ...]
-    failed: Mapping[OwnPlace, InfrastructureError]
+    done: tuple[P, ...]
+    failed: Mapping[P, InfrastructureError]
 
 
-class _Wanted(NamedTuple):
-    """One change of many; ``number`` tells its event from the others."""
+class _Wanted(NamedTuple, Generic[P]):
+    """One change of many; ``number`` tells its event from the others.
+
+    ``alone``: it was in a transaction that the store refused, and may not be what was wrong with it.
+    """
 
     number: int
-    place: OwnPlace
+    place: P
     change: Change
+    alone: bool = False
 
 
-class _Batch(NamedTuple):
+class _Batch(NamedTuple, Generic[P]):
     """Changes that are written together or not at all, two writes each."""
 
-    wanted: list[_Wanted]
+    wanted: list[_Wanted[P]]
     transact: Transact
 
 
-Failures = dict[OwnPlace, StoreError]
-
-
-def set_many(scope: Scope, limits: Mapping[OwnPlace, tuple[Limit, ...]], cause: Cause) -> Flow[BulkResult]:
+def set_many(scope: Scope, limits: Mapping[OwnPlace, tuple[Limit, ...]], cause: Cause) -> Flow[BulkResult[OwnPlace]]:
     """Replace the limits of all places."""
     changes = {place: Change(entity_place(scope, *place), chosen) for place, chosen in limits.items()}
-    return (yield from _change_many(scope, changes, cause))
+    return (yield from change_many(scope, changes, cause))
 
 
-def delete_many(scope: Scope, places: Iterable[OwnPlace], cause: Cause) -> Flow[BulkResult]:
+def delete_many(scope: Scope, places: Iterable[OwnPlace], cause: Cause) -> Flow[BulkResult[OwnPlace]]:
     """Remove the limits of all places."""
     changes = {place: Change(entity_place(scope, *place), None) for place in places}
-    return (yield from _change_many(scope, changes, cause))
+    return (yield from change_many(scope, changes, cause))
 
 
-def _change_many(scope: Scope, changes: Mapping[OwnPlace, Change], cause: Cause) -> Flow[BulkResult]:
+def change_many(scope: Scope, changes: Mapping[P, Change], cause: Cause) -> Flow[BulkResult[P]]:
+    """Make all changes, each with its event."""
     waiting = [_Wanted(number, place, change) for number, (place, change) in enumerate(changes.items())]
-    failures: Failures = {}
+    failures: dict[P, StoreError] = {}
     for attempt in range(ATTEMPTS):
         batches = yield from _prepare(scope, waiting, cause, attempt, failures)
         waiting = yield from _send(batches, failures)
@@ -82,8 +84,8 @@ def _change_many(scope: Scope, changes: Mapping[OwnPlace, Change], cause: Cause)
 
 
 def _prepare(
-    scope: Scope, waiting: Sequence[_Wanted], cause: Cause, attempt: int, failures: Failures
-) -> Flow[list[_Batch]]:
+    scope: Scope, waiting: Sequence[_Wanted[P]], cause: Cause, attempt: int, failures: dict[P, StoreError]
+) -> Flow[list[_Batch[P]]]:
     """The transactions for what has something to change, as the table has it now."""
     try:
         found = yield from read_all([wanted.change.place.key for wanted in waiting])
@@ -92,35 +94,39 @@ def _prepare(
             raise  # nothing was written yet: there is nothing to tell place by place
         failures |= {wanted.place: error for wanted in waiting}
         return []
-    to_write: list[tuple[_Wanted, tuple[Write, ...]]] = []
+    to_write: list[tuple[_Wanted[P], tuple[Write, ...]]] = []
     for wanted in waiting:
         before = found.get(wanted.change.place.key)
         if writes := writes_of(scope, wanted.change, before, cause, number=wanted.number):
             to_write.append((wanted, writes))
-    parts = _parts(to_write, CHANGES_PER_TRANSACTION)
+    together = [each for each in to_write if not each[0].alone]
+    alone = [each for each in to_write if each[0].alone]
+    parts = (*_parts(together, CHANGES_PER_TRANSACTION), *_parts(alone, 1))
     return [_batch(part, cause.token(attempt, number)) for number, part in enumerate(parts)]
 
 
-def _batch(part: Sequence[tuple[_Wanted, tuple[Write, ...]]], token: str) -> _Batch:
+def _batch(part: Sequence[tuple[_Wanted[P], tuple[Write, ...]]], token: str) -> _Batch[P]:
     writes = tuple(write for _, writes in part for write in writes)
     return _Batch([wanted for wanted, _ in part], Transact(writes, token))
 
 
-def _send(batches: Sequence[_Batch], failures: Failures) -> Flow[list[_Wanted]]:
+def _send(batches: Sequence[_Batch[P]], failures: dict[P, StoreError]) -> Flow[list[_Wanted[P]]]:
     """What somebody else was faster at, to be decided again; what failed for good goes to ``failures``."""
-    again: list[_Wanted] = []
+    again: list[_Wanted[P]] = []
     for wave in _parts(batches, TRANSACTIONS_AT_ONCE):
         for batch, answer in (yield from _settle(wave)):
             if isinstance(answer, TransactionCancelled):
                 again += _judge(batch, answer, failures)
+            elif type(answer) is NotApplied and len(batch.wanted) > 1:
+                again += [wanted._replace(alone=True) for wanted in batch.wanted]
             elif isinstance(answer, StoreError):
                 failures |= {wanted.place: answer for wanted in batch.wanted}
     return again
 
 
-def _settle(wave: Sequence[_Batch]) -> Flow[list[tuple[_Batch, Any]]]:
+def _settle(wave: Sequence[_Batch[P]]) -> Flow[list[tuple[_Batch[P], Any]]]:
     """The last answer to each transaction. Its token makes it safe to ask again where the first was lost."""
-    settled: list[tuple[_Batch, Any]] = []
+    settled: list[tuple[_Batch[P], Any]] = []
     left = wave
     for pause in (*PAUSES, None):
         answers: list[Any] = yield Parallel(tuple(batch.transact for batch in left))
@@ -136,9 +142,9 @@ def _settle(wave: Sequence[_Batch]) -> Flow[list[tuple[_Batch, Any]]]:
     return settled
 
 
-def _judge(batch: _Batch, cancelled: TransactionCancelled, failures: Failures) -> list[_Wanted]:
+def _judge(batch: _Batch[P], cancelled: TransactionCancelled, failures: dict[P, StoreError]) -> list[_Wanted[P]]:
     """Which changes of a transaction can be tried again: all but those that stand in the way themselves."""
-    again: list[_Wanted] = []
+    again: list[_Wanted[P]] = []
     if len(cancelled.reasons) != len(batch.transact.writes):  # a store that gives no reasons
         failures |= {wanted.place: cancelled for wanted in batch.wanted}
         return again

@@ -6,7 +6,7 @@ Lives here: what is done about each answer. Never: who fits (batch), what is wri
 from collections.abc import Mapping, Sequence
 
 from ..bucket import reached_at
-from ..operations.errors import ConditionFailed, StoreError, Throttled
+from ..operations.errors import ConditionFailed, Conflict, StoreError, Throttled
 from ..operations.values import NOTHING, Get, Item, Put, Update
 from ..resolution import Config
 from ..schema.items import View, bucket_attributes
@@ -14,18 +14,11 @@ from .batch import Draft, Load, weigh
 from .frames import Frame, New, Ordinary, Reshape, expires_at
 from .lane import Entry, Outcome, Verdict
 from .lone import lone_update
+from .patience import ATTEMPTS, PAUSES, RaceLost
+from .repair import repair
 from .scope import Scope, Shadow
+from .splitting import appear, relieve
 from .steps import Flow, Sleep
-
-ATTEMPTS = 16
-PAUSES = (0.02, 0.05, 0.1, 0.2)
-
-
-class RaceLost(StoreError):
-    """Other processes changed the item, or the limits, between every attempt and the next."""
-
-    def __init__(self, problem: str = f"others changed the item during each of {ATTEMPTS} attempts") -> None:
-        super().__init__(problem)
 
 
 def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]:
@@ -34,7 +27,7 @@ def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]
     write = lone_update(scope, shadow, view=view, entries=entries, now_ms=now_ms)
     if write is None:
         yield from _serve(_Run(scope, shadow, entries), attempts=ATTEMPTS)
-        return
+        return (yield from _keep_pace(scope, shadow))
     failure: StoreError | None = None
     try:
         answer = yield write
@@ -42,7 +35,7 @@ def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]
         failure = error
     else:
         entries[0].outcome = Outcome("admitted", shadow.learn(answer, now_ms, own_writes=1), now_ms)
-        if shadow.alone:
+        if shadow.alone and not shadow.pace.per_second:
             return
     run = _Run(scope, shadow, entries)
     run.see_as_batch(view, now_ms)
@@ -51,10 +44,19 @@ def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]
     else:
         yield from run.failed(failure)
         yield from _serve(run, attempts=ATTEMPTS - 1)
+    return (yield from _keep_pace(scope, shadow))
+
+
+def _keep_pace(scope: Scope, shadow: Shadow) -> Flow[None]:
+    """Split a shard that is written too often."""
+    if shadow.pace.per_second and shadow.pace.exceeds(scope.settings.split_above, scope.now()):
+        yield from relieve(scope, shadow)
 
 
 def _serve(run: "_Run", *, attempts: int) -> Flow[None]:
     for _ in range(attempts):
+        if not (yield from run.prepare()):
+            continue
         operation = run.decide() if run.pending else None
         if operation is None:
             return
@@ -87,6 +89,29 @@ class _Run:
             if entry.config is not None:
                 self.config = entry.config
                 break
+
+    def prepare(self) -> Flow[bool]:
+        """Whether there is a shard that can be written: one that was found, and whose anchor no wrong clock has set."""
+        shadow = self.shadow
+        try:
+            if shadow.view is None and shadow.id.shard:
+                yield from self._find_shard()
+            now = self.scope.now()
+            if shadow.view is not None and shadow.view.is_ahead(now):
+                item, writes = yield from repair(shadow.view, now)
+                shadow.learn(item, now, own_writes=writes)
+                return writes > 0
+        except StoreError as error:
+            yield from self.failed(error)
+            return not self.pending
+        return True
+
+    def _find_shard(self) -> Flow[None]:
+        """Look for a shard that this process has not seen; without it, whoever consumes is to look at the bucket."""
+        yield from appear(self.scope, self.shadow)
+        if self.shadow.view is None:
+            self._drop_corrections()
+            self.settle(self.pending, "outdated")
 
     def decide(self) -> Put | Update | Get | None:
         """What to ask of the store, by the last seen state; ``None`` where everybody could be told without."""
@@ -125,6 +150,8 @@ class _Run:
     def failed(self, error: StoreError) -> Flow[None]:
         """The write was not applied: try again where that may help."""
         pause = next(self.pauses, None) if isinstance(error, Throttled) else None
+        if isinstance(error, Throttled) and not isinstance(error, Conflict):
+            self.shadow.pace.throttled()
         if isinstance(error, ConditionFailed):
             self._refused(error.item)
         elif pause is not None:
@@ -243,7 +270,7 @@ class _Run:
         return None
 
     def _fresh(self) -> bool:
-        return self.now_ms - self.shadow.seen_at_ms < self.scope.settings.staleness_ms
+        return self.shadow.is_fresh(self.now_ms, self.scope.settings.staleness_ms)
 
     def _note_row_add_above(self, view: View) -> None:
         """Row ADD that failed at the ceiling while others are at it: the next try is row SET with slack."""

@@ -73,9 +73,9 @@ class Configs:
 
     def stale_keys(self, entity_id: str, resource: str, now_ms: int) -> list[Key]:
         """What has to be read before the limits are known afresh."""
-        oldest = now_ms - self._ttl_ms
+        ttl_ms = self._ttl_ms
         records = ((key, self._records.get(key)) for key in config_keys(self._namespace_id, entity_id, resource))
-        return [key for key, record in records if record is None or record.read_at_ms < oldest]
+        return [key for key, record in records if record is None or abs(now_ms - record.read_at_ms) > ttl_ms]
 
     def learn(self, wanted: Iterable[Key], found: Mapping[Key, Item], read_at_ms: int) -> None:
         """Remember what a read that began at ``read_at_ms`` found, and that the rest is not there."""

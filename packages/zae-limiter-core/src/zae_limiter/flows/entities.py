@@ -15,9 +15,9 @@ from ..operations.values import Conditions, Item, Key, Put, Query, Transact, Upd
 from ..schema import keys
 from ..schema.items import CHILDREN, entity_item, read_entity
 from . import audit
-from .load import patiently, read, read_all
 from .optimistic import Write, lost_race, optimistic
 from .pages import query_all
+from .patience import patiently, read, read_all
 from .scope import Scope
 from .steps import Flow
 

@@ -10,12 +10,13 @@ from ..bucket import share
 from ..exceptions import ValidationError
 from ..limits import MILLI, Limit, check_amounts
 from ..naming import check_limit_name
-from ..operations.values import Conditions, Key, Put, Update
+from ..operations.values import Conditions, Put, Update
 from ..schema import keys
-from ..schema.items import ONE_WRITE, WRITES, View, bucket_attributes
+from ..schema.items import ONE_WRITE, WRITES, BucketId, View, bucket_attributes
 from .audit import Plain, event
-from .buckets import bucket_of, read_shards
+from .buckets import bucket_of, read_whole
 from .optimistic import Write, optimistic
+from .patience import key_of
 from .scope import Scope
 from .steps import Flow
 
@@ -72,7 +73,7 @@ def _give(
     """All shards in one transaction, decided again where one of them changed its shape."""
 
     def attempt() -> Flow[tuple[Sequence[Write], Sequence[View]]]:
-        views = yield from read_shards(scope, entity_id, resource)
+        [views] = yield from read_whole([BucketId(scope.namespace_id, entity_id, resource)])
         return writes(views) if views else (), views
 
     views = yield from optimistic(cause, attempt)
@@ -86,13 +87,13 @@ def _filled(view: View, now_ms: int) -> Update:
     full: dict[str, int] = {"rf": anchor_ms}
     for name, shape in view.shapes.items():  # full now, where the anchor has to lie ahead
         full[bucket_attributes(name).tk] = shape.ceiling_milli + shape.minted(anchor_ms) - shape.minted(now_ms)
-    return Update(_key(view), add={WRITES: ONE_WRITE}, set=full, when=Conditions(equals={"rf": view.anchor_ms}))
+    return Update(key_of(view.item), add={WRITES: ONE_WRITE}, set=full, when=Conditions(equals={"rf": view.anchor_ms}))
 
 
 def _credited(view: View, credit: Mapping[str, int]) -> Update:
     shapes = {name: view.shapes[name] for name in credit if name in view.shapes}
     add = {bucket_attributes(name).tk: share(credit[name], s.shard, s.shards) for name, s in shapes.items()}
-    return Update(_key(view), add={**add, WRITES: ONE_WRITE}, when=Conditions(exists=("PK", *add)))
+    return Update(key_of(view.item), add={**add, WRITES: ONE_WRITE}, when=Conditions(exists=("PK", *add)))
 
 
 def _event(scope: Scope, cause: Cause, action: AuditAction, views: Sequence[View], after: Plain) -> Put:
@@ -110,7 +111,3 @@ def _ask_again(scope: Scope, view: View) -> None:
 
 def _limits_of(views: Sequence[View]) -> dict[str, Limit]:
     return {name: shape.limit for view in reversed(views) for name, shape in view.shapes.items()}
-
-
-def _key(view: View) -> Key:
-    return Key(view.item["PK"], view.item["SK"])

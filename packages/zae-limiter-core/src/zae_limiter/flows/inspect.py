@@ -3,13 +3,16 @@
 Lives here: reads. Never: a write.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..bucket import Shape, calculate_retry_after, refill_bucket
+from ..bucket import Shape, refill_bucket
 from ..limits import MILLI, ConfigSource, Limit, OnUnavailable
-from ..schema.items import View, read_bucket
+from ..schema.items import View
+from ..sharding import Part, calculate_balance, calculate_wait
 from .acquire import find_sides
-from .load import read_all, resolve, shadow_of
+from .buckets import read_whole
+from .load import resolve, shadow_of
 from .scope import Scope
 from .sides import Request, Side
 from .steps import Flow
@@ -18,10 +21,11 @@ Resolution = tuple[list[Limit], OnUnavailable | None, ConfigSource | None]
 
 
 def available(scope: Scope, request: Request) -> Flow[dict[str, int]]:
-    """Whole tokens in the entity's own bucket, by limit; negative in debt. Always asks the store."""
+    """Whole tokens in all shards of the entity's own bucket, by limit; negative in debt. Always asks the store."""
     [own, *_] = yield from _look(scope, request)
     now = scope.now()
-    return {limit.name: _balance(own.view, limit, now) // MILLI for limit in own.side.config.limits}
+    limits = own.side.config.limits
+    return {limit.name: calculate_balance(_parts(own.views, limit, now), now) // MILLI for limit in limits}
 
 
 def time_until_available(scope: Scope, request: Request) -> Flow[float]:
@@ -39,26 +43,29 @@ def resolve_limits(scope: Scope, entity_id: str, resource: str) -> Flow[Resoluti
 
 class _Look(NamedTuple):
     side: Side
-    view: View | None
+    views: Sequence[View]
 
 
 def _look(scope: Scope, request: Request) -> Flow[list[_Look]]:
     """The buckets to ask, as the store has them now. What their lanes remember is left alone: they may be at work."""
     sides = yield from find_sides(scope, request)
-    found = yield from read_all([side.shadow.key for side in sides])
-    items = [found.get(side.shadow.key) for side in sides]
-    return [_Look(side, None if item is None else read_bucket(item)) for side, item in zip(sides, items, strict=True)]
+    found = yield from read_whole([side.shadow.id for side in sides])
+    return [_Look(side, views) for side, views in zip(sides, found, strict=True)]
 
 
 def _wait(look: _Look, name: str, amount: int, now_ms: int) -> float:
     """Seconds until the amount is there, by the limits that an acquire would hold the bucket to."""
-    limit = look.side.config.by_name[name]
-    return calculate_retry_after(Shape(limit, now_ms), _balance(look.view, limit, now_ms), amount, now_ms)
+    return calculate_wait(_parts(look.views, look.side.config.by_name[name], now_ms), amount, now_ms)
 
 
-def _balance(view: View | None, limit: Limit, now_ms: int) -> int:
-    """What there is, up to the ceiling that the config sets; a bucket that has not the limit yet is full."""
-    shape = view.shapes.get(limit.name) if view is not None else None
-    if view is None or shape is None:
-        return limit.ceiling_milli
-    return min(limit.ceiling_milli, refill_bucket(shape, view.tokens_milli(limit.name), now_ms))
+def _parts(views: Sequence[View], limit: Limit, now_ms: int) -> list[Part]:
+    """What each shard has, up to the ceiling that the config sets; full where there is no bucket, or not this limit."""
+    shards = [_part(view, limit, now_ms) for view in views]
+    return shards or [Part(Shape(limit, now_ms), limit.ceiling_milli)]
+
+
+def _part(view: View, limit: Limit, now_ms: int) -> Part:
+    ruled, shape = Shape(limit, now_ms, view.id.shard, view.shard_count), view.shapes.get(limit.name)
+    if shape is None:
+        return Part(ruled, ruled.ceiling_milli)
+    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(shape, view.tokens_milli(limit.name), now_ms)))

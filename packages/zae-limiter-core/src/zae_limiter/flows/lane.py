@@ -111,7 +111,7 @@ class Entry(Ticket):
 
     def unwind(self) -> "Sequence[Entry]":
         """The give-back, where tokens were taken that no caller has."""
-        return [self.give_back(events=-1)] if self.admitted and any(self.checked.values()) else ()
+        return [self.give_back(events=-self.events)] if self.admitted and any(self.checked.values()) else ()
 
 
 class Lane:

@@ -3,17 +3,19 @@
 Lives here: what happens to a grant in its block and behind it. Never: the first acquire (acquire).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ..exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
 from ..limits import MILLI, check_amounts
 from ..operations.errors import StoreError
-from .acquire import policy, queue, refuse_by_copies, take_back, unavailable
-from .lane import Entry
+from ..resolution import Config
+from .acquire import first_error, how_they_stood, policy, refuse_by_copies, unavailable
+from .lane import Entry, Lane
+from .queueing import queue, take_back
 from .scope import Scope
 from .sides import Grant, Side
-from .statuses import statuses_before
+from .spread import spread
 from .steps import Flow
 
 
@@ -57,28 +59,29 @@ def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None
     mine = [side for side in grant.sides if amounts.keys() & side.config.by_name.keys()]
     more = [_for_amounts(side, amounts) for side in mine]
     refuse_by_copies(scope, more)
-    entries = [side.enter() for side in more]
-    yield from queue(entries)
-    if all(entry.admitted for entry in entries):
-        for side, entry in zip(mine, entries, strict=True):
-            side.entries.append(entry)
+    yield from queue([side.enter() for side in more])
+    yield from spread(scope, more)
+    entries = [entry for side in more for entry in side.last]
+    if all(side.admitted for side in more):
+        for side, part in zip(mine, more, strict=True):
+            side.entries += part.last
         grant.consumed = _sum(grant.consumed, amounts)
         return
-    yield from take_back(entries, events=-1)
+    yield from take_back(entries, uncounted=True)
     if any(entry.outcome is not None and entry.outcome.verdict == "outdated" for entry in entries):
         raise ValidationError("consume", [*amounts], "no longer limits of this bucket: acquire again")
-    error = _first_error(entries)
+    error = first_error(more)
     if error is None:
-        raise RateLimitExceeded(statuses_before(more, scope.now()))
+        raise RateLimitExceeded((yield from how_they_stood(scope, more)))
     _without_store(scope, grant, error)
     grant.consumed = _sum(grant.consumed, amounts)
     grant.uncounted = _sum(grant.uncounted, amounts)
 
 
 def correct(scope: Scope, grant: Grant) -> Flow[None]:
-    """Write what was adjusted and released, one write a bucket. Without the store it does as ``acquire`` does."""
+    """Write what was adjusted and released, one write a shard. Without the store it does as ``acquire`` does."""
     corrections = {name: _written(grant, name, amount) for name, amount in grant.corrections.items()}
-    entries = [entry for side in grant.sides if (entry := _correction(side, corrections)) is not None]
+    entries = [entry for side in grant.sides for entry in _corrections(side, corrections)]
     yield from queue(entries)
     error = _first_error(entries)
     if error is not None:
@@ -87,7 +90,7 @@ def correct(scope: Scope, grant: Grant) -> Flow[None]:
 
 def roll_back(grant: Grant) -> Flow[None]:
     """Give back all that the lease took; corrections are dropped."""
-    yield from take_back([entry for side in grant.sides for entry in side.entries], events=0)
+    yield from take_back([entry for side in grant.sides for entry in side.entries], uncounted=False)
 
 
 def _written(grant: Grant, name: str, amount: int) -> int:
@@ -97,16 +100,45 @@ def _written(grant: Grant, name: str, amount: int) -> int:
 
 def _for_amounts(side: Side, amounts: Mapping[str, int]) -> Side:
     known = {name: amount for name, amount in amounts.items() if name in side.config.by_name}
-    return replace(side, amounts=known, stale=False, entries=[])
+    return replace(side, amounts=known, stale=False, seen=(), entries=[], last=())
 
 
-def _correction(side: Side, corrections: Mapping[str, int]) -> Entry | None:
-    amounts = {name: amount for name, amount in corrections.items() if amount and name in side.config.by_name}
-    if not amounts:
-        return None
+def _corrections(side: Side, corrections: Mapping[str, int]) -> list[Entry]:
+    """One for each shard that is corrected: it gets back no more than was taken from it, while others were, too."""
+    parts: dict[Lane, dict[str, int]] = {}
+    for name, amount in corrections.items():
+        if name in side.config.by_name:
+            for lane, part in _divided(name, amount, _taken(side)):
+                parts.setdefault(lane, {})[name] = part
+    return [_correction(lane, amounts, side.config) for lane, amounts in parts.items()]
+
+
+def _correction(lane: Lane, amounts: Mapping[str, int], config: Config) -> Entry:
     unchecked = {name: amount for name, amount in amounts.items() if amount > 0}
     given = {name: -amount for name, amount in amounts.items() if amount < 0}
-    return Entry(side.shadow.lane, unchecked=unchecked, given=given, config=side.config)
+    return Entry(lane, unchecked=unchecked, given=given, config=config)
+
+
+def _divided(name: str, amount: int, taken: Mapping[Lane, Mapping[str, int]]) -> Iterator[tuple[Lane, int]]:
+    """More is taken from the shard that was consumed first; what comes back goes to where it was taken."""
+    first, *others = taken
+    for lane in others if amount < 0 else ():
+        part = min(-amount, taken[lane].get(name, 0))
+        amount += part
+        if part:
+            yield lane, -part
+    if amount:
+        yield first, amount
+
+
+def _taken(side: Side) -> dict[Lane, dict[str, int]]:
+    """What stands of each shard, the one that was consumed first in front; the target where none was."""
+    taken: dict[Lane, dict[str, int]] = {}
+    for entry in side.entries:
+        if entry.admitted:
+            before = taken.get(entry.lane, {})
+            taken[entry.lane] = {**before, **{name: before.get(name, 0) + n for name, n in entry.checked.items()}}
+    return taken or {side.target.lane: {}}
 
 
 def _first_error(entries: Iterable[Entry]) -> StoreError | None:

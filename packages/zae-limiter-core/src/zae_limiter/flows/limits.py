@@ -12,8 +12,8 @@ from ..operations.values import NOTHING, Conditions, Delete, Item, Key, Put
 from ..schema import keys
 from ..schema.items import config_attributes, read_limits, read_on_unavailable
 from . import audit
-from .load import read
 from .optimistic import Write, optimistic
+from .patience import read
 from .scope import Scope
 from .steps import Flow
 
@@ -28,11 +28,15 @@ class Place(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The limits that a place is to have, ``None`` for no item at all; ``extra`` is what else the item says."""
+    """The limits that a place is to have, ``None`` for no item at all; ``extra`` is what else the item says.
+
+    ``kept`` names what stays of the item before, unless it is said anew.
+    """
 
     place: Place
     limits: tuple[Limit, ...] | None
     extra: Mapping[str, Any] = NOTHING
+    kept: tuple[str, ...] = ("on_unavailable",)
 
 
 def system_place(scope: Scope) -> Place:
@@ -136,8 +140,8 @@ def _plain_limit(limit: Limit) -> dict[str, int]:
 
 
 def _item(wanted: Change, limits: tuple[Limit, ...], before: Item | None) -> Item:
-    """The item as it is to be; what the system says for a store that is away stays, unless it is said anew."""
-    carried = {name: value for name, value in (before or {}).items() if name == "on_unavailable"}
+    """The item as it is to be; a fingerprint never stays: it is that of the limits it was written with."""
+    carried = {name: value for name, value in (before or {}).items() if name in wanted.kept}
     version = before["config_version"] + 1 if before else 1
     key, fixed = wanted.place.key, wanted.place.fixed
     said = {**carried, **config_attributes(limits), **wanted.extra}

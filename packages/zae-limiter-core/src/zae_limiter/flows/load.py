@@ -5,19 +5,16 @@ Lives here: what is read, and when a read is repeated. Never: what the levels me
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
-from ..operations.errors import OutcomeUnknown, StoreError, Throttled
-from ..operations.values import BatchGet, Found, Get, Item, Key, Operation
+from ..operations.errors import StoreError
 from ..resolution import Resolved
 from ..schema.items import BucketId
-from .commit import PAUSES, commit
+from .commit import commit
 from .configs import ConfigKeys
 from .lane import Lane, Outcome, Ticket
+from .patience import read_all
 from .scope import Scope, Shadow
-from .steps import Flow, Queued, Sleep
-
-KEYS_PER_READ = 100
+from .steps import Flow, Queued
 
 
 def shadow_of(scope: Scope, entity_id: str, resource: str, *, shard: int = 0) -> Shadow:
@@ -85,35 +82,3 @@ def _behind(shadow: Shadow, resolved: Resolved) -> bool:
     """Whether the bucket has another shape than these limits, and was given it since a part of them was read."""
     view, config = shadow.view, resolved.config
     return view is not None and not shadow.agrees_with(config) and config.read_at_ms <= view.item["cv"]
-
-
-def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
-    """The items that are there, in as few requests as it takes."""
-    items: dict[Key, Item] = {}
-    waiting = tuple(keys)
-    while waiting:
-        found: Found = yield from patiently(BatchGet(waiting[:KEYS_PER_READ]))
-        items |= found.items
-        waiting = found.unread + waiting[KEYS_PER_READ:]
-    return items
-
-
-def read(key: Key) -> Flow[Item | None]:
-    """The item, if it is there."""
-    item: Item | None = yield from patiently(Get(key))
-    return item
-
-
-def patiently(operation: Operation) -> Flow[Any]:
-    """A request that may be repeated: after a pause where the store asks for one, once where its answer was lost."""
-    lost = False
-    for pause in PAUSES:
-        try:
-            return (yield operation)
-        except Throttled:
-            yield Sleep(pause)
-        except OutcomeUnknown:
-            if lost:
-                raise
-            lost = True
-    return (yield operation)

@@ -22,7 +22,7 @@ def lone_update(  # noqa: C901, PLR0915 - one pass, so that the commonest write 
     if view is None or config is None or not checked or len(entries) > 1:
         return None
     item = view.item
-    if not shadow.alone or item["shard_count"] > 1 or not shadow.agrees_with(config):
+    if not shadow.alone or item["shard_count"] > 1 or shadow.is_ahead(now_ms) or not shadow.agrees_with(config):
         return None
     add, values, least, most = {"ev": entry.events, WRITES: ONE_WRITE}, {}, {}, {}
     longest_ms = 0

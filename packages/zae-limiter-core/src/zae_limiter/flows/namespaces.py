@@ -3,6 +3,7 @@
 Lives here: what is asked before there is a scope. Never: anything inside a namespace.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from ..exceptions import InfrastructureNotFoundError, NamespaceNotFoundError, RateLimiterUnavailable
@@ -12,30 +13,34 @@ from ..operations.values import CreateTable, DescribeTable, EnableTtl, Get, Item
 from ..schema.registry import DELETED, read_version
 from ..versions import check_compatible
 from . import registry, versions
-from .load import patiently, read_all
+from .patience import patiently, read_all
 from .steps import Flow, Sleep
 
 POLL_SECONDS = 0.5
 POLLS = 240
 
 
-def open_namespace(new: Namespace, *, stack: str, register: bool, client_version: str | None) -> Flow[str]:
-    """The id of the namespace, which is registered as ``new`` where it is missing and ``register`` says so.
+def open_namespace(
+    name: str, make: Callable[[], Namespace], *, stack: str, register: bool, client_version: str | None
+) -> Flow[str]:
+    """The id of the namespace, which is made and registered where it is missing and ``register`` says so.
+
+    It is made after the first answer, which corrected the clock.
 
     One that was deleted is not found, whatever ``register`` says: the next process that opens it would undo the
     deletion. Without ``client_version`` the stack's versions are not checked. Raises ``NamespaceNotFoundError``,
     ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``VersionError``.
     """
     try:
-        item = yield from _find(new.name, stack=stack, client_version=client_version)
+        item = yield from _find(name, stack=stack, client_version=client_version)
         if item is None and register:
-            return (yield from registry.register(new)).namespace_id
+            return (yield from registry.register(make())).namespace_id
     except TableMissing as error:
         raise InfrastructureNotFoundError(stack) from error
     except StoreError as error:
         raise RateLimiterUnavailable(str(error)) from error
     if item is None or DELETED in item:
-        raise NamespaceNotFoundError(new.name)
+        raise NamespaceNotFoundError(name)
     return str(item["namespace_id"])
 
 

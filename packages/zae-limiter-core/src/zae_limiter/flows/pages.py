@@ -3,14 +3,18 @@
 Lives here: following pages and what was left unwritten. Never: what is asked for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
+from ..operations.errors import OutcomeUnknown, StoreError, Throttled
 from ..operations.values import BatchWrite, Delete, Item, Key, Page, Query, Unwritten
-from .load import patiently
-from .steps import Flow
+from .patience import patiently
+from .steps import Flow, Parallel, Sleep
 
 WRITES_PER_BATCH = 25
+BATCHES_AT_ONCE = 4
+PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6)  # in seconds, while the store removes nothing; then it is given up
 
 
 def query_all(query: Query) -> Flow[list[Item]]:
@@ -24,9 +28,37 @@ def query_all(query: Query) -> Flow[list[Item]]:
         query = replace(query, start=page.next)
 
 
-def delete_all(keys: Iterable[Key]) -> Flow[None]:
-    """Remove the items, in as few requests as it takes; what is not there is no error."""
-    waiting = tuple(Delete(key) for key in keys)
+def delete_all(keys: Iterable[Key], on_removed: Callable[[int], None] | None = None) -> Flow[None]:
+    """Remove the items, some batches at the same time; what is not there is no error.
+
+    ``on_removed`` is told how many more are gone.
+    """
+    waiting = [Delete(key) for key in keys]
+    at_once, fruitless = WRITES_PER_BATCH * BATCHES_AT_ONCE, 0
     while waiting:
-        left: Unwritten = yield from patiently(BatchWrite(waiting[:WRITES_PER_BATCH]))
-        waiting = tuple(write for write in left.writes if isinstance(write, Delete)) + waiting[WRITES_PER_BATCH:]
+        wave, waiting = waiting[:at_once], waiting[at_once:]
+        left, error = yield from _remove(wave)
+        if on_removed is not None and len(left) < len(wave):
+            on_removed(len(wave) - len(left))
+        if left:
+            fruitless = fruitless + 1 if len(left) == len(wave) else 0
+            if fruitless > len(PAUSES):
+                raise error or Throttled("the store leaves every delete undone")
+            yield Sleep(PAUSES[max(0, fruitless - 1)])
+            waiting = left + waiting
+
+
+def _remove(wave: Sequence[Delete]) -> Flow[tuple[list[Delete], StoreError | None]]:
+    """What is left, and why. A delete may be repeated, whatever became of its answer."""
+    batches = [tuple(wave[start : start + WRITES_PER_BATCH]) for start in range(0, len(wave), WRITES_PER_BATCH)]
+    answers: list[Any] = yield Parallel(tuple(map(BatchWrite, batches)))
+    left: list[Delete] = []
+    error: StoreError | None = None
+    for batch, answer in zip(batches, answers, strict=True):
+        if isinstance(answer, Unwritten):
+            left += [write for write in answer.writes if isinstance(write, Delete)]
+        elif isinstance(answer, (Throttled, OutcomeUnknown)):
+            left, error = left + list(batch), answer
+        else:
+            raise answer
+    return left, error

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from ..exceptions import RateLimiterUnavailable, StaleStateError, ValidationError
 from ..operations.errors import ConditionFailed, StoreError
-from ..operations.values import Conditions, Item, Key, Put, Query
+from ..operations.values import Conditions, Item, Key, Put, Query, Update
 from ..provisioner import ProvisionerState
 from ..schema import keys
 from ..schema.provisioner import MAX_PARTS, parse_part_sk, read_state, serial_of, state_items
-from .load import patiently, read, read_all
 from .pages import delete_all, query_all
+from .patience import patiently, read, read_all
 from .scope import Scope
 from .steps import Flow
 
@@ -66,6 +66,17 @@ def put_state(scope: Scope, state: ProvisionerState, *, expected_serial: int, ta
         except StoreError:
             return stored  # it is stored; what could not be removed harms nobody, and the next sweep finds it
     return stored
+
+
+def note_applied(scope: Scope, at: str, *, expected_serial: int) -> Flow[None]:
+    """Note that all was found as it shall be, and leave the state as it is. Raises ``StaleStateError``."""
+    try:
+        yield from patiently(
+            Update(_key(scope), set={"last_applied": at}, when=Conditions(equals={"serial": expected_serial}))
+        )
+    except ConditionFailed as failure:
+        _refuse_stale(failure.item, expected_serial)
+        raise
 
 
 def _put_head(head: Item, expected_serial: int) -> Flow[None]:

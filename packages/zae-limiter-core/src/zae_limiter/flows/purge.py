@@ -4,16 +4,15 @@ Lives here: in which order, so that a purge that was killed goes on. Never: what
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..exceptions import NamespaceStateError
 from ..operations.errors import ConditionFailed
-from ..operations.values import Delete, Key, Page, Put, Query
+from ..operations.values import Delete, Page, Put, Query
 from ..schema import keys
 from ..schema.registry import PURGING
-from .commit import ATTEMPTS, RaceLost
-from .load import patiently
-from .pages import WRITES_PER_BATCH, delete_all
+from .pages import delete_all
+from .patience import ATTEMPTS, RaceLost, key_of, patiently
 from .registry import applied, as_seen, both, id_key, is_live, name_key
 from .steps import Flow, Sleep
 
@@ -23,15 +22,28 @@ SETTLE_SECONDS = 1.0  # the index lags behind the table; until it shows nothing 
 Progress = Callable[[int], None]
 
 
+@dataclass(slots=True)
+class _Removed:
+    """How many items are gone so far."""
+
+    on_progress: Progress | None
+    count: int = 0
+
+    def more(self, count: int) -> None:
+        """So many more."""
+        self.count += count
+        if self.on_progress is not None:
+            self.on_progress(self.count)
+
+
 def purge(namespace_id: str, *, at: str, on_progress: Progress | None) -> Flow[int]:
     """How many items were removed. Raises ``NamespaceNotFoundError``, ``NamespaceStateError`` for one in use."""
     yield from _mark(namespace_id, at)
-    removed = 0
-    while (passed := (yield from _pass(namespace_id, removed, on_progress))) > removed:
-        removed = passed
+    removed = _Removed(on_progress)
+    while (yield from _found_some(namespace_id, removed)):
         yield Sleep(SETTLE_SECONDS)
     yield from _unregister(namespace_id)
-    return removed
+    return removed.count
 
 
 def _mark(namespace_id: str, at: str) -> Flow[None]:
@@ -50,20 +62,15 @@ def _mark(namespace_id: str, at: str) -> Flow[None]:
     raise RaceLost
 
 
-def _pass(namespace_id: str, removed: int, on_progress: Progress | None) -> Flow[int]:
-    """Remove what the index shows, page by page; ``removed`` and how many more that were."""
+def _found_some(namespace_id: str, removed: _Removed) -> Flow[bool]:
+    """Whether the index showed anything; page by page, it is removed."""
+    before = removed.count
     query = Query(keys.gsi4_pk(namespace_id), "GSI4", limit=KEYS_PER_PAGE)
     while True:
         page: Page = yield from patiently(query)
-        found = [Key(item["PK"], item["SK"]) for item in page.items]
-        for start in range(0, len(found), WRITES_PER_BATCH):
-            batch = found[start : start + WRITES_PER_BATCH]
-            yield from delete_all(batch)
-            removed += len(batch)
-            if on_progress is not None:
-                on_progress(removed)
+        yield from delete_all(map(key_of, page.items), removed.more)
         if page.next is None:
-            return removed
+            return removed.count > before
         query = replace(query, start=page.next)
 
 

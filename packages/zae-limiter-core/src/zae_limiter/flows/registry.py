@@ -12,9 +12,8 @@ from ..operations.values import Conditions, Delete, Item, Key, Put, Query, Trans
 from ..schema import keys
 from ..schema.items import namespace_items
 from ..schema.registry import DELETED, MARKS, PURGING, read_namespace
-from .commit import ATTEMPTS, RaceLost
-from .load import patiently, read
 from .pages import query_all
+from .patience import ATTEMPTS, RaceLost, patiently, read
 from .steps import Flow
 
 PK = keys.pk_system(keys.REGISTRY)

@@ -5,6 +5,7 @@ Lives here: memory, and the rules that keep it true. Never: a decision what to w
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from random import randrange
 from typing import Any
 
 from ..cache import LRU
@@ -15,6 +16,7 @@ from ..schema import keys
 from ..schema.items import ONE_WRITE, WRITES, BucketId, View, bucket_attributes, read_bucket
 from .configs import Configs
 from .lane import Lane
+from .pace import Pace
 
 RECENT_ANSWERS = 0xFF
 ALONE_MS = 1000
@@ -27,6 +29,7 @@ class Settings:
 
     ``staleness_ms``: for how long a bucket's last seen state is good enough to refuse by it; 0 always asks the store.
     ``ttl_multiplier``: how many times the time to fill a bucket it is kept for; 0 keeps it for ever.
+    ``split_above``: the writes a second to one shard of a bucket above which it is split.
     """
 
     staleness_ms: int = 1000
@@ -34,6 +37,12 @@ class Settings:
     ttl_multiplier: int = 7
     on_unavailable: OnUnavailable = "block"
     buckets_remembered: int = 10_000
+    split_above: int = 500
+
+
+def bucket_key(bucket: BucketId) -> Key:
+    """Where the item of a bucket is."""
+    return Key(bucket.pk, keys.sk_state())
 
 
 class Shadow:
@@ -53,6 +62,7 @@ class Shadow:
         "known",
         "lane",
         "loading",
+        "pace",
         "pairing",
         "resolved",
         "seen_at_ms",
@@ -61,7 +71,7 @@ class Shadow:
 
     def __init__(self, bucket: BucketId) -> None:
         self.id = bucket
-        self.key = Key(bucket.pk, keys.sk_state())
+        self.key = bucket_key(bucket)
         self.view: View | None = None
         self.resolved: Resolved | None = None
         self.known = False
@@ -71,6 +81,7 @@ class Shadow:
         self.lane: Lane
         self.loading: Lane
         self.pairing: dict[str, Lane] = {}
+        self.pace = Pace()
         self._others = 0
         self.alone = True
         self._agreed: tuple[object, object] = (None, None)
@@ -81,6 +92,8 @@ class Shadow:
         self.view = view = None if item is None else read_bucket(item, before)
         self.known = True
         self.seen_at_ms = at_ms
+        if item is not None and not self.pace.since_ms <= at_ms < self.pace.due_ms:
+            self.pace.measure(item, at_ms)
         if before is not None and item is not None and view is not None:
             others = item[WRITES] != before.item[WRITES] + own_writes * ONE_WRITE
             if others or not self.alone:
@@ -90,9 +103,22 @@ class Shadow:
                     self._watch(before, view, since_ms, at_ms)
         return view
 
+    @property
+    def shard_count(self) -> int:
+        """Among how many shards the bucket is divided, as far as its shard 0 has told; 1 where it has not."""
+        return 1 if self.view is None else self.view.shard_count
+
+    def is_ahead(self, now_ms: int) -> bool:
+        """Whether the bucket's anchor lies so far ahead that a clock must have been wrong."""
+        return self.view is not None and self.view.is_ahead(now_ms)
+
     def speaks_for(self, now_ms: int) -> bool:
         """Whether nobody else is likely to have written since the copy was made."""
-        return self.alone and now_ms - self.seen_at_ms < ALONE_MS
+        return self.alone and self.is_fresh(now_ms, ALONE_MS)
+
+    def is_fresh(self, now_ms: int, staleness_ms: int) -> bool:
+        """Whether the copy is young enough; one from the future was made before the clock was set back."""
+        return abs(now_ms - self.seen_at_ms) < staleness_ms
 
     def demand(self, limit: str) -> float:
         """What all processes lately consumed of what was minted; 1 is as much as there is."""
@@ -125,7 +151,10 @@ class Shadow:
 
 
 class Scope:
-    """One namespace as one process knows it. ``now`` gives epoch milliseconds."""
+    """One namespace as one process knows it.
+
+    ``now`` gives epoch milliseconds, ``pick`` a number below the one given, by chance.
+    """
 
     def __init__(
         self,
@@ -135,23 +164,41 @@ class Scope:
         stack: str,
         now: Callable[[], int],
         settings: Settings,
+        pick: Callable[[int], int] = randrange,
     ) -> None:
         self.namespace = namespace
         self.namespace_id = namespace_id
         self.stack = stack
         self.now = now
+        self.pick = pick
         self.settings = settings
         self.configs = Configs(namespace_id, ttl_ms=settings.config_ttl_ms, size=settings.buckets_remembered)
         self.shadows: LRU[tuple[str, str, int], Shadow] = LRU(settings.buckets_remembered)
 
+    def views(self, home: Shadow) -> list[View]:
+        """The last seen state of every shard of a bucket, given by its shard 0; those that were seen."""
+        of = home.id
+        shadows = (self.shadows.get((of.entity_id, of.resource, shard)) for shard in range(home.shard_count))
+        return [shadow.view for shadow in shadows if shadow is not None and shadow.view is not None]
+
+    def learn_beside(self, bucket: BucketId, item: Item | None, at_ms: int, *, own_writes: int = 0) -> None:
+        """Take over what a read beside a bucket's lane showed, unless the lane has seen more, or is about to."""
+        shadow = self.shadows.get((bucket.entity_id, bucket.resource, bucket.shard))
+        if shadow is not None and not shadow.lane.busy and shadow.seen_at_ms <= at_ms:
+            shadow.learn(item, at_ms, own_writes=own_writes)
+
     def fresh(self, shadow: Shadow) -> Resolved | None:
         """The limits of the bucket, where they are known and still hold; counted in the cache's statistics."""
         resolved, configs = shadow.resolved, self.configs
-        if resolved is None or resolved.generation != configs.generation or self.now() > resolved.valid_until_ms:
+        if resolved is None or resolved.generation != configs.generation or self.has_expired(resolved):
             configs.misses += 1
             return None
         configs.hits += 1
         return resolved
+
+    def has_expired(self, resolved: Resolved) -> bool:
+        """Whether the time of the limits is over; limits from the future were read before the clock was set back."""
+        return not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
 
     def last_known(self, shadow: Shadow) -> Resolved | None:
         """The limits of the bucket, where they are known, fresh or not."""
@@ -160,6 +207,8 @@ class Scope:
 
     def expire(self, shadow: Shadow) -> None:
         """Have the limits of the bucket read again, beside its next write."""
-        self.configs.expire(shadow.id.entity_id, shadow.id.resource)
-        if shadow.resolved is not None:
-            shadow.resolved = replace(shadow.resolved, valid_until_ms=0)
+        entity_id, resource = shadow.id.entity_id, shadow.id.resource
+        self.configs.expire(entity_id, resource)
+        home = self.shadows.get((entity_id, resource, 0))
+        if home is not None and home.resolved is not None:
+            home.resolved = replace(home.resolved, valid_until_ms=0)

@@ -3,7 +3,7 @@
 Lives here: what is asked, of whom, and what was taken, as plain data. Never: a decision.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..limits import Limit, OnUnavailable
@@ -31,26 +31,52 @@ class Request:
 
 @dataclass(slots=True)
 class Side:
-    """One bucket that an acquire draws on: the entity's own, or its parent's."""
+    """One bucket that an acquire draws on: the entity's own, or its parent's.
+
+    ``shadow`` is its shard 0; ``target`` the shard that is asked next, by chance where there are several. ``last`` are
+    the entries of the last try, ``seen`` the shards by which it was judged without one; ``error`` is why they
+    could not be read.
+    """
 
     shadow: Shadow
+    target: Shadow
     resolved: Resolved
     config: Config
     amounts: Mapping[str, int]
     stale: bool = False
-    seen: View | None = None
+    seen: Sequence[View] = ()
     entries: list[Entry] = field(default_factory=list)
+    last: Sequence[Entry] = ()
+    error: StoreError | None = None
 
     @property
-    def last(self) -> Entry | None:
-        """The entry of the last try, where there was one."""
-        return self.entries[-1] if self.entries else None
+    def admitted(self) -> bool:
+        """Whether the last try took all amounts; so it did where there were none."""
+        return all(entry.admitted for entry in self.last)
+
+    @property
+    def refused(self) -> bool:
+        """Whether the last try was short of something, and nothing else stood in its way."""
+        verdicts = {entry.outcome.verdict for entry in self.last if entry.outcome is not None}
+        return "refused" in verdicts and verdicts <= {"refused", "admitted"}
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the bucket has more than one shard, as far as is known."""
+        return self.shadow.shard_count > 1
 
     def enter(self) -> Entry:
-        """A new entry for the amounts of the side."""
-        entry = Entry(self.shadow.lane, self.amounts, self.config, 1 if any(self.amounts.values()) else 0)
+        """A new entry for the amounts of the side, at its target."""
+        entry = Entry(self.target.lane, self.amounts, self.config, 1 if any(self.amounts.values()) else 0)
         self.entries.append(entry)
+        self.last = (entry,)
         return entry
+
+    def enter_many(self, parts: Iterable[tuple[Shadow, Mapping[str, int]]]) -> Sequence[Entry]:
+        """New entries that serve the amounts together, one a shard; the first counts as the acquire."""
+        self.last = [Entry(shadow.lane, part, self.config, not rank) for rank, (shadow, part) in enumerate(parts)]
+        self.entries += self.last
+        return self.last
 
 
 class Grant:

@@ -1,76 +1,102 @@
 """How the limits of an acquire stood, for its caller.
 
-Lives here: statuses made of outcomes. Never: the decision itself (batch).
+Lives here: statuses made of outcomes, and of several shards as one. Never: the decision itself (batch, spread).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ..bucket import Shape, build_limit_status, refill_bucket
+from ..bucket import Shape
 from ..limits import MILLI, LimitStatus
+from ..operations.values import NOTHING
 from ..schema.items import View
-from .lane import Entry
+from ..sharding import Part, calculate_balance, calculate_wait
+from .lane import Outcome
+from .scope import Scope
 from .sides import Side
+
+ONE_MILLISECOND = 0.001
 
 
 def statuses_before(sides: Iterable[Side], now_ms: int) -> list[LimitStatus]:
     """Every limit that was checked, as it stood when this request had taken nothing."""
-    return [status for side in sides for status in _before(side, now_ms)]
+    return [status for side in sides for status in _contended(side, _before(side, now_ms))]
 
 
-def statuses_after(sides: Iterable[Side]) -> list[LimitStatus]:
-    """Every limit that was taken from, as the write that took left it."""
-    latest: dict[tuple[str, str], LimitStatus] = {}
-    for side in sides:
-        for entry in side.entries:
-            if entry.admitted:
-                latest |= {(status.entity_id, status.limit_name): status for status in _after(side, entry)}
-    return list(latest.values())
+def statuses_after(scope: Scope, sides: Iterable[Side]) -> list[LimitStatus]:
+    """Every limit that was taken from, as the last write that took left it; other shards as they were seen last."""
+    return [status for side in sides for status in _after(scope, side)]
 
 
-def _before(side: Side, now_ms: int) -> Iterator[LimitStatus]:
-    outcome = side.last.outcome if side.last is not None else None
-    if outcome is None:
-        return _statuses(side, side.amounts, side.seen, now_ms, {})
+def _before(side: Side, now_ms: int) -> list[LimitStatus]:
+    outcome = side.last[0].outcome if side.last else None
+    if outcome is None or side.seen:
+        return _statuses(side, side.amounts, side.seen, now_ms)
+    left = outcome.left
     if outcome.verdict == "admitted":
-        left = {name: _balance(side, outcome.view, name, outcome.at_ms) + taken for name, taken in side.amounts.items()}
-        return _statuses(side, side.amounts, outcome.view, outcome.at_ms, left)
-    return _statuses(side, side.amounts, outcome.view, outcome.at_ms, outcome.left)
+        left = {name: _balance(side, outcome, name) + taken for name, taken in side.amounts.items()}
+    return _statuses(side, side.amounts, _views(outcome), outcome.at_ms, left=left)
 
 
-def _after(side: Side, entry: Entry) -> Iterator[LimitStatus]:
-    outcome = entry.outcome
-    if outcome is None:
-        return
-    balances = {name: _balance(side, outcome.view, name, outcome.at_ms) for name in entry.checked}
-    before = {name: balances[name] + taken for name, taken in entry.checked.items()}
-    for status in _statuses(side, entry.checked, outcome.view, outcome.at_ms, before):
-        yield replace(status, available=balances[status.limit_name] // MILLI)
+def _balance(side: Side, outcome: Outcome, name: str) -> int:
+    return calculate_balance(_parts(side, _views(outcome), name, outcome.at_ms), outcome.at_ms)
+
+
+def _contended(side: Side, statuses: list[LimitStatus]) -> list[LimitStatus]:
+    """All limits as exceeded where a request of several shards lost every race for what there is."""
+    if not (side.is_split and side.refused) or any(status.exceeded for status in statuses):
+        return statuses
+    return [replace(status, exceeded=True, retry_after_seconds=ONE_MILLISECOND) for status in statuses]
+
+
+def _after(scope: Scope, side: Side) -> list[LimitStatus]:
+    entries = [entry for entry in side.entries if entry.admitted and entry.outcome is not None and entry.checked]
+    if not entries:
+        return []
+    views = {view.id.shard: view for view in scope.views(side.shadow)} if side.is_split else {}
+    amounts: dict[str, int] = {}
+    at_ms = 0
+    for entry in entries:
+        assert entry.outcome is not None, "what is admitted has an outcome"
+        at_ms = max(at_ms, entry.outcome.at_ms)
+        views |= {view.id.shard: view for view in _views(entry.outcome)}
+        amounts |= {name: amounts.get(name, 0) + amount for name, amount in entry.checked.items()}
+    statuses = _statuses(side, amounts, [*views.values()], at_ms)
+    return [replace(status, exceeded=False, retry_after_seconds=0.0) for status in statuses]
+
+
+def _views(outcome: Outcome) -> Sequence[View]:
+    return () if outcome.view is None else (outcome.view,)
 
 
 def _statuses(
-    side: Side, amounts: Mapping[str, int], view: View | None, at_ms: int, left: Mapping[str, int]
-) -> Iterator[LimitStatus]:
+    side: Side, amounts: Mapping[str, int], views: Sequence[View], at_ms: int, *, left: Mapping[str, int] = NOTHING
+) -> list[LimitStatus]:
+    statuses = []
     for name, amount in amounts.items():
-        shape = _shape(side, view, name, at_ms)
-        balance = left.get(name, _balance(side, view, name, at_ms))
-        yield build_limit_status(
-            shape,
-            balance - shape.minted_since_anchor(at_ms),
-            amount,
-            at_ms,
-            entity_id=side.shadow.id.entity_id,
-            resource=side.shadow.id.resource,
+        parts = _parts(side, views, name, at_ms)
+        if name in left:  # what the only shard held for this request, others served
+            parts = [Part(shape, left[name] - shape.minted_since_anchor(at_ms)) for shape, _ in parts]
+        wait = calculate_wait(parts, amount, at_ms)
+        statuses.append(
+            LimitStatus(
+                entity_id=side.shadow.id.entity_id,
+                resource=side.shadow.id.resource,
+                limit_name=name,
+                limit=parts[0].shape.limit,
+                available=calculate_balance(parts, at_ms) // MILLI,
+                requested=amount // MILLI,
+                exceeded=wait > 0,
+                retry_after_seconds=wait,
+            )
         )
+    return statuses
 
 
-def _shape(side: Side, view: View | None, name: str, at_ms: int) -> Shape:
-    shape = view.shapes.get(name) if view is not None else None
-    return Shape(side.config.by_name[name], at_ms) if shape is None else shape
-
-
-def _balance(side: Side, view: View | None, name: str, at_ms: int) -> int:
-    shape = _shape(side, view, name, at_ms)
-    if view is None or name not in view.shapes:
-        return shape.ceiling_milli
-    return refill_bucket(shape, view.tokens_milli(name), at_ms)
+def _parts(side: Side, views: Sequence[View], name: str, at_ms: int) -> list[Part]:
+    """The limit on each shard; full where there is no bucket, or where it is new to the shard."""
+    parts = [Part(view.shapes[name], view.tokens_milli(name)) for view in views if name in view.shapes]
+    if parts:
+        return parts
+    shape = Shape(side.config.by_name[name], at_ms)
+    return [Part(shape, shape.ceiling_milli)]

@@ -30,13 +30,21 @@ class Parallel:
     steps: tuple["Step", ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Say something that an operator should know, at a level of ``logging``. Answer: ``None``."""
+
+    level: int
+    message: str
+
+
 class Queued(NamedTuple):
     """Put the ticket into its lane and wait until it is settled. Answer: ``None``; the ticket has its outcome."""
 
     ticket: "Ticket"
 
 
-Step = Operation | Sleep | Parallel | Queued
+Step = Operation | Sleep | Tell | Parallel | Queued
 Flow = Generator[Step, Any, T]
 
 

@@ -25,7 +25,7 @@ from ..usage import (
     parse_window_key,
     window_key,
 )
-from .load import patiently, read_all
+from .patience import patiently, read_all
 from .scope import Scope
 from .steps import Flow
 

@@ -8,7 +8,7 @@ from ..operations.values import Key, Put
 from ..schema import keys
 from ..schema.registry import read_version, version_item
 from ..versions import VersionRecord
-from .load import patiently, read
+from .patience import patiently, read
 from .steps import Flow
 
 KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_version())

@@ -67,7 +67,7 @@ def refuse_malformed(write: Write) -> None:
 
 def holds(when: Conditions, item: Item) -> bool:
     """Tell whether all conditions hold for ``item``; a comparison with another type does not."""
-    exists, absent, equals, at_least, at_most = when
+    exists, absent, equals, at_least, at_most, below = when
     if exists and not item.keys() >= {*exists}:
         return False
     if absent and not item.keys().isdisjoint(absent):
@@ -79,7 +79,13 @@ def holds(when: Conditions, item: Item) -> bool:
         # True equals 1 in Python, but not in DynamoDB.
         if value != wanted or (type(value) is bool) is not (type(wanted) is bool):
             return False
+    if below and not all(name not in item or _sorts_before(item[name], limit) for name, limit in below.items()):
+        return False
     return _within(at_least, at_most, item)
+
+
+def _sorts_before(value: Value, limit: str) -> bool:
+    return isinstance(value, str) and value.encode() < limit.encode()
 
 
 def _within(at_least: Mapping[str, int], at_most: Mapping[str, int], item: Item) -> bool:

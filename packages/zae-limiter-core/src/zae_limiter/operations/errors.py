@@ -7,6 +7,7 @@ StoreError
 ├── TransactionCancelled  not applied: carries a reason for each write
 ├── NotApplied            certainly not applied, for a reason outside the request
 │   ├── Throttled         may be asked again after a pause
+│   │   └── Conflict      another transaction holds the item
 │   ├── TableMissing      there is no such table
 │   └── TableExists       there is one already
 └── OutcomeUnknown        may or may not have been applied: no answer, or one that does not tell
@@ -49,7 +50,11 @@ class NotApplied(StoreError):
 
 
 class Throttled(NotApplied):
-    """The store asks for a pause, or another transaction holds the item."""
+    """The store asks for a pause."""
+
+
+class Conflict(Throttled):
+    """Another transaction, or a change of the table, holds what is asked for: it may be asked again at once."""
 
 
 class TableMissing(NotApplied):

@@ -80,6 +80,7 @@ def update_parameters(update: Update) -> dict[str, Any]:
         tuple(when.equals),
         tuple(when.at_least),
         tuple(when.at_most),
+        tuple(when.below),
     )
     return fill(texts, [*add.values(), *values.values(), *_compared(when)])
 
@@ -88,7 +89,7 @@ def condition_parameters(when: Conditions) -> dict[str, Any]:
     """Return the expression of the conditions of a write that is no update."""
     if when is UNCONDITIONAL:
         return {}
-    names = tuple(when.equals), tuple(when.at_least), tuple(when.at_most)
+    names = tuple(when.equals), tuple(when.at_least), tuple(when.at_most), tuple(when.below)
     return fill(_texts((), (), (), when.exists, when.absent, *names), _compared(when))
 
 
@@ -115,7 +116,7 @@ def _range(query: Query) -> tuple[str, dict[str, str]]:
 
 
 def _compared(when: Conditions) -> list[Value]:
-    return [*when.equals.values(), *when.at_least.values(), *when.at_most.values()]
+    return [*when.equals.values(), *when.at_least.values(), *when.at_most.values(), *when.below.values()]
 
 
 # A process writes few shapes, each of them all the time.
@@ -129,6 +130,7 @@ def _texts(
     equals: tuple[str, ...],
     at_least: tuple[str, ...],
     at_most: tuple[str, ...],
+    below: tuple[str, ...],
 ) -> Texts:
     holders = Placeholders()
     update = " ".join(_clauses(holders, add, set_, remove))
@@ -138,9 +140,14 @@ def _texts(
             *(f"attribute_not_exists({holders.name(name)})" for name in absent),
             *(f"{holders.name(name)} = {holders.value()}" for name in equals),
             *_bounds(holders, at_least, at_most),
+            *(_absent_or_below(holders.name(name), holders.value()) for name in below),
         ]
     )
     return Texts(update, condition, holders.names(), holders.values())
+
+
+def _absent_or_below(name: str, value: str) -> str:
+    return f"(attribute_not_exists({name}) OR {name} < {value})"
 
 
 def _clauses(

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from .errors import (
     ConditionFailed,
+    Conflict,
     NotApplied,
     OutcomeUnknown,
     Reason,
@@ -22,18 +23,18 @@ from .marshal import read_item
 from .values import CreateTable, EnableTtl, Item, Operation
 
 _THROTTLED: Final = frozenset(
+    ("ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded")
+)
+_CONFLICTS: Final = frozenset(
     (
         "ResourceInUseException",  # a table that is being changed
-        "ProvisionedThroughputExceededException",
-        "ThrottlingException",
-        "Throttling",
-        "RequestLimitExceeded",
         "TransactionConflictException",
         "TransactionInProgressException",
         "ReplicatedWriteConflictException",
     )
 )
-_THROTTLED_REASONS: Final = frozenset(("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"))
+_CONFLICT_REASON: Final = "TransactionConflict"
+_THROTTLED_REASONS: Final = frozenset((_CONFLICT_REASON, "ThrottlingError", "ProvisionedThroughputExceeded"))
 
 Response = Mapping[str, Any]
 
@@ -58,6 +59,8 @@ def read_fault(operation: Operation, response: Response) -> StoreError | None:
 def _of_status(response: Response) -> type[StoreError]:
     if _code(response) in _THROTTLED:
         return Throttled
+    if _code(response) in _CONFLICTS:
+        return Conflict
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
     return NotApplied if 400 <= status < 500 else OutcomeUnknown
 
@@ -67,7 +70,7 @@ def _cancelled(response: Response, message: str) -> StoreError:
     codes = {reason.code for reason in reasons} - {None}
     # No condition of the caller's stands in the way: the same transaction may pass later.
     if codes and codes <= _THROTTLED_REASONS:
-        return Throttled(message)
+        return (Conflict if codes == {_CONFLICT_REASON} else Throttled)(message)
     return TransactionCancelled(reasons)
 
 

@@ -56,13 +56,17 @@ class Query:
 
 
 class Conditions(NamedTuple):
-    """All of these must hold for the write to be applied; ``exists=("PK",)`` means that the item exists."""
+    """All of these must hold for the write to be applied; ``exists=("PK",)`` means that the item exists.
+
+    ``below``: each of these strings sorts before the one given, or is not there.
+    """
 
     exists: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     equals: Mapping[str, Value] = NOTHING
     at_least: Mapping[str, int] = NOTHING
     at_most: Mapping[str, int] = NOTHING
+    below: Mapping[str, str] = NOTHING
 
 
 UNCONDITIONAL: Final = Conditions()

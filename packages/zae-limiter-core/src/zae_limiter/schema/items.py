@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from ..bucket import Shape
 from ..entities import Entity
 from ..limits import MILLI, Limit, OnUnavailable, check_on_unavailable
+from ..provisioner import StoredConfig
 from . import keys
 from .attributes import bucket_attr, limit_attr
 
@@ -18,6 +19,8 @@ Item = dict[str, Any]
 
 WRITES: Final = bucket_attr("wcu", "tc")
 ONE_WRITE: Final = MILLI
+AHEAD_MS: Final = 60_000
+FINGERPRINT: Final = "fingerprint"  # of a config that the provisioner wrote: what it wrote
 CHILDREN: Final = "child_count"  # of an entity: how many others have it as their parent
 
 
@@ -63,9 +66,18 @@ class View(NamedTuple):
     fill_ms: int
 
     @property
+    def id(self) -> "BucketId":
+        """Which item it is."""
+        return BucketId(*keys.parse_bucket_pk(self.item["PK"]))
+
+    @property
     def anchor_ms(self) -> int:
         """The instant that the balances are expressed for; the version of the shapes."""
         return int(self.item["rf"])
+
+    def is_ahead(self, now_ms: int) -> bool:
+        """Whether the anchor lies so far ahead that a clock must have been wrong."""
+        return self.anchor_ms > now_ms + AHEAD_MS
 
     @property
     def shard_count(self) -> int:
@@ -143,6 +155,10 @@ class BucketId:
         pk = keys.pk_bucket(self.namespace_id, self.entity_id, self.resource, self.shard)
         object.__setattr__(self, "pk", pk)
 
+    def other(self, shard: int) -> "BucketId":
+        """Another shard of the same bucket."""
+        return BucketId(self.namespace_id, self.entity_id, self.resource, shard)
+
     def attributes(self) -> Item:
         """Keys, index keys and names: what does not change in the life of the item."""
         ns = self.namespace_id
@@ -192,6 +208,17 @@ def read_on_unavailable(item: Item | None) -> OnUnavailable | None:
     """What the system config says, ``None`` where it says nothing."""
     value = (item or {}).get("on_unavailable")
     return None if value is None else check_on_unavailable(value)
+
+
+def read_config(item: Item) -> StoredConfig:
+    """All that a config item says."""
+    return StoredConfig(read_limits(item), read_on_unavailable(item), item.get(FINGERPRINT))
+
+
+def said_besides(config: StoredConfig) -> Item:
+    """What a config item says besides its limits."""
+    said = {"on_unavailable": config.on_unavailable, FINGERPRINT: config.fingerprint}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def entity_item(namespace_id: str, entity: Entity) -> Item:

@@ -29,6 +29,13 @@ class BucketAddress(NamedTuple):
     shard: int
 
 
+class AuditAddress(NamedTuple):
+    """Whose audit events a partition key is of: an entity's, or those of a config level."""
+
+    ns: str
+    entity: str
+
+
 class EntityConfigAddress(NamedTuple):
     """Which entity config an index sort key is of."""
 
@@ -181,6 +188,11 @@ def parse_bucket_pk(pk: str) -> BucketAddress:
     ns, rest = _after(pk, "BUCKET#")
     entity, resource, shard = rest.split("#")
     return BucketAddress(ns, entity, resource, int(shard))
+
+
+def parse_audit_pk(pk: str) -> AuditAddress:
+    """Return the parts of a partition key of audit events; ``ValueError`` where it is none."""
+    return AuditAddress(*_after(pk, "AUDIT#"))
 
 
 def parse_resource_pk(pk: str) -> str:

@@ -4,20 +4,31 @@ Lives here: their content, and how a state is cut into them. Never: in which ord
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from ..provisioner import ProvisionerLock, ProvisionerState
+from ..provisioner import HandledEvent, ProvisionerLock, ProvisionerState
 from . import keys
 
 Item = dict[str, Any]
-Pair = tuple[str | None, str]  # an entity, or nobody, and one resource that is managed
 
 PART_BYTES: Final = 350_000  # an item may have 400 KB
+HEAD_BYTES: Final = (
+    4_000  # every apply writes the head, at a unit for each KB of it; where more is managed, it is small
+)
 MAX_PARTS: Final = 99
 _PAIR_BYTES: Final = 8  # what a pair costs beside its names
 _TAGS: Final = 10**12
 _PLACES: Final = 10**3
 _FIELDS: Final = ("last_applied", "applied_hash", "owner")
+_KINDS: Final = ("managed", "intended")
+
+
+class Pair(NamedTuple):
+    """An entity, or nobody, and one resource that is managed or intended."""
+
+    kind: str
+    entity: str | None
+    resource: str
 
 
 def part_numbers(serial: int, tag: int, count: int) -> list[int]:
@@ -43,13 +54,14 @@ def parse_part_sk(sk: str) -> int:
 
 def state_items(namespace_id: str, state: ProvisionerState, *, tag: int) -> tuple[Item, list[Item]]:
     """The head of a state and its parts, none where all fits into the head. ``tag`` tells two writes apart."""
-    chunks = list(_chunks(_pairs(state)))
-    numbers = part_numbers(state.serial, tag, len(chunks) if len(chunks) > 1 else 0)
+    pairs = list(_pairs(state))
+    chunks = list(_chunks(pairs)) if sum(map(_size, pairs)) > HEAD_BYTES else []
+    numbers = part_numbers(state.serial, tag, len(chunks))
     head = {**_head(namespace_id, state), "tag": tag, "parts": numbers}
     if not numbers:
-        return {**head, **_managed(chunks[0] if chunks else ())}, []
+        return {**head, **_said(pairs)}, []
     return head, [
-        {**_base(namespace_id, number), "serial": state.serial, "tag": tag, **_managed(chunk)}
+        {**_base(namespace_id, number), "serial": state.serial, "tag": tag, **_said(chunk)}
         for number, chunk in zip(numbers, chunks, strict=True)
     ]
 
@@ -59,30 +71,39 @@ def read_state(head: Item, parts: Sequence[Item]) -> ProvisionerState:
     torn = [part["SK"] for part in parts if (part["serial"], part["tag"]) != (head["serial"], head["tag"])]
     if torn or len(parts) != len(head["parts"]):
         raise ValueError(f"the parts of serial {head['serial']} are not all there: {torn or len(parts)}")
-    resources: list[str] = []
-    entities: dict[str, list[str]] = {}
-    for item in parts or [head]:
-        resources += item["managed_resources"]
-        for entity, managed in item["managed_entities"].items():
-            entities.setdefault(entity, []).extend(managed)
+    said: Item = {name: head.get(name) for name in _FIELDS}
+    for kind in _KINDS:
+        said |= _read_kind(kind, parts or [head])
+        said[f"{kind}_system"] = head.get(f"{kind}_system", False)
     return ProvisionerState(
-        managed_system=head["managed_system"],
-        managed_resources=resources,
-        managed_entities=entities,
         serial=head["serial"],
         lock=_read_lock(head),
-        **{name: head.get(name) for name in _FIELDS},
+        handled=[HandledEvent(event["id"], event["ok"]) for event in head.get("handled", ())],
+        **said,
     )
+
+
+def _read_kind(kind: str, items: Sequence[Item]) -> Item:
+    resources: list[str] = []
+    entities: dict[str, list[str]] = {}
+    for item in items:
+        resources += item.get(f"{kind}_resources", ())
+        for entity, own in item.get(f"{kind}_entities", {}).items():
+            entities.setdefault(entity, []).extend(own)
+    return {f"{kind}_resources": resources, f"{kind}_entities": entities}
 
 
 def _head(namespace_id: str, state: ProvisionerState) -> Item:
     said = {name: getattr(state, name) for name in _FIELDS if getattr(state, name) is not None}
     lock = state.lock
     held = {} if lock is None else {"lock": {"id": lock.lock_id, "owner": lock.owner, "expires_at": lock.expires_at_ms}}
+    handled = [{"id": event.event_id, "ok": event.ok} for event in state.handled]
     return {
         **_base(namespace_id, 0),
         "serial": state.serial,
         "managed_system": state.managed_system,
+        **({"intended_system": True} if state.intended_system else {}),
+        **({"handled": handled} if handled else {}),
         **said,
         **held,
     }
@@ -99,16 +120,21 @@ def _read_lock(head: Item) -> ProvisionerLock | None:
 
 
 def _pairs(state: ProvisionerState) -> Iterator[Pair]:
-    yield from ((None, resource) for resource in state.managed_resources)
-    for entity, resources in state.managed_entities.items():
-        yield from ((entity, resource) for resource in resources)
+    for kind in _KINDS:
+        yield from (Pair(kind, None, resource) for resource in getattr(state, f"{kind}_resources"))
+        for entity, resources in getattr(state, f"{kind}_entities").items():
+            yield from (Pair(kind, entity, resource) for resource in resources)
+
+
+def _size(pair: Pair) -> int:
+    return len(pair.entity or "") + len(pair.resource) + _PAIR_BYTES  # names are ASCII
 
 
 def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
     chunk: list[Pair] = []
     size = 0
     for pair in pairs:
-        added = len(pair[0] or "") + len(pair[1]) + _PAIR_BYTES  # names are ASCII
+        added = _size(pair)
         if size + added > PART_BYTES:
             yield chunk
             chunk, size = [], 0
@@ -118,9 +144,12 @@ def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
         yield chunk
 
 
-def _managed(pairs: Iterable[Pair]) -> Item:
-    resources: list[str] = []
-    entities: dict[str, list[str]] = {}
-    for entity, resource in pairs:
-        (resources if entity is None else entities.setdefault(entity, [])).append(resource)
-    return {"managed_resources": resources, "managed_entities": entities}
+def _said(pairs: Iterable[Pair]) -> Item:
+    """What is managed, always; what is intended where there is any."""
+    item: Item = {"managed_resources": [], "managed_entities": {}}
+    for kind, entity, resource in pairs:
+        if entity is None:
+            item.setdefault(f"{kind}_resources", []).append(resource)
+        else:
+            item.setdefault(f"{kind}_entities", {}).setdefault(entity, []).append(resource)
+    return item

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from ..flows.lane import Lane, Ticket, fail, loss
-from ..flows.steps import Flow, Parallel, Queued, Sleep, Step
+from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell
 from ..operations.errors import StoreError
 from .store import SyncStore
 
@@ -61,6 +61,8 @@ class SyncDriver:
             return time.sleep(step.seconds * random.uniform(0.5, 1.0))  # type: ignore[union-attr]
         if kind is Parallel:
             return self._parallel(step.steps, tickets)  # type: ignore[union-attr]
+        if kind is Tell:
+            return log.log(step.level, step.message)  # type: ignore[union-attr]
         return self._store.perform(step)  # type: ignore[arg-type]
 
     def _parallel(self, steps: Sequence[Step], tickets: list[Ticket]) -> list[Any]:

@@ -63,8 +63,9 @@ class SyncEntityMethods(SyncRunning):
     def delete_entity(self, entity_id: str, *, principal: str | None = None) -> None:
         """Remove an entity's record, its own limits on all resources, and its buckets; usage and audit events stay.
 
-        A process that dies in between may leave buckets behind, no limits. Raises ``EntityNotFoundError``, and
-        ``EntityHasChildrenError`` for a parent: then nothing was removed.
+        One that was stopped in the middle goes on when it is called again; limits and buckets of an id that was never
+        created go alike. Raises ``EntityNotFoundError`` where there is nothing, and ``EntityHasChildrenError`` for a
+        parent: then nothing was removed.
         """
         check_identifier("entity_id", entity_id)
         self._run(removal.delete_entity(self.scope, entity_id, self._cause(principal)))

@@ -64,7 +64,7 @@ class SyncLease:
     @property
     def statuses(self) -> list[LimitStatus]:
         """How the limits stood behind the writes that took from them; none where the store was away."""
-        return statuses_after(self._grant.sides)
+        return statuses_after(self._scope, self._grant.sides)
 
     @property
     def _grant(self) -> Grant:

@@ -142,11 +142,11 @@ class SyncRateLimiter:
 
     def set_many_limits(
         self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
-    ) -> BulkResult:
+    ) -> BulkResult[OwnPlace]:
         """See ``Repository.set_many_limits``."""
         return self.repository.set_many_limits(changes, principal=principal)
 
-    def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult:
+    def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult[OwnPlace]:
         """See ``Repository.delete_many_limits``."""
         return self.repository.delete_many_limits(places, principal=principal)
 

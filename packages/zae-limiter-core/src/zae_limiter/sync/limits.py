@@ -94,13 +94,14 @@ class SyncLimitMethods(SyncRunning):
     def list_resources_with_entity_configs(self) -> list[str]:
         """The resources that any entity has limits of its own on, by name, ``_default_`` too.
 
-        Asks once for each, and once more. A change of the last moment may be missing.
+        Asks once where up to a thousand such limits are set, else about once for each resource. A change of the last
+        moment may be missing.
         """
         return self._run(lists.resources_with_entity_limits(self.scope))
 
     def set_many_limits(
         self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
-    ) -> BulkResult:
+    ) -> BulkResult[OwnPlace]:
         """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; says which were not replaced.
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
@@ -108,7 +109,7 @@ class SyncLimitMethods(SyncRunning):
         checked = checked_changes(changes)
         return self._run(bulk.set_many(self.scope, checked, self._cause(principal)))
 
-    def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult:
+    def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult[OwnPlace]:
         """Remove the own limits of many entities, named as ``(entity_id, resource)``; says which were not removed.
 
         A place without limits counts as done. Raises ``ValidationError`` before any request.

@@ -13,7 +13,7 @@ from ..flows.outward import checked_place
 from ..flows.scope import Scope
 from ..flows.steps import play
 from ..options import DEFAULT_NAMESPACE, BuilderBase, Options
-from ..starting import opening, scope_of
+from ..starting import clock_over, opening, scope_of
 from .audit import SyncAuditMethods
 from .buckets import SyncBucketMethods
 from .driver import SyncDriver
@@ -83,14 +83,15 @@ class SyncRepository(
     def in_memory(cls, namespace: str = "default", *, clock: Clock | None = None, **options: Any) -> Self:
         """A repository of this process alone: no network, no account; gone when it is."""
         chosen = Options(namespace=namespace, clock=clock, **options)
-        store, time = SyncMemoryStore(), chosen.make_clock()
+        store = SyncMemoryStore()
+        time = clock_over(store, chosen)
         namespace_id = play(opening(chosen, namespace, time), store.table.execute)
         return cls(store, scope_of(chosen, namespace, namespace_id, time), chosen, time)
 
     @classmethod
     def over(cls, store: SyncStore, options: Options) -> Self:
         """Connect over a store of your own, which is closed where that fails. Raises as ``open`` does."""
-        driver, time = SyncDriver(store), options.make_clock()
+        driver, time = SyncDriver(store), clock_over(store, options)
         try:
             if options.create_table:
                 driver.run(namespaces.create_table(options.stack_name))

@@ -4,15 +4,21 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 """
 
 import secrets
+from collections.abc import Mapping, Sequence
 
-from ..flows import provisioner, versions
-from ..provisioner import ProvisionerState
+from ..clock import Clock
+from ..flows import declared, provisioner, versions
+from ..flows.bulk import BulkResult
+from ..provisioner import ConfigPlace, ProvisionerState, StoredConfig
+from ..starting import iso_time
 from ..versions import VersionRecord
 from .running import SyncRunning
 
 
 class SyncStateMethods(SyncRunning):
-    """The versions of the stack, and the state of the provisioner."""
+    """The versions of the stack, the state of the provisioner, and the limits of all levels as it sees them."""
+
+    _clock: Clock
 
     def get_version_record(self) -> VersionRecord | None:
         """What the stack says of its versions; ``None`` where it says nothing, which fits every client."""
@@ -36,3 +42,38 @@ class SyncStateMethods(SyncRunning):
         tag = secrets.randbits(39)
         put = provisioner.put_state(self.scope, checked, expected_serial=expected_serial, tag=tag)
         return self._run(put)
+
+    def note_applied(self, *, expected_serial: int) -> str:
+        """The time that is stored as ``last_applied`` now; all else stays, the serial too.
+
+        Raises ``StaleStateError`` where the state has another serial, and ``ValidationError``.
+        """
+        at = iso_time(self._clock)
+        provisioner.checked_state(ProvisionerState(), expected_serial)
+        self._run(provisioner.note_applied(self.scope, at, expected_serial=expected_serial))
+        return at
+
+    def get_configs(self, places: Sequence[ConfigPlace]) -> dict[ConfigPlace, StoredConfig]:
+        """What stands at the places where something does: ``(entity_id, resource)``, either may be ``None``.
+
+        Reads batches of 100, eight at a time. Raises ``ValidationError``.
+        """
+        checked = declared.checked_config_places(places)
+        return self._run(declared.get_configs(self.scope, checked))
+
+    def put_configs(
+        self, configs: Mapping[ConfigPlace, StoredConfig | None], *, principal: str | None = None
+    ) -> BulkResult[ConfigPlace]:
+        """Have just this stand at the places, and nothing where there is ``None``; says which could not be changed.
+
+        Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
+        """
+        checked = declared.checked_configs(configs)
+        return self._run(declared.put_configs(self.scope, checked, self._cause(principal)))
+
+    def list_config_places(self) -> list[ConfigPlace]:
+        """Where limits may stand: the system, and all resources and entities that have some.
+
+        A change of the last moment may be missing.
+        """
+        return self._run(declared.list_config_places(self.scope))

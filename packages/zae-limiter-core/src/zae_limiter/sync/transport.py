@@ -46,7 +46,7 @@ def counted(send: Send, meter: Meter) -> Send:
         try:
             answer = send(name, request)
         except Exception as error:
-            meter.count_refusal(getattr(error, "response", {}))
+            meter.count_refusal(getattr(error, "response", None) or {})
             raise
         meter.count_answer(name, answer)
         return answer
@@ -64,7 +64,7 @@ def timed(send: Send, on_answer: OnAnswer) -> Send:
             answer = send(name, request)
             return answer
         except Exception as error:
-            answer = getattr(error, "response", {})
+            answer = getattr(error, "response", None) or {}
             raise
         finally:
             date = read_date(answer)

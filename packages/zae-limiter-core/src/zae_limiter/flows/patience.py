@@ -1,0 +1,59 @@
+"""Asking again: after a pause, after a race that was lost, after an answer that was.
+
+Lives here: how often and how long, and reads that may be repeated. Never: a write, which may have been applied.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ..operations.errors import OutcomeUnknown, StoreError, Throttled
+from ..operations.values import BatchGet, Found, Get, Item, Key, Operation
+from .steps import Flow, Sleep
+
+ATTEMPTS: Final = 16
+PAUSES: Final = (0.02, 0.05, 0.1, 0.2)
+KEYS_PER_READ: Final = 100
+
+
+class RaceLost(StoreError):
+    """Other processes changed the item, or the limits, between every attempt and the next."""
+
+    def __init__(self, problem: str = f"others changed the item during each of {ATTEMPTS} attempts") -> None:
+        super().__init__(problem)
+
+
+def key_of(item: Item) -> Key:
+    """Where an item is."""
+    return Key(item["PK"], item["SK"])
+
+
+def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
+    """The items that are there, in as few requests as it takes."""
+    items: dict[Key, Item] = {}
+    waiting = tuple(keys)
+    while waiting:
+        found: Found = yield from patiently(BatchGet(waiting[:KEYS_PER_READ]))
+        items |= found.items
+        waiting = found.unread + waiting[KEYS_PER_READ:]
+    return items
+
+
+def read(key: Key) -> Flow[Item | None]:
+    """The item, if it is there."""
+    item: Item | None = yield from patiently(Get(key))
+    return item
+
+
+def patiently(operation: Operation) -> Flow[Any]:
+    """A request that may be repeated: after a pause where the store asks for one, once where its answer was lost."""
+    lost = False
+    for pause in PAUSES:
+        try:
+            return (yield operation)
+        except Throttled:
+            yield Sleep(pause)
+        except OutcomeUnknown:
+            if lost:
+                raise
+            lost = True
+    return (yield operation)

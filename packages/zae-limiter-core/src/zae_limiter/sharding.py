@@ -1,0 +1,114 @@
+"""The arithmetic of a bucket that is split into shards.
+
+Lives here: pure functions on millitokens, epoch milliseconds and shard numbers. Never: what is written (flows).
+
+Shard ``k`` of ``n`` splits into ``k`` and ``k + n`` of ``2n``. Each has its ``share`` of the ceiling and of what is
+minted; the shares add up to the whole, to the millitoken, also while only some of the shards have been split.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from .bucket import NEVER, Shape, reached_at, refill_bucket, share
+
+MAX_SHARDS: Final = 64
+
+
+def born_at(shard: int) -> int:
+    """Of how many shards its parent was one, when a shard (not 0) was split off."""
+    return 1 << (shard.bit_length() - 1)
+
+
+def parent_of(shard: int) -> int:
+    """The shard that a shard (not 0) was split off from."""
+    return shard - born_at(shard)
+
+
+class Halves(NamedTuple):
+    """What a shard holds as of the new anchor, in millitokens: ``available`` now, of which ``given`` goes away.
+
+    ``full``: it is at its ceiling, so that each half begins full.
+    """
+
+    available: int
+    given: int
+    full: bool
+
+
+def halve(shape: Shape, tokens_milli: int, at_ms: int) -> Halves:
+    """How one limit of a shard is divided at ``at_ms``; never more is given than what the other half may hold."""
+    available = refill_bucket(shape, tokens_milli, at_ms)
+    most = share(shape.limit.ceiling_milli, shape.shard + shape.shards, 2 * shape.shards)
+    if available >= shape.ceiling_milli:
+        return Halves(available, most, full=True)
+    if available < 0:
+        return Halves(available, -(-available // 2), full=False)
+    return Halves(available, min(available // 2, most), full=False)
+
+
+class Part(NamedTuple):
+    """One limit on one shard, and its stored balance."""
+
+    shape: Shape
+    tokens_milli: int
+
+
+def calculate_balance(parts: Sequence[Part], now_ms: int) -> int:
+    """What all shards have together at ``now_ms``; a shard in debt counts against the others."""
+    return sum(refill_bucket(shape, tokens, now_ms) for shape, tokens in parts)
+
+
+def calculate_servable(parts: Sequence[Part], now_ms: int) -> int:
+    """What can be taken from the shards at ``now_ms``; a debt blocks only the shard that carries it."""
+    return sum(max(0, refill_bucket(shape, tokens, now_ms)) for shape, tokens in parts)
+
+
+def calculate_wait(parts: Sequence[Part], cost_milli: int, now_ms: int) -> float:
+    """Seconds from ``now_ms`` to the first millisecond at which the shards cover the cost, ``NEVER`` above the ceiling.
+
+    A cost of 0 is covered where one of the shards is not in debt.
+    """
+    if _covers(parts, cost_milli, now_ms):
+        return 0.0
+    if cost_milli > sum(shape.ceiling_milli for shape, _ in parts):
+        return NEVER
+    short, enough = now_ms, max(reached_at(shape, tokens, shape.ceiling_milli) for shape, tokens in parts)
+    while enough - short > 1:  # what there is never falls with time
+        middle = (short + enough) // 2
+        short, enough = (short, middle) if _covers(parts, cost_milli, middle) else (middle, enough)
+    return (enough - now_ms) / 1000
+
+
+def _covers(parts: Sequence[Part], cost_milli: int, now_ms: int) -> bool:
+    if cost_milli == 0:
+        return any(refill_bucket(shape, tokens, now_ms) >= 0 for shape, tokens in parts)
+    return calculate_servable(parts, now_ms) >= cost_milli
+
+
+Amounts = Mapping[str, int]
+
+
+def allocate(amounts: Amounts, rooms: Mapping[int, Amounts]) -> dict[int, dict[str, int]] | None:
+    """Which shard serves how much of a request, in millitokens by limit; ``None`` where they cannot.
+
+    ``rooms`` is what each shard has. Few shards serve it: those that have most of what is asked for come first.
+    """
+    missing = {name: amount for name, amount in amounts.items() if amount > 0}
+    served: dict[int, dict[str, int]] = {}
+    while missing:
+        best = max(rooms.keys() - served.keys(), key=lambda shard: _weight(missing, rooms[shard]), default=None)
+        if best is None or _weight(missing, rooms[best]) == 0:
+            return None
+        served[best] = {name: min(left, room) for name, left, room in _there(missing, rooms[best])}
+        missing = {name: left - served[best].get(name, 0) for name, left in missing.items()}
+        missing = {name: left for name, left in missing.items() if left}
+    return served
+
+
+def _there(amounts: Amounts, room: Amounts) -> list[tuple[str, int, int]]:
+    return [(name, amount, room[name]) for name, amount in amounts.items() if room.get(name, 0) > 0]
+
+
+def _weight(amounts: Amounts, room: Amounts) -> float:
+    """How many of the limits that are asked for the shard serves, each as a part of what is asked."""
+    return sum(min(1.0, there / amount) for _, amount, there in _there(amounts, room))
