@@ -114,9 +114,9 @@ async def test_one_bucket_is_one_read_and_the_others_are_read_a_hundred_at_a_tim
         await take(limiter, f"e-{number}", "r", rpm=1)
     wire.sent()
     await limiter.repository.get_bucket("e-1", "r")
-    assert wire.sent() == ["Get"]
+    assert wire.sent() == ["BatchGet"]
     await limiter.repository.get_buckets("e-1", "r")
-    assert wire.sent() == ["Get"]
+    assert wire.sent() == ["BatchGet"]
     await limiter.repository.get_buckets("e-1")
     assert wire.sent() == ["Query", "BatchGet"]
     await limiter.repository.get_resource_capacity("r")

@@ -277,3 +277,14 @@ async def test_across_a_change_no_more_is_admitted_than_burst_and_minted(world: 
     most = OLD.burst + max(before, behind, seen_by_all * 600 * new.refill_amount // 60_000) + rest
     assert admitted <= most
     assert admitted >= OLD.burst + 150 * 600 * min(new.refill_amount, 60) // 60_000 + rest - 2
+
+
+async def test_a_clock_that_is_set_back_keeps_neither_old_limits_nor_old_refusals(world: World) -> None:
+    here, elsewhere = [(await world.process()).limiter for _ in range(2)]
+    await elsewhere.set_system_defaults([Limit.per_minute("rpm", 10)])
+    assert await drain(here, "e", "r", "rpm") == 10
+    world.clock._now_ms -= 3_600_000
+    await elsewhere.set_system_defaults([Limit.per_minute("rpm", 20)])
+    assert not await passes(here, "e", "r", rpm=15)  # the tokens of an hour ahead are not there yet
+    limits, _, _ = await here.repository.resolve_limits("e", "r")
+    assert [limit.capacity for limit in limits] == [20]

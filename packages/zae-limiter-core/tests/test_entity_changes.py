@@ -171,10 +171,12 @@ async def test_an_entity_goes_with_its_limits_and_its_buckets_and_nobody_elses(w
     assert await limiter.get_limits("e", "r") == []
     assert await limiter.available("e-2", "r") == {"rpm": 10}
     assert await passes(limiter, "e", "r", rpm=60)  # an entity that has no record has a bucket of its own all the same
+    await limiter.delete_entity("e")
+    assert world.bucket_of(limiter, "e", "r") is None
     wire.sent()
     with pytest.raises(EntityNotFoundError):
         await limiter.delete_entity("e")
-    assert wire.sent() == ["Get"]
+    assert wire.sent() == ["Get", "Query", "Query"]
 
 
 async def test_a_parent_stays_as_long_as_it_has_children(world: World) -> None:

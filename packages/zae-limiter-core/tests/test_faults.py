@@ -4,6 +4,7 @@ import pytest
 
 from zae_limiter.operations.errors import (
     ConditionFailed,
+    Conflict,
     NotApplied,
     OutcomeUnknown,
     Reason,
@@ -31,9 +32,9 @@ def response(code: str, status: int = 400, message: str = "why", **more: Any) ->
         ("ProvisionedThroughputExceededException", 400, Throttled),
         ("ThrottlingException", 400, Throttled),
         ("RequestLimitExceeded", 400, Throttled),
-        ("TransactionConflictException", 400, Throttled),
-        ("TransactionInProgressException", 400, Throttled),
-        ("ResourceInUseException", 400, Throttled),
+        ("TransactionConflictException", 400, Conflict),
+        ("TransactionInProgressException", 400, Conflict),
+        ("ResourceInUseException", 400, Conflict),
         ("ResourceNotFoundException", 400, TableMissing),
         ("ValidationException", 400, NotApplied),
         ("AccessDeniedException", 400, NotApplied),
@@ -75,9 +76,13 @@ def test_a_cancelled_transaction_carries_a_reason_for_each_write() -> None:
     )
 
 
-@pytest.mark.parametrize("code", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
-def test_a_transaction_that_only_others_hinder_may_be_asked_again(code: str) -> None:
-    assert type(cancelled({"Code": "None"}, {"Code": code})) is Throttled
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [("TransactionConflict", Conflict), ("ThrottlingError", Throttled), ("ProvisionedThroughputExceeded", Throttled)],
+)
+def test_a_transaction_that_only_others_hinder_may_be_asked_again(code: str, fault: type[Throttled]) -> None:
+    assert issubclass(Conflict, Throttled)
+    assert type(cancelled({"Code": "None"}, {"Code": code})) is fault
 
 
 def test_a_cancellation_without_reasons_is_no_throttling() -> None:

@@ -68,7 +68,7 @@ async def test_where_there_is_no_bucket_nothing_is_written(
 ) -> None:
     limiter, wire = await world.process(default_limits=[RPM])
     assert not await getattr(limiter.repository, method)("e", "r", *arguments)
-    assert wire.sent() == ["Get"]
+    assert wire.sent() == ["BatchGet"]
     assert (await limiter.repository.get_audit_events("e")).events == []
 
 
@@ -81,7 +81,7 @@ async def test_it_is_one_read_and_one_transaction_that_count_one_write_and_no_co
     before = world.bucket_of(limiter, "e", "r")
     wire.sent()
     assert await getattr(limiter.repository, method)("e", "r", *arguments)
-    assert wire.sent() == ["Get", "Transact"]
+    assert wire.sent() == ["BatchGet", "Transact"]
     after = world.bucket_of(limiter, "e", "r")
     assert before is not None
     assert after is not None
@@ -151,7 +151,7 @@ async def test_every_shard_is_filled_to_its_share_in_one_transaction(world: Worl
     split(world, limiter, "e", "r")
     wire.sent()
     await limiter.repository.reset_bucket("e", "r")
-    assert wire.sent() == ["Get", "BatchGet", "Transact"]
+    assert wire.sent() == ["BatchGet", "BatchGet", "Transact"]
     bucket = await limiter.repository.get_bucket("e", "r")
     assert bucket is not None
     assert bucket.available == {"rpm": 60, "tpm": 9_000}
@@ -284,4 +284,4 @@ async def test_a_limit_that_the_bucket_has_not_is_refused_and_nothing_is_written
     wire.sent()
     with pytest.raises(ValidationError, match="is no limit of the bucket, which has: rpm"):
         await limiter.repository.credit_bucket("e", "r", {"rpm": 1, "tpm": 1})
-    assert wire.sent() == ["Get"]
+    assert wire.sent() == ["BatchGet"]

@@ -6,7 +6,7 @@ from zae_limiter.bucket import Shape
 from zae_limiter.entities import Entity
 from zae_limiter.limits import MILLI, Limit
 from zae_limiter.naming import RESERVED_LIMIT_NAMES
-from zae_limiter.operations.capacity import item_size
+from zae_limiter.operations.capacity import write_units
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import (
     WRITES,
@@ -106,25 +106,28 @@ def test_a_namespace_is_found_by_name_and_by_id() -> None:
 UUID = "123e4567-e89b-12d3-a456-426614174000"
 
 
+PARENT = {"cascade": True, "parent_id": UUID}
+
+
 @pytest.mark.parametrize(
-    ("resource", "family"),
+    ("resource", "family", "burst"),
     [
-        ("gpt-4", {"cascade": True, "parent_id": UUID}),
-        ("anthropic.claude-3-haiku-4.5", {"cascade": True, "parent_id": UUID}),
-        (UUID.replace("1", "r", 1), {"cascade": False}),
+        ("gpt-4", PARENT, 23_456_789),
+        ("anthropic.claude-3-haiku", PARENT, 23_456_789),
+        (UUID.replace("1", "r", 1), {"cascade": False}, 23_456_789),
+        (UUID.replace("1", "r", 1), PARENT, 12_345_678),
     ],
-    ids=["short resource", "long resource", "resource of 36 characters, no parent"],
+    ids=["short resource", "long resource", "of 36 characters, no parent", "of 36 characters, no bursts"],
 )
 def test_a_bucket_of_three_limits_and_ids_of_36_characters_is_written_with_one_write_unit(
-    resource: str, family: dict[str, object]
+    resource: str, family: dict[str, object], burst: int
 ) -> None:
-    limits = tuple(Limit(f"limit_of_{n:03}", 12_345_678, 23_456_789, 12_345_678, 86_400) for n in range(3))
+    limits = tuple(Limit(f"limit_of_{n:03}", 12_345_678, burst, 12_345_678, 86_400) for n in range(3))
     assert {len(limit.name) for limit in limits} == {12}
     item = bucket(limits, BucketId("n" * 11, UUID, resource))
-    for limit in limits:  # after years of use
-        item |= {
-            bucket_attributes(limit.name).tk: -123_456_789_012_345,
-            bucket_attributes(limit.name).tc: 123_456_789_012_345,
-        }
-    item |= {**family, "ttl": 1_700_000_001, "ev": 123_456_789, WRITES: 123_456_789_000}
-    assert item_size(item) < 1024
+    item |= {**family, "rf": NOW + 123, "cv": NOW + 123, "ttl": 1_700_000_001, "shard_count": 64}
+    item |= {"ev": 123_456_789, WRITES: 123_456_789_000}
+    for limit in limits:  # after ten years at the full rate
+        at = bucket_attributes(limit.name)
+        item |= {at.tk: -45_061_724_712_345, at.tc: 45_061_724_712_345}
+    assert write_units(None, item) == 1

@@ -24,6 +24,11 @@ def test_a_resource_key_gives_back_its_resource(ns: str, resource: str) -> None:
     assert keys.parse_resource_pk(keys.pk_resource(ns, resource)) == resource
 
 
+@given(ns_ids, entities | st.just(keys.audit_system()) | resources.map(keys.audit_resource))
+def test_a_key_of_audit_events_gives_back_whose_they_are(ns: str, entity: str) -> None:
+    assert keys.parse_audit_pk(keys.pk_audit(ns, entity)) == (ns, entity)
+
+
 @given(resources, entities)
 def test_an_entity_configs_place_gives_back_its_parts(resource: str, entity: str) -> None:
     assert keys.parse_entity_config_sk(keys.gsi4_sk_entity_config(resource, entity)) == (resource, entity)

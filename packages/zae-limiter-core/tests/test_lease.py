@@ -206,7 +206,7 @@ async def test_a_lease_shows_how_its_limits_stand_behind_its_writes(world: World
         assert shown == {"rpm": (50, 10, False), "tpm": (5900, 100, False)}
         await lease.consume(rpm=5)
         shown = {each.limit_name: (each.available, each.requested, each.exceeded) for each in lease.statuses}
-        assert shown == {"rpm": (45, 5, False), "tpm": (5900, 100, False)}
+        assert shown == {"rpm": (45, 15, False), "tpm": (5900, 100, False)}
 
 
 async def test_counts_acquires_not_corrections_and_not_those_that_were_refused(world: World) -> None:

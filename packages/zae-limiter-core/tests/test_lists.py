@@ -6,6 +6,7 @@ import pytest
 from worlds import World, passes, take
 
 from zae_limiter import InfrastructureNotFoundError, Limit, RateLimiter, RateLimiterUnavailable, ValidationError
+from zae_limiter.flows.limits import entity_place
 from zae_limiter.operations.errors import (
     NotApplied,
     OutcomeUnknown,
@@ -15,11 +16,12 @@ from zae_limiter.operations.errors import (
     Throttled,
     TransactionCancelled,
 )
-from zae_limiter.operations.values import BatchGet, Query, Transact
+from zae_limiter.operations.values import BatchGet, Put, Query, Transact
 from zae_limiter.schema import keys
 
 RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 1000)
 THOUSAND = [(f"e-{number:04d}", "gpt-4") for number in range(1000)]
+UUID = "123e4567-e89b-12d3-a456-4266141740"  # two characters short: the number of an entity follows
 LOST_RACE = TransactionCancelled((Reason("ConditionalCheckFailed"),) + (Reason(None),) * 49)
 
 
@@ -49,17 +51,50 @@ async def test_entities_with_limits_of_their_own_are_listed_by_resource(world: W
         await limiter.list_entities_with_custom_limits("r#")
 
 
-async def test_resources_with_entity_configs_cost_one_query_each_and_one_for_the_end(world: World) -> None:
+async def test_resources_with_entity_configs_are_listed_by_name_once(world: World) -> None:
     limiter, wire = await world.process()
+    assert await limiter.list_resources_with_entity_configs() == []
     resources = ["a", "a-b", "a.b", "a/b", "a:b", "aa", "b"]
     await limiter.set_many_limits({(f"e-{n}", resource): [RPM] for resource in resources for n in range(40)})
     await limiter.set_limits("e", [RPM])
     await limiter.set_resource_defaults("not-of-an-entity", [RPM])
     wire.sent()
-    world.meter.reset()
-    assert sorted(await limiter.list_resources_with_entity_configs()) == sorted([*resources, "_default_"])
-    assert wire.sent() == ["Query"] * (len(resources) + 2)
-    assert world.meter.read_units == (len(resources) + 2) / 2
+    assert await limiter.list_resources_with_entity_configs() == sorted([*resources, "_default_"])
+    assert wire.sent() == ["Query"]
+
+
+@pytest.mark.parametrize(
+    ("entities", "queries"),
+    [
+        ([], 1),
+        ([1], 1),
+        ([1000], 1),
+        ([250, 250, 250, 250], 1),
+        ([1] * 1000, 1),
+        ([600, 600, 600], 3),
+        ([2000, 24], 2),
+        ([2000, 1, 1, 1, 1], 2),
+        ([2000, 30, 30, 1], 4),
+        ([2000, 30, 30, 30], 5),  # no resource has fewer than a page: the end is a query of its own
+    ],
+)
+async def test_resources_with_entity_configs_cost_at_most_one_query_each(
+    async_world: World, entities: list[int], queries: int
+) -> None:
+    limiter, wire = await async_world.process()
+    for number, count in enumerate(entities):
+        for entity in range(count):
+            async_world.table.execute(config(limiter, f"{UUID}-{entity}", f"resource-{number:04}"))
+    async_world.meter.reset()
+    assert await limiter.list_resources_with_entity_configs() == [f"resource-{n:04}" for n in range(len(entities))]
+    assert wire.sent() == ["Query"] * queries
+    assert async_world.meter.read_units <= 25 + queries
+
+
+def config(limiter: RateLimiter, entity: str, resource: str) -> Put:
+    """The write of an entity config, without what else a change does."""
+    place = entity_place(limiter.repository.scope, entity, resource)
+    return Put({"PK": place.key.pk, "SK": place.key.sk, **place.fixed, "config_version": 1})
 
 
 async def test_a_thousand_entities_get_limits_and_lose_them_again(world: World) -> None:

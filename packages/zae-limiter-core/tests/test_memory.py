@@ -79,6 +79,8 @@ HELD = item(n=5, s="x", b=True, none=None)
         Conditions(at_least={"n": 5}, at_most={"n": 5}),
         Conditions(at_least={"n": -1}),
         Conditions(at_most={"n": 6}),
+        Conditions(below={"s": "y", "other": "a"}),
+        Conditions(below={"s": "xa"}, equals={"n": 5}),
     ],
 )
 def test_a_condition_that_holds_lets_a_write_pass(store: MemoryStore, when: Conditions) -> None:
@@ -101,6 +103,9 @@ def test_a_condition_that_holds_lets_a_write_pass(store: MemoryStore, when: Cond
         Conditions(at_least={"b": 0}),
         Conditions(at_most={"other": 9}),
         Conditions(exists=("n",), equals={"s": "y"}),
+        Conditions(below={"s": "x"}),
+        Conditions(below={"s": "w", "other": "a"}),
+        Conditions(below={"n": "9"}),
     ],
 )
 def test_a_condition_that_fails_changes_nothing_and_shows_the_item(store: MemoryStore, when: Conditions) -> None:

@@ -2,7 +2,6 @@ from typing import Any
 
 import pytest
 
-from zae_limiter.clock import SystemClock
 from zae_limiter.exceptions import InvalidNameError, ValidationError
 from zae_limiter.options import BuilderBase, Options
 from zae_limiter.testing import ManualClock
@@ -55,12 +54,6 @@ def test_a_bad_namespace_of_the_environment_is_refused(monkeypatch: pytest.Monke
 def test_flows_get_milliseconds() -> None:
     settings = Options(rejection_staleness=0.5, config_cache_ttl=2.5, bucket_ttl_multiplier=0).settings()
     assert (settings.staleness_ms, settings.config_ttl_ms, settings.ttl_multiplier) == (500, 2500, 0)
-
-
-def test_the_clock_is_the_one_given_else_the_systems() -> None:
-    clock = ManualClock()
-    assert Options(clock=clock).make_clock() is clock
-    assert isinstance(Options().make_clock(), SystemClock)
 
 
 def test_a_builder_sets_one_option_at_a_time_and_checks_it() -> None:

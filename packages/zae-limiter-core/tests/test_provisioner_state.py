@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 from worlds import Process, World, outcomes
 
-from zae_limiter import ProvisionerLock, ProvisionerState, RateLimiterUnavailable, StaleStateError, ValidationError
+from zae_limiter import (
+    HandledEvent,
+    ProvisionerLock,
+    ProvisionerState,
+    RateLimiterUnavailable,
+    StaleStateError,
+    ValidationError,
+)
 from zae_limiter.operations.capacity import item_size
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown
 from zae_limiter.operations.values import Delete, Get, Item, Key, Put, Query
@@ -21,6 +28,10 @@ SMALL = ProvisionerState(
     applied_hash="sha256:abc",
     owner="cli",
     lock=ProvisionerLock("lock-1", "cli", 1_700_000_000_000),
+    intended_system=True,
+    intended_resources=("gpt-5",),
+    intended_entities={"key-c": ("_default_",)},
+    handled=(HandledEvent("event-1", ok=True), HandledEvent("event-2", ok=False)),
 )
 
 
@@ -60,6 +71,30 @@ async def test_a_small_state_is_one_item_with_the_attributes_of_the_schema(world
     assert item["managed_resources"] == ["gpt-3.5", "gpt-4"]
     assert item["managed_entities"] == {"key-a": ["gpt-4"], "key-b": ["_default_", "gpt-4"]}
     assert (item["SK"], item["serial"], item["owner"]) == ("#PROVISIONER", 1, "cli")
+
+
+async def test_that_nothing_was_to_do_is_one_write_and_leaves_the_serial(world: World) -> None:
+    process = await world.process()
+    put = await process.repository.put_provisioner_state(large(4_000), expected_serial=0)
+    process.wire.sent()
+    at = await process.repository.note_applied(expected_serial=1)
+    assert process.wire.sent() == ["Update"]
+    assert await process.repository.get_provisioner_state() == replace(put, last_applied=at)
+    with pytest.raises(StaleStateError):
+        await process.repository.note_applied(expected_serial=2)
+
+
+async def test_the_last_twenty_events_are_remembered(world: World) -> None:
+    events = [HandledEvent(f"event-{number}", ok=True) for number in range(25)]
+    assert ProvisionerState(handled=events).handled == tuple(events[5:])
+
+
+async def test_what_is_intended_may_be_large_too(world: World) -> None:
+    process = await world.process()
+    names = large(9_000).managed_entities
+    put = await process.repository.put_provisioner_state(ProvisionerState(intended_entities=names), expected_serial=0)
+    assert len(stored(world, process)) > 2
+    assert await process.repository.get_provisioner_state() == put
 
 
 async def test_namespaces_have_states_of_their_own(world: World) -> None:
@@ -211,6 +246,9 @@ async def test_what_is_no_state_is_refused_before_any_request(world: World) -> N
         {"owner": "x" * 2049},
         {"serial": -1},
         {"lock": {"id": "x"}},
+        {"intended_system": 1},
+        {"intended_entities": {"a": []}},
+        {"handled": ["event"]},
     ],
     ids=str,
 )

@@ -3,14 +3,14 @@
 from datetime import UTC, datetime
 
 import pytest
+from kinds import of_every_kind
+from wires import Crash
 from worlds import Process, World, take
 
 from zae_limiter import Limit, NamespaceNotFoundError, NamespaceStateError, ProvisionerState, RateLimiterUnavailable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown
 from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import BatchWrite, Get, Item, Put, Query, Unwritten
-from zae_limiter.schema import keys
-from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.usage import usage_item
 from zae_limiter.usage import UsageSnapshot
 
@@ -108,15 +108,17 @@ async def test_a_name_that_was_taken_anew_stays_with_its_new_namespace(world: Wo
 
 
 async def test_progress_tells_what_is_gone_so_far(world: World) -> None:
-    prod = await deleted(world, entities=20)
+    prod = await deleted(world)
+    fill(world.table, prod.repository.namespace_id, 1_500)
     seen: list[int] = []
     removed = await prod.repository.purge_namespace(prod.repository.namespace_id, on_progress=seen.append)
-    assert removed > 50
-    assert seen == [*range(25, removed, 25), removed]
+    assert removed > 1_500
+    assert seen == [*range(100, removed, 100), removed]
 
 
 async def test_what_the_store_leaves_unwritten_is_asked_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    prod = await deleted(world, entities=20)
+    prod = await deleted(world)
+    fill(world.table, prod.repository.namespace_id, 500)
     execute, left = world.table.execute, []
 
     def half(operation: object) -> object:
@@ -134,8 +136,9 @@ async def test_what_the_store_leaves_unwritten_is_asked_again(world: World, monk
 
 
 async def test_a_purge_that_was_stopped_goes_on_and_leaves_no_way_back_between(world: World) -> None:
-    prod = await deleted(world, entities=20)
+    prod = await deleted(world)
     repository, namespace_id = prod.repository, prod.repository.namespace_id
+    fill(world.table, namespace_id, 500)
 
     class Killed(Exception):
         """By the test."""
@@ -153,6 +156,21 @@ async def test_a_purge_that_was_stopped_goes_on_and_leaves_no_way_back_between(w
     other, _ = await world.process("other")
     assert await other.repository.purge_namespace(namespace_id) == rest > 0
     assert items_of(world.table, namespace_id) == []
+
+
+@pytest.mark.parametrize("writes", range(6))
+async def test_a_purge_that_was_killed_behind_any_write_is_finished_by_the_next_one(world: World, writes: int) -> None:
+    prod, other = await deleted(world), await filled(world, "other")
+    namespace_id = prod.repository.namespace_id
+    fill(world.table, namespace_id, 150)
+    kept = [item for item in every_item(world.table) if item not in items_of(world.table, namespace_id)]
+    prod.wire.crash_after(writes)
+    with pytest.raises(Crash):
+        await prod.repository.purge_namespace(namespace_id)
+    assert await other.repository.get_namespace("prod") is None
+    assert [each.namespace_id for each in await other.repository.list_orphan_namespaces()] == [namespace_id]
+    await other.repository.purge_namespace(namespace_id)
+    assert every_item(world.table) == kept
 
 
 async def test_a_purge_that_meets_an_outage_says_so_and_goes_on_later(world: World) -> None:
@@ -199,10 +217,6 @@ async def test_ten_thousand_items_go_in_batches_of_25_and_a_killed_purge_goes_on
 
 
 def fill(table: MemoryStore, namespace_id: str, count: int) -> None:
-    """Items of the kinds that a namespace has most of, without the requests that make them."""
-    stamp = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
-    for number in range(count // 2):
-        table.execute(Put(BucketId(namespace_id, f"e{number}", "r").attributes()))
-        pk = keys.pk_audit(namespace_id, f"e{number}")
-        item = {"PK": pk, "SK": keys.sk_audit(stamp), "GSI4PK": keys.gsi4_pk(namespace_id), "GSI4SK": pk}
+    """So many items of every kind, without the requests that make them."""
+    for item in of_every_kind(namespace_id, count):
         table.execute(Put(item))

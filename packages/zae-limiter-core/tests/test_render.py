@@ -47,6 +47,7 @@ UPDATE = Update(
         equals={"rf": 7},
         at_least={"b_rpm_tk": 1, "low": 2},
         at_most={"high": 4, "b_rpm_tk": 3},
+        below={"mark": "m", "gone": "g"},
     ),
 )
 UPDATE_PARAMETERS = {
@@ -56,6 +57,7 @@ UPDATE_PARAMETERS = {
     "ConditionExpression": (
         "attribute_exists(#a5) AND attribute_not_exists(#a6) AND #a7 = :v4"
         " AND #a0 BETWEEN :v5 AND :v8 AND #a8 >= :v6 AND #a9 <= :v7"
+        " AND (attribute_not_exists(#a10) OR #a10 < :v9) AND (attribute_not_exists(#a6) OR #a6 < :v10)"
     ),
     "ExpressionAttributeNames": {
         "#a0": "b_rpm_tk",
@@ -68,6 +70,7 @@ UPDATE_PARAMETERS = {
         "#a7": "rf",
         "#a8": "low",
         "#a9": "high",
+        "#a10": "mark",
     },
     "ExpressionAttributeValues": {
         ":v0": {"N": "-5"},
@@ -79,6 +82,8 @@ UPDATE_PARAMETERS = {
         ":v6": {"N": "2"},
         ":v7": {"N": "4"},
         ":v8": {"N": "3"},
+        ":v9": {"S": "m"},
+        ":v10": {"S": "g"},
     },
     "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
 }

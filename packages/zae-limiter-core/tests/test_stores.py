@@ -5,6 +5,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,12 +15,14 @@ from typing import Any
 import pytest
 
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore
+from zae_limiter.clock import SystemClock
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, OutcomeUnknown, StoreError, Throttled
 from zae_limiter.operations.values import Conditions, EnableTtl, Get, Key, Operation, Put, Update
 from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore
 
 KEY = Key("p", "s")
+DAY_NS = 24 * 3600 * 10**9
 UPDATE = Update(KEY, add={"n": 1}, when=Conditions(exists=("PK",)))
 Reply = tuple[int, dict[str, Any]]
 Perform = Callable[..., list[Any]]
@@ -222,14 +225,20 @@ def test_a_meter_asks_for_capacity_and_counts_it(perform: Perform) -> None:
     assert (meter.requests, meter.write_units, meter.index_units) == ({"UpdateItem": 1}, 1.0, 1.0)
 
 
-def test_the_date_of_good_and_bad_answers_is_shown(perform: Perform) -> None:
-    seen: list[tuple[str, float, float]] = []
-    with server(lambda name, request: (200, {"Attributes": ITEM}) if name == "UpdateItem" else refusal("X")) as url:
-        perform(url, [UPDATE, Get(KEY)], on_answer=lambda *answer: seen.append(answer))
-    assert len(seen) == 2
-    for date, sent, received in seen:
-        assert date.endswith(" GMT")
-        assert 0 <= received - sent < 5_000
+@pytest.mark.parametrize("reply", [(200, {"Attributes": ITEM}), refusal("ThrottlingException")])
+def test_the_date_of_good_and_bad_answers_corrects_the_clock(perform: Perform, reply: Reply) -> None:
+    clock = SystemClock(wall_ns=lambda: time.time_ns() - DAY_NS)
+    assert abs(clock.now_ms() - time.time_ns() // 10**6) > 80_000_000
+    with server(lambda name, request: reply) as url:
+        perform(url, [UPDATE], clock=clock)
+    assert abs(clock.now_ms() - time.time_ns() // 10**6) < 10_000
+
+
+def test_without_an_answer_the_clock_stays(perform: Perform) -> None:
+    clock = SystemClock(wall_ns=lambda: time.time_ns() - DAY_NS)
+    (error,) = perform("http://127.0.0.1:1", [UPDATE], clock=clock)
+    assert isinstance(error, NotApplied)
+    assert abs(clock.now_ms() - time.time_ns() // 10**6) > 80_000_000
 
 
 async def test_a_closed_store_applies_nothing() -> None:
@@ -259,3 +268,18 @@ async def test_stores_over_one_memory_see_the_same_items() -> None:
     assert other.perform(Get(KEY)) == {"PK": "p", "SK": "s"}
     await one.close()
     other.close()
+
+
+def test_an_answer_that_did_not_come_says_what_is_certain_though_it_has_no_date() -> None:
+    from botocore.exceptions import ConnectTimeoutError
+
+    def lost(name: str, request: dict[str, Any]) -> dict[str, Any]:
+        raise ConnectTimeoutError(endpoint_url="http://localhost")  # its ``response`` is None
+
+    async def lost_too(name: str, request: dict[str, Any]) -> dict[str, Any]:
+        return lost(name, request)
+
+    with pytest.raises(NotApplied, match="Connect timeout"):
+        SyncDynamoDBStore("t", send=lost, meter=Meter()).perform(Get(Key("p", "s")))
+    with pytest.raises(NotApplied, match="Connect timeout"):
+        asyncio.run(DynamoDBStore("t", send=lost_too, meter=Meter()).perform(Get(Key("p", "s"))))

@@ -14,7 +14,7 @@ from zae_limiter.flows.usage import checked_usage, get_snapshots
 from zae_limiter.operations.values import BatchGet, Delete, Operation, Put
 from zae_limiter.schema import keys
 from zae_limiter.schema.usage import read_usage, usage_item
-from zae_limiter.usage import LimitUsage, UsageSnapshot, Window, parse_window_key, window_key
+from zae_limiter.usage import LimitUsage, UsageSnapshot, Window, parse_window_key, window_key, window_start
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -214,6 +214,11 @@ def test_a_snapshot_comes_back_as_it_was(at: datetime, window: Window, consumed:
     assert read_usage(item) == made
     assert read_usage({**item, "_counted": "0001", "ttl": 1}) == made
     assert item["SK"] == keys.sk_usage("r", window_key(window, at))
+
+
+@given(instants, st.sampled_from(["hourly", "daily"]))
+def test_an_instant_lies_in_the_window_that_its_name_says(at: datetime, window: Window) -> None:
+    assert window_start(window, int(at.timestamp() * 1000)) == parse_window_key(window_key(window, at))[1]
 
 
 @given(instants, st.sampled_from(["hourly", "daily"]))

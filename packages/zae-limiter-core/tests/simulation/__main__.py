@@ -1,37 +1,84 @@
-"""Replays histories by hand: ``python -m simulation SEED [COUNT]``, and ``python -m simulation mutants``.
+"""The simulation by hand: ``just simulate``, ``just mutants``.
 
-Lives here: the command. Never: anything that a test needs.
+Lives here: the commands, on all cores. Never: anything that a test needs.
 """
 
+import argparse
+import logging
 import sys
+import time
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from os import cpu_count
 
-from .kernel import Violation
-from .mutants import kill_all
-from .world import simulate
+from .histories import finding, tried
+from .mutants import MUTANTS, killer
+from .shrink import shrunk
+
+MUTANT_SEEDS = 20_000
 
 
-def replay(first: int, count: int) -> int:
-    """Run the histories, and say what each that fails did wrong; answers how many failed."""
-    failed = 0
-    for seed in range(first, first + count):
-        try:
-            simulate(seed)
-        except Violation as violation:
+def run(first: int, count: int) -> int:
+    """Try histories on all cores; answers how many fail. One that does is told small, with the command to replay it."""
+    begun, failed = time.monotonic(), 0
+    for done, found in tried(first, count):
+        for seed, problem in found:
             failed += 1
-            print(f"{violation}\n")
-    print(f"{count} histories, {failed} of them wrong")
+            print(f"{problem}\n  smaller: just simulate --replay {seed} {_told(shrunk(seed))}\n", flush=True)
+        print(f"\r{done} histories, {failed} of them wrong, {time.monotonic() - begun:.0f} s", end="", file=sys.stderr)
+    print(f"\n{count} histories, {failed} of them wrong")
     return failed
 
 
-def main(arguments: list[str]) -> int:
+def replay(seed: int, changes: Mapping[str, str]) -> int:
+    """Run one history; answers whether it fails."""
+    problem = finding(seed, changes)
+    print(problem or f"seed {seed}: nothing wrong")
+    return int(bool(problem))
+
+
+def mutants() -> int:
+    """Find every mutant; answers how many survive."""
+    survivors = 0
+    with ProcessPoolExecutor(cpu_count()) as pool:
+        hunts = {mutant.name: pool.submit(_hunt, index) for index, mutant in enumerate(MUTANTS)}
+        for name, hunt in hunts.items():
+            seed, problem = hunt.result()
+            survivors += seed is None
+            print(f"{name}: {'SURVIVED' if seed is None else f'killed by seed {seed}'}: {problem}", flush=True)
+    print(f"{len(MUTANTS)} mutants, {survivors} of them alive")
+    return survivors
+
+
+def _hunt(index: int) -> tuple[int | None, str]:
+    try:
+        return killer(MUTANTS[index], range(1, MUTANT_SEEDS))
+    except LookupError:
+        return None, f"no history of {MUTANT_SEEDS} found it"
+
+
+def _told(changes: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in changes.items())
+
+
+def main() -> int:
     """The exit code."""
-    if arguments == ["mutants"]:
-        for name, (seed, finding) in kill_all(range(1, 2_000)).items():
-            print(f"{name}: seed {seed}: {finding}")
-        return 0
-    first, count = int(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 1
-    return int(replay(first, count) > 0)
+    parser = argparse.ArgumentParser(prog="simulation")
+    parser.add_argument("--seeds", type=int, default=10_000, help="how many histories")
+    parser.add_argument("--first", type=int, default=1, help="the seed of the first one")
+    parser.add_argument(
+        "--replay", nargs="+", metavar="SEED", help="one history: its seed, and name=value to change its plan"
+    )
+    parser.add_argument("--mutants", action="store_true", help="find every deliberate fault instead")
+    chosen = parser.parse_args()
+    logging.disable(logging.WARNING)  # of clocks that are corrected, above all
+    if chosen.mutants:
+        return int(mutants() > 0)
+    if chosen.replay:
+        seed, *changes = chosen.replay
+        return replay(int(seed), dict(change.split("=", 1) for change in changes))
+    return int(run(chosen.first, chosen.seeds) > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

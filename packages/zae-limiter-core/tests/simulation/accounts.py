@@ -40,7 +40,15 @@ class Account:
         """Raises ``Violation`` where the caller holds something else than he believes."""
         if self.uncertain or self.expected is None:
             return
-        held = {place: amount for place, amount in self.held.items() if amount}
-        expected = {place: amount for place, amount in self.expected.items() if amount}
+        held, expected = _by_bucket(self.held), _by_bucket(self.expected)
         if held != expected:
             raise Violation(f"the caller believes to hold {expected}, the table says {held}")
+
+
+def _by_bucket(amounts: Mapping[Place, int]) -> dict[Place, int]:
+    """The amounts of all shards of a bucket together, but for nothing."""
+    sums: dict[Place, int] = {}
+    for (pk, limit), amount in amounts.items():
+        bucket = pk.rpartition("#")[0], limit
+        sums[bucket] = sums.get(bucket, 0) + amount
+    return {place: amount for place, amount in sums.items() if amount}

@@ -9,8 +9,9 @@ from typing import Any, TypeVar, cast
 
 from zae_limiter.flows.lane import Entry, Lane, Ticket
 from zae_limiter.flows.pairs import Pair
-from zae_limiter.flows.steps import Flow, Parallel, Queued, Sleep, Step
-from zae_limiter.operations.errors import StoreError
+from zae_limiter.flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError
+from zae_limiter.operations.values import Put, Update
 
 from .accounts import Account
 from .kernel import Future, Kernel, Owner, Script, Task, Violation
@@ -74,6 +75,8 @@ class Driver:
                 for part in step.steps
             ]
             return (yield from _gather(parts))
+        if isinstance(step, Tell):
+            return None
         return (yield self._link.send(step).answer)
 
     def _pause(self, step: Sleep) -> Future:
@@ -122,15 +125,18 @@ class Driver:
             step = next(flow)
             while True:
                 open_entries = self._note(open_entries, None)
-                if isinstance(step, Sleep):
-                    yield self._pause(step)
+                if isinstance(step, (Sleep, Tell)):
+                    yield from self._perform(step, [], Account())
                     step = next(flow)
                     continue
                 sending = self._link.send(step)  # type: ignore[arg-type]  # a run queues nothing
                 try:
                     answer = yield sending.answer
                 except StoreError as error:
+                    lost = isinstance(error, OutcomeUnknown) and isinstance(step, (Put, Update))
                     step = flow.throw(error)
+                    if lost and self._note(open_entries, None):
+                        raise Violation("a write whose answer was lost is tried again") from None
                 else:
                     for application in sending.applications:
                         application.confirmed = True

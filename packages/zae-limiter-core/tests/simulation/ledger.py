@@ -4,25 +4,9 @@ Lives here: net admitted <= ceiling + minted, kept as one sweep. Never: how a wr
 """
 
 from fractions import Fraction
-from typing import NamedTuple
 
+from .books import Rule
 from .kernel import Violation
-
-
-class Rule(NamedTuple):
-    """A limit as its bucket item has it: millitokens, milliseconds."""
-
-    ceiling: int
-    refill: int
-    period: int
-
-    def rate(self) -> Fraction:
-        """Millitokens a millisecond."""
-        return Fraction(self.refill, self.period)
-
-    def as_fast_as(self, other: "Rule") -> "Rule":
-        """The same ceiling at another rate."""
-        return Rule(self.ceiling, other.refill, other.period)
 
 
 class Ledger:
@@ -31,6 +15,8 @@ class Ledger:
     For all ``i <= j``: what the writes from ``i`` to ``j`` took is at most the ceiling at ``i``, plus what was minted
     between their instants, plus ``allowance_ms`` once. With ``taken`` and ``minted`` counted from the start, that is
     ``taken_j - minted_j <= min over i of (taken_before_i - minted_i + ceiling_i)``.
+
+    Of a bucket of several shards, what is ``owed`` by shards in debt is not taken yet: it blocks no other shard.
     """
 
     def __init__(self, allowance_ms: int) -> None:
@@ -42,10 +28,10 @@ class Ledger:
         self._minted = Fraction(0)
         self._most: Fraction | None = None
 
-    def enter(self, at_ms: int, rule: Rule, *, net: int, wanted: int | None, new: bool) -> None:
+    def enter(self, at_ms: int, rule: Rule, *, net: int, wanted: int | None, new: bool, owed: int = 0) -> None:
         """A write that took ``net``; ``wanted`` of it only if it was there. Raises ``Violation``."""
         self._mint(at_ms, rule, new=new)
-        bound = self._taken - self._minted
+        bound = self._taken - owed - self._minted
         if net > 0:
             most = bound + rule.ceiling
             self._most = most if self._most is None else min(self._most, most)

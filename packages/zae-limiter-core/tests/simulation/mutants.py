@@ -1,23 +1,46 @@
 """Deliberate faults, to prove that the simulation finds them.
 
-Lives here: requests made wrong on their way. Never: a fault that can leave this package.
+Lives here: requests made wrong on their way, and rules made wrong in the flows. Never: a fault that can leave this
+package.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from zae_limiter import bucket, sharding
+from zae_limiter.bucket import Shape
+from zae_limiter.flows import acquire, commit, frames, lease, splitting, spread
+from zae_limiter.flows.batch import Draft, Load
+from zae_limiter.flows.frames import Ordinary, Reshape
 from zae_limiter.flows.lane import Entry
+from zae_limiter.flows.sides import Side
 from zae_limiter.flows.steps import Flow
-from zae_limiter.operations.values import NOTHING, Operation, Update
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError
+from zae_limiter.operations.values import NOTHING, Operation, Transact, Update
+from zae_limiter.schema.items import View, bucket_attributes
+from zae_limiter.sharding import halve
 
 from .kernel import Violation
 from .world import Tamper, honest, simulate
 
+Fault = Callable[[], AbstractContextManager[Any]]
+
+
+class Mutant(NamedTuple):
+    """One fault: in what is sent, or in the code that decides."""
+
+    name: str
+    tamper: Tamper = honest
+    fault: Fault = nullcontext
+
 
 def _tokens(amounts: Mapping[str, Any]) -> list[str]:
     return [name for name in amounts if name.endswith("_tk")]
+
+
+# What is sent
 
 
 def no_upper_bound(operation: Operation) -> Operation:
@@ -42,6 +65,15 @@ def no_anchor(operation: Operation) -> Operation:
     return operation
 
 
+def wrong_anchor(operation: Operation) -> Operation:
+    """A reshape anchors the balances at another instant than the one they are meant for."""
+    if isinstance(operation, Update) and "rf" in operation.set:
+        early = operation.set["rf"] - 200
+        if early > operation.when.equals.get("rf", early):
+            return operation._replace(set={**operation.set, "rf": early})
+    return operation
+
+
 def give_back_to_nobody(operation: Operation) -> Operation:
     """A give-back does not ask whether the bucket is still there."""
     if isinstance(operation, Update):
@@ -57,46 +89,222 @@ def overflow_credited(operation: Operation) -> Operation:
     return operation
 
 
+def limit_readded_full(operation: Operation) -> Operation:
+    """A reshape takes the limits out of the item that it does not have, so that they come back full."""
+    if isinstance(operation, Update) and "cv" in operation.set:
+        ruled = {name for name in operation.set if name.endswith("_cp")}
+        gone = [name for name in _tokens(operation.add) if ruled and name.replace("_tk", "_cp") not in ruled]
+        add = {name: amount for name, amount in operation.add.items() if name not in gone}
+        return operation._replace(add=add, remove=(*operation.remove, *gone))
+    return operation
+
+
+def split_over_a_shard(operation: Operation) -> Operation:
+    """A split does not ask whether the shard that it splits is the one that was seen."""
+    update = operation.writes[0] if isinstance(operation, Transact) else None
+    if isinstance(operation, Transact) and isinstance(update, Update) and "shard_count" in update.set:
+        unasked = update._replace(when=update.when._replace(equals=NOTHING))
+        return Transact((unasked, *operation.writes[1:]), operation.token)
+    return operation
+
+
+# Who decides
+
+
+def _patched(*patches: Any) -> Fault:
+    @contextmanager
+    def faulty() -> Iterator[None]:
+        with ExitStack() as stack:
+            for each in patches:
+                stack.enter_context(each)
+            yield
+
+    return faulty
+
+
+def _set_at_reshape(self: Reshape, draft: Draft, name: str, stand: Any, load: Load) -> None:
+    """A reshape writes the balance that was seen, whatever was taken since."""
+    at, net = bucket_attributes(name), load.net(name)
+    draft.count(at.tc, net)
+    draft.set[at.tk] = stand.room - net
+
+
+def _halves_set(draft: Draft, view: View, name: str, anchor_ms: int) -> int:
+    """A split writes what it saw, whatever was taken since."""
+    half = halve(view.shapes[name], view.tokens_milli(name), anchor_ms)
+    draft.set[bucket_attributes(name).tk] = half.available - half.given
+    return half.given
+
+
+def _not_halved(draft: Draft, view: View, name: str, anchor_ms: int) -> int:
+    """A split leaves the shard all that it gives to the other one."""
+    shape, tokens = view.shapes[name], view.tokens_milli(name)
+    draft.count(bucket_attributes(name).tk, shape.minted_since_anchor(anchor_ms))
+    return halve(shape, tokens, anchor_ms).given
+
+
+def _floored(whole: int, shard: int, shards: int) -> int:
+    return whole // shards
+
+
+def _minted_floored(self: Shape, t_ms: int) -> int:
+    return self.limit.refill_amount * t_ms // self.limit.refill_period // self.shards
+
+
+def _minted_since_floored(self: Shape, now_ms: int) -> int:
+    return _minted_floored(self, now_ms) - self.minted_at_anchor
+
+
+def _slack(part: float) -> Any:
+    return patch.object(Ordinary, "_row_set", lambda self, limit, ceiling, checked: int(ceiling * part))
+
+
+def _no_bound_beside_adjust(self: Draft, tk: str, *, least: int | None, most: int, change: int) -> None:
+    self.at_most[tk] = most
+    if change:
+        self.add[tk] = change
+
+
+def _taking_beside_adjust(real: Callable[..., None]) -> Callable[..., None]:
+    def take(self: Ordinary, draft: Draft, limit: str, load: Load) -> None:
+        if limit in load.unchecked:
+            with patch.object(Draft, "take_below", _no_bound_beside_adjust):
+                real(self, draft, limit, load)
+        else:
+            real(self, draft, limit, load)
+
+    return take
+
+
 def _taken_or_not(entry: Entry) -> bool:
     verdicts = ("admitted", "failed")
     return entry.outcome is not None and entry.outcome.verdict in verdicts and not entry.returned
 
 
-def give_back_unconfirmed() -> AbstractContextManager[Any]:
-    """A write whose answer was lost is given back."""
-    return patch.object(Entry, "admitted", property(_taken_or_not))
-
-
-def _forget(entries: Iterable[Entry], *, events: int) -> Flow[None]:
+def _forget(entries: Iterable[Entry], *, uncounted: bool) -> Flow[None]:
+    """What one side took stays taken when the other side refuses."""
     for entry in entries:
         if entry.admitted:
-            entry.give_back(events=events)
+            entry.give_back(events=0)
     yield from ()
 
 
-def skip_compensation() -> AbstractContextManager[Any]:
-    """The side that was taken from keeps its loss when the other side refuses."""
-    return patch("zae_limiter.flows.acquire.take_back", _forget)
+def _at_home(side: Side) -> dict[Any, dict[str, int]]:
+    return {side.shadow.lane: {}}
 
 
-TAMPERS: tuple[Tamper, ...] = (
-    no_upper_bound,
-    no_lower_bound,
-    no_anchor,
-    give_back_to_nobody,
-    overflow_credited,
+def _expiry(real: Callable[..., int | None]) -> Callable[..., int | None]:
+    def expires_at(frame: Any, config: Any, longest_ms: int) -> int | None:
+        """A bucket in debt expires when it would be full from empty."""
+        empty_ms = max(limit.ceiling_milli * limit.refill_period // limit.refill_amount for limit in config.limits)
+        return real(frame, config, min(longest_ms, empty_ms))
+
+    return expires_at
+
+
+def _expiry_of_shards(real: Callable[..., int | None]) -> Callable[..., int | None]:
+    def expires_at(frame: Any, config: Any, longest_ms: int) -> int | None:
+        multiplier = max(1, frame.multiplier)
+        return (frame.now_ms + frames.TTL_GRACE_MS + multiplier * longest_ms) // 1000
+
+    return expires_at
+
+
+def _retried(real: Callable[..., Flow[None]]) -> Callable[..., Flow[None]]:
+    def failed(self: Any, error: StoreError) -> Flow[None]:
+        if not isinstance(error, OutcomeUnknown):
+            yield from real(self, error)
+
+    return failed
+
+
+@contextmanager
+def _refusals_kept() -> Iterator[None]:
+    """Who was refused once is refused for ever, without asking."""
+    refused: set[str] = set()
+    settle, sort_out = commit._Run.settle, commit._Run._sort_out
+
+    def remembering(self: Any, entries: Sequence[Entry], verdict: Any, *more: Any, **named: Any) -> None:
+        if verdict == "refused" and entries:
+            refused.add(self.shadow.id.pk)
+        settle(self, entries, verdict, *more, **named)
+
+    def remembered(self: Any, frame: Any) -> None:
+        sort_out(self, frame)
+        if self.shadow.id.pk in refused:
+            settle(self, [entry for entry in self.pending if entry.checked], "refused", left=frame.room)
+
+    with patch.object(commit._Run, "settle", remembering), patch.object(commit._Run, "_sort_out", remembered):
+        yield
+
+
+# Has all writes made by the rules that a mutant changes.
+WITHOUT_LONE_WRITES = patch.object(commit, "lone_update", lambda *_, **__: None)
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant("no upper bound", no_upper_bound),
+    Mutant("no lower bound", no_lower_bound),
+    Mutant("no rf", no_anchor),
+    Mutant("wrong rf", wrong_anchor),
+    Mutant("SET of the seen balance at reshape", fault=_patched(patch.object(Reshape, "_take", _set_at_reshape))),
+    Mutant("halves set at a split", fault=_patched(patch.object(splitting, "_divide", _halves_set))),
+    Mutant("a split without halving", fault=_patched(patch.object(splitting, "_divide", _not_halved))),
+    Mutant("a split of what was not seen", split_over_a_shard),
+    Mutant(
+        "shares floored one by one",
+        fault=_patched(
+            *(patch.object(module, "share", _floored) for module in (bucket, sharding, frames, splitting, spread)),
+            patch.object(Shape, "minted", _minted_floored),
+            patch.object(Shape, "minted_since_anchor", _minted_since_floored),
+        ),
+    ),
+    Mutant("slack that credits", fault=_patched(WITHOUT_LONE_WRITES, _slack(-0.05))),
+    Mutant("slack that exceeds", fault=_patched(WITHOUT_LONE_WRITES, _slack(0.5))),
+    Mutant("a SET that credits what overflowed", overflow_credited),
+    Mutant(
+        "batch with an adjust and no lower bound",
+        fault=_patched(patch.object(Ordinary, "_take", _taking_beside_adjust(Ordinary._take))),
+    ),
+    Mutant("give-back without the existence condition", give_back_to_nobody),
+    Mutant(
+        "give-back of an unconfirmed write", fault=_patched(patch.object(Entry, "admitted", property(_taken_or_not)))
+    ),
+    Mutant("compensation skipped", fault=_patched(patch.object(acquire, "take_back", _forget))),
+    Mutant("compensation between shards skipped", fault=_patched(patch.object(spread, "take_back", _forget))),
+    Mutant("adjust on shard 0", fault=_patched(patch.object(lease, "_taken", _at_home))),
+    Mutant(
+        "ttl without debt",
+        fault=_patched(
+            WITHOUT_LONE_WRITES,
+            patch.object(frames, "expires_at", _expiry(frames.expires_at)),
+            patch.object(commit, "expires_at", _expiry(frames.expires_at)),
+        ),
+    ),
+    Mutant("ttl on shards", fault=_patched(patch.object(frames, "expires_at", _expiry_of_shards(frames.expires_at)))),
+    Mutant("a limit re-added full", limit_readded_full),
+    Mutant(
+        "a retry of an ADD whose answer was lost",
+        fault=_patched(patch.object(commit._Run, "failed", _retried(commit._Run.failed))),
+    ),
+    Mutant("a local rejection kept for ever", fault=_refusals_kept),
 )
-PATCHES: tuple[Callable[[], AbstractContextManager[Any]], ...] = (give_back_unconfirmed, skip_compensation)
 
 
-def killer(tamper: Tamper, fault: Callable[[], AbstractContextManager[Any]], *, seeds: range) -> tuple[int, str]:
-    """The first seed that finds the fault, and what it saw. Raises ``LookupError`` where none does."""
+class Kill(NamedTuple):
+    """The seed that found a mutant, and what it saw."""
+
+    seed: int
+    finding: str
+
+
+def killer(mutant: Mutant, seeds: Iterable[int]) -> Kill:
+    """The first seed that finds the fault, and not without it. Raises ``LookupError`` where none does."""
     for seed in seeds:
-        with fault():
-            finding = finding_of(seed, tamper)
+        with mutant.fault():
+            finding = finding_of(seed, mutant.tamper)
         if finding and not finding_of(seed, honest):
-            return seed, finding
-    raise LookupError("no history found the fault")
+            return Kill(seed, finding)
+    raise LookupError(f"no history found the fault: {mutant.name}")
 
 
 def finding_of(seed: int, tamper: Tamper) -> str:
@@ -106,9 +314,3 @@ def finding_of(seed: int, tamper: Tamper) -> str:
     except Violation as violation:
         return str(violation.__cause__)
     return ""
-
-
-def kill_all(seeds: range) -> dict[str, tuple[int, str]]:
-    """Every mutant, and who killed it."""
-    killed = {tamper.__name__: killer(tamper, nullcontext, seeds=seeds) for tamper in TAMPERS}
-    return killed | {fault.__name__: killer(honest, fault, seeds=seeds) for fault in PATCHES}

@@ -13,6 +13,7 @@ from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import BatchGet, Found, Key, Operation, Put, Transact, Update
 
 from .kernel import EPOCH_MS, Future, Kernel, Violation
+from .machine import Machine
 from .oracle import Application, Oracle
 
 TIMEOUT_US = 2_000_000
@@ -40,7 +41,7 @@ class Sending:
 
 
 class Link:
-    """What one process sees of the table. ``skew_ms`` is by how much its clock is ahead."""
+    """What one process sees of the table. Without a ``machine``, ``skew_ms`` is how far its clock is ahead."""
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class Link:
         *,
         weather: Weather,
         skew_ms: int,
+        machine: Machine | None,
         tamper: Callable[[Operation], Operation],
     ) -> None:
         self._kernel = kernel
@@ -59,10 +61,13 @@ class Link:
         self._rng = rng
         self._weather = weather
         self._skew_us = skew_ms * 1000
+        self._machine = machine
         self._tamper = tamper
 
     def clock(self) -> int:
         """The time as the process knows it; epoch milliseconds."""
+        if self._machine is not None:
+            return self._machine.clock.now_ms()
         return EPOCH_MS + (self._kernel.now_us + self._skew_us) // 1000
 
     def send(self, operation: Operation) -> Sending:
@@ -70,6 +75,7 @@ class Link:
         sending, weather, dice = Sending(), self._weather, self._rng.random()
         there, back = self._delay(), self._delay()
         decided_ms = self.clock()
+        dated = self._dated()
 
         def fail(error: StoreError, delay_us: int) -> None:
             self._kernel.later(delay_us, lambda: sending.answer.settle(error=error))
@@ -77,7 +83,8 @@ class Link:
         def apply(*, answered: bool) -> None:
             value, error = self._apply(operation, decided_ms, sending)
             if answered:
-                self._kernel.later(back, lambda: sending.answer.settle(value, error))
+                arrived = dated(self._kernel.now_ms)
+                self._kernel.later(back, lambda: arrived() or sending.answer.settle(value, error))
 
         faults: tuple[tuple[float, Callable[[], None]], ...] = (
             (weather.throttled, lambda: fail(Throttled("slow down"), there + back)),
@@ -99,6 +106,14 @@ class Link:
             self._kernel.later(there, lambda: apply(answered=True))
         return sending
 
+    def _dated(self) -> Callable[[int], Callable[[], None]]:
+        """What shows the clock an answer to a request that is sent now: first when it was served, then that it came."""
+        machine = self._machine
+        if machine is None:
+            return lambda _: lambda: None
+        sent_ms = machine.monotonic_ms()
+        return lambda served_ms: lambda: machine.answered(served_ms, sent_ms)
+
     def _delay(self) -> int:
         slow = self._rng.random() < self._weather.slow
         return self._rng.randint(500, 1_000_000 if slow else 2 * self._weather.typical_us)
@@ -113,8 +128,7 @@ class Link:
             raise Violation(f"DynamoDB would refuse {operation}: {error}") from error
         except StoreError as error:
             return None, error
-        for key, item in zip(keys, before, strict=True):
-            sending.applications.append(self._oracle.saw(key, item, decided_ms))
+        sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms)
         return self._partly(operation, value), None
 
     def _partly(self, operation: Operation, value: Any) -> Any:

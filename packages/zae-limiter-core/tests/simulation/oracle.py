@@ -5,40 +5,59 @@ Lives here: what must be true of each write by itself. Never: intervals of write
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import Get, Item, Key
-from zae_limiter.schema.items import read_bucket
 
+from .books import WRITES, Stand, check_readable, limits_of, net_of, stand_of
 from .kernel import Kernel, Violation
-from .ledger import Ledger, Rule
-
-WRITES = "b_wcu_tc"
+from .ledger import Ledger
 
 
 class Change(NamedTuple):
-    """One limit across one write: ``before`` is its uncapped balance at that instant, ``net`` what ``tc`` grew by."""
+    """One limit across one write of a shard: ``before`` is its uncapped balance at that instant, ``net`` what ``tc``
+    grew by, ``ceiling`` what it is held to, ``whole`` the ceilings of all shards, ``others_owe`` their debts; with
+    ``new``, it begins.
+    """
 
     before: int
     net: int
     ceiling: int
-    rule: Rule
+    stand: Stand
+    whole: int
+    others_owe: int
     new: bool
+
+    @property
+    def owed(self) -> int:
+        """What the shards owe before the write, where there are several."""
+        return self.others_owe + max(0, -self.before) if self.stand.shards > 1 else 0
 
 
 class Application:
     """One write that took effect, and, where its sender was told so, whom it served."""
 
     def __init__(
-        self, pk: str, decided_ms: int, applied_ms: int, instant_ms: int, changes: dict[str, Change], *, reshaped: bool
+        self,
+        pk: str,
+        decided_ms: int,
+        applied_ms: int,
+        instant_ms: int,
+        changes: dict[str, Change],
+        *,
+        moved: bool,
+        splits: bool,
     ) -> None:
         self.pk = pk
+        self.bucket, _, shard = pk.rpartition("#")
+        self.shard = int(shard)
         self.decided_ms = decided_ms
         self.applied_ms = applied_ms
         self.instant_ms = instant_ms
         self.changes = changes
-        self.reshaped = reshaped
+        self.moved = moved
+        self.splits = splits
         self.confirmed = False
         self.checked: dict[str, int] = {}
         self.unchecked: dict[str, int] = {}
@@ -49,6 +68,11 @@ class Application:
         for total, part in ((self.checked, checked), (self.unchecked, unchecked), (self.given, given)):
             for limit, amount in part.items():
                 total[limit] = total.get(limit, 0) + amount
+
+    def wanted(self, name: str) -> int | None:
+        """What the write took of a limit only because it was there."""
+        checked = self.checked.get(name)
+        return checked - self.given.get(name, 0) if checked else None
 
 
 class Oracle:
@@ -67,58 +91,158 @@ class Oracle:
         item: Item | None = self._table.execute(Get(key))
         return item
 
-    def saw(self, key: Key, before: Item | None, decided_ms: int) -> Application:
-        """Judge a write that has just taken effect. Raises ``Violation``."""
-        after = self.look(key)
-        if after is None:
-            raise Violation("a write of a bucket left no item")
-        check_readable(after)
-        instant = self._instant(before, after, decided_ms)
-        changes = {name: self._change(name, before, after, instant) for name in limits_of(after)}
-        if before is not None and not limits_of(before) <= changes.keys():
-            raise Violation("a write dropped a limit")
-        if after[WRITES] - (before or {}).get(WRITES, 0) != 1000:
-            raise Violation("a write did not count itself once")
-        reshaped = before is not None and before["rf"] != after["rf"]
-        application = Application(key.pk, decided_ms, self._kernel.now_ms, instant, changes, reshaped=reshaped)
-        self.applications.append(application)
-        return application
+    def saw(self, items: Mapping[Key, Item | None], decided_ms: int) -> list[Application]:
+        """Judge what has just taken effect on items that were so before it. Raises ``Violation``."""
+        born = [key for key, item in items.items() if item is None and not key.pk.endswith("#0")]
+        if born:
+            return self._saw_split(items, born[0], decided_ms)
+        return [self._saw(key, before, decided_ms) for key, before in items.items()]
 
     def close(self) -> None:
         """Judge all writes together, once it is known whom they served. Raises ``Violation``."""
         worst_ms = max((abs(write.applied_ms - write.decided_ms) for write in self.applications), default=0)
         allowance_ms = worst_ms + 2 * self._skew_ms + self._reshapes
-        rules = [(name, change.rule) for write in self.applications for name, change in write.changes.items()]
-        fastest = {name: max((rule for limit, rule in rules if limit == name), key=Rule.rate) for name, _ in rules}
-        ledgers: dict[tuple[str, str], tuple[Ledger, Ledger]] = {}
+        rules = {(name, change.stand.rule) for write in self.applications for name, change in write.changes.items()}
+        fastest = dict(sorted(rules, key=lambda each: each[1].rate()))  # the last one of a name stays
+        shards: dict[tuple[str, str], Ledger] = {}
+        buckets: dict[tuple[str, str], Ledger] = {}
         for write in self.applications:
             for name, change in write.changes.items():
                 self._check_served(write, name, change)
-                wanted = write.checked.get(name, 0) - write.given.get(name, 0) if write.checked.get(name) else None
-                exact, timed = ledgers.setdefault((write.pk, name), (Ledger(0), Ledger(allowance_ms)))
-                exact.enter(write.instant_ms, change.rule, net=change.net, wanted=wanted, new=change.new)
-                timed.enter(
-                    write.applied_ms,
-                    change.rule.as_fast_as(fastest[name]),
+                if write.splits:
+                    shards[write.pk, name] = Ledger(0)
+                exact = shards.setdefault((write.pk, name), Ledger(0))
+                exact.enter(
+                    write.instant_ms,
+                    change.stand.part,
                     net=change.net,
-                    wanted=wanted,
+                    wanted=write.wanted(name),
                     new=change.new,
                 )
+                timed = buckets.setdefault((write.bucket, name), Ledger(allowance_ms))
+                timed.enter(
+                    write.applied_ms,
+                    fastest[name].with_ceiling(change.whole),
+                    net=change.net,
+                    wanted=write.wanted(name),
+                    new=change.new,
+                    owed=change.owed,
+                )
 
-    def was_short(self, pk: str, limit: str, wanted: int, since_ms: int, until_ms: int, *, behind_ms: int) -> bool:
+    def was_short(self, bucket: str, limit: str, wanted: int, since_ms: int, until_ms: int, *, behind_ms: int) -> bool:
         """Whether at some instant the bucket held less, in the eyes of one who is ``behind_ms`` behind."""
-        short = True  # of a bucket that was never there, nothing is known
+        shards: dict[int, tuple[int, Stand, int]] = {}
+        behind_ms += 2 * self._skew_ms
+
+        def falls_short(at_ms: int) -> bool:
+            there = []
+            for left, stand, written_ms in shards.values():
+                grown = stand.part.rate() * (at_ms - written_ms - behind_ms)
+                there.append(min(Fraction(stand.ceiling), left + grown))
+            if wanted == 0:  # a debt blocks the shard that carries it
+                return all(balance < 0 for balance in there)
+            return wanted > sum(max(Fraction(0), balance) for balance in there)
+
+        short = not shards
         for write in self.applications:
-            change = write.changes.get(limit) if write.pk == pk else None
+            change = write.changes.get(limit) if write.bucket == bucket else None
             if change is None or write.applied_ms > until_ms:
                 continue
-            rate = change.rule.rate()
-            left = min(change.before, change.ceiling) - change.net
-            grown = rate * (max(0, since_ms - write.applied_ms) - 2 * self._skew_ms - behind_ms)
-            falls_short = wanted > min(Fraction(change.rule.ceiling), left + grown)
-            begins = change.new or write.applied_ms < since_ms
-            short = falls_short if begins else short or falls_short
-        return short
+            left = change.stand.balance(write.instant_ms)
+            if change.new and write.shard == 0:
+                shards.clear()
+            shards[write.shard] = left, change.stand, write.applied_ms
+            falls = falls_short(max(write.applied_ms, since_ms))
+            short = falls if write.applied_ms < since_ms else short or falls
+        return short or not shards  # of a bucket that was never there, nothing is known
+
+    def _saw(self, key: Key, before: Item | None, decided_ms: int) -> Application:
+        after = self._after(key, before)
+        if before is not None and before["rf"] > max(after["rf"], self._kernel.now_ms + 2 * self._skew_ms):
+            return self._saw_repair(key, before, after, decided_ms)
+        if before is not None and before["shard_count"] != after["shard_count"]:
+            raise Violation("a shard was split, but nothing was split off")
+        instant = self._instant(before, after, decided_ms)
+        changes = {name: self._change(name, before, after, instant) for name in limits_of(after)}
+        moved = before is not None and before["rf"] != after["rf"]
+        return self._enter(key, decided_ms, instant, changes, moved=moved, splits=False)
+
+    def _saw_repair(self, key: Key, before: Item, after: Item, decided_ms: int) -> Application:
+        """An anchor far ahead was brought back. Raises ``Violation`` where that made a token."""
+        instant = int(after["rf"])
+        if instant != decided_ms:
+            raise Violation("an anchor was brought back to an instant that is not now")
+        changes = {}
+        for name in limits_of(after):
+            stood, stand, (whole, owed) = stand_of(before, name), stand_of(after, name), self._family(after, name)
+            if stand.tokens != min(stood.tokens, 0) or net_of(before, after, name):
+                raise Violation(
+                    f"{stood.tokens} of {name} were stored, {stand.tokens} when the anchor was brought back"
+                )
+            changes[name] = Change(stand.tokens, 0, stand.ceiling, stand, whole, owed, new=False)
+        return self._enter(key, decided_ms, instant, changes, moved=True, splits=False)
+
+    def _after(self, key: Key, before: Item | None) -> Item:
+        after = self.look(key)
+        if after is None:
+            raise Violation("a write of a bucket left no item")
+        check_readable(after)
+        if not limits_of(before) <= limits_of(after):
+            raise Violation("a write dropped a limit")
+        if after[WRITES] - (before or {}).get(WRITES, 0) != 1000:
+            raise Violation("a write did not count itself once")
+        if after["shard_count"] > 1 and "ttl" in after:
+            raise Violation("a shard is to expire")
+        return after
+
+    def _enter(
+        self, key: Key, decided_ms: int, instant: int, changes: dict[str, Change], *, moved: bool, splits: bool
+    ) -> Application:
+        now = self._kernel.now_ms
+        self.applications.append(Application(key.pk, decided_ms, now, instant, changes, moved=moved, splits=splits))
+        return self.applications[-1]
+
+    def _saw_split(self, items: Mapping[Key, Item | None], born: Key, decided_ms: int) -> list[Application]:
+        """One shard became two. Raises ``Violation`` unless they hold what it held."""
+        [(key, before)] = [(key, item) for key, item in items.items() if key != born]
+        if before is None:
+            raise Violation(f"{born.pk} was split off from nothing")
+        after, other = self._after(key, before), self._after(born, None)
+        instant = self._instant(before, after, decided_ms)
+        if not after["rf"] == other["rf"] > before["rf"]:
+            raise Violation("the halves of a shard do not begin together")
+        if not after["shard_count"] == other["shard_count"] == 2 * before["shard_count"]:
+            raise Violation("the halves of a shard do not know of each other")
+        mine, others = {}, {}
+        for name in limits_of(before) | limits_of(other):
+            mine[name], others[name] = self._halved(name, before, after, other, instant)
+        applications = [(key, mine), (born, others)]
+        return [self._enter(place, decided_ms, instant, part, moved=True, splits=True) for place, part in applications]
+
+    def _halved(self, name: str, before: Item, after: Item, other: Item, instant: int) -> tuple[Change, Change]:
+        stood, mine, others = stand_of(before, name), stand_of(after, name), stand_of(other, name)
+        if mine.ceiling + others.ceiling != stood.ceiling:
+            raise Violation(f"the halves of {name} may hold {mine.ceiling} and {others.ceiling} of {stood.ceiling}")
+        if net_of(before, after, name) or net_of(None, other, name):
+            raise Violation(f"a split consumed {name}")
+        had, left = stood.balance(instant), mine.balance(instant) + others.balance(instant)
+        if had - left != max(0, had - stood.ceiling):
+            raise Violation(f"a shard held {had} of {name}, its halves hold {left} of {stood.ceiling}")
+        halves = [(mine, *self._family(after, name)), (others, *self._family(other, name))]
+        first, second = (
+            Change(half.balance(instant), 0, half.ceiling, half, whole, owed, new=False) for half, whole, owed in halves
+        )
+        return first, second
+
+    def _family(self, item: Item, name: str) -> tuple[int, int]:
+        """The ceilings of all shards of a bucket, and what the others owe."""
+        bucket, _, own = item["PK"].rpartition("#")
+        home = self.look(Key(f"{bucket}#0", item["SK"]))
+        keys = [Key(f"{bucket}#{shard}", item["SK"]) for shard in range(home["shard_count"] if home else 0)]
+        items = [shard for key in keys if (shard := self.look(key)) is not None]
+        stands = [stand_of(shard, name) for shard in items if name in limits_of(shard)]
+        others = [stand.known_balance(self._kernel.now_ms) for stand in stands if stand.shard != int(own)]
+        return sum(stand.ceiling for stand in stands), sum(max(0, -balance) for balance in others)
 
     def _instant(self, before: Item | None, after: Item, decided_ms: int) -> int:
         """When the write counts: as decided, or, where it moves the anchor, at the new one."""
@@ -126,24 +250,24 @@ class Oracle:
             return decided_ms
         self._reshapes += 1
         ahead = after["rf"] - self._kernel.now_ms
-        if ahead > self._skew_ms + self._reshapes:
+        follows = before is not None and after["rf"] == before["rf"] + 1  # an anchor that is less than a minute ahead
+        if ahead > self._skew_ms + self._reshapes and not follows:
             raise Violation(f"an anchor is {ahead} ms ahead of all clocks")
         if before is not None and after["rf"] < before["rf"]:
             raise Violation("an anchor went back")
         return int(after["rf"])
 
     def _change(self, name: str, before: Item | None, after: Item, instant: int) -> Change:
-        rule = rule_of(after, name)
-        balance = balance_of(after, name, instant)
-        if before is None or f"b_{name}_tk" not in before:
-            net = after.get(f"b_{name}_tc", 0)
-            if balance + net != rule.ceiling:
-                raise Violation(f"{name} is new, and holds {balance} after {net} of {rule.ceiling}")
-            return Change(rule.ceiling, net, rule.ceiling, rule, new=True)
-        net = after.get(f"b_{name}_tc", 0) - before.get(f"b_{name}_tc", 0)
-        stood, ceiling = balance_of(before, name, instant), min(rule.ceiling, rule_of(before, name).ceiling)
-        self._check_conserved(name, stood, balance + net, ceiling, net)
-        return Change(stood, net, ceiling, rule, new=False)
+        stand, net = stand_of(after, name), net_of(before, after, name)
+        balance, (whole, owed) = stand.balance(instant), self._family(after, name)
+        if before is None or name not in limits_of(before):
+            if balance + net != stand.ceiling:
+                raise Violation(f"{name} is new, and holds {balance} after {net} of {stand.ceiling}")
+            return Change(stand.ceiling, net, stand.ceiling, stand, whole, owed, new=True)
+        stood = stand_of(before, name)
+        ceiling = min(stand.ceiling, stood.ceiling)
+        self._check_conserved(name, stood.balance(instant), balance + net, ceiling, net)
+        return Change(stood.balance(instant), net, ceiling, stand, whole, owed, new=False)
 
     def _check_conserved(self, name: str, stood: int, left: int, ceiling: int, net: int) -> None:
         lost, overflow = stood - left, max(0, stood - ceiling)
@@ -162,33 +286,3 @@ class Oracle:
             )
         if checked and checked > min(change.ceiling, change.before) + given:
             raise Violation(f"{checked} of {name} admitted, {change.before} were there")
-
-
-def limits_of(item: Item) -> set[str]:
-    """The limits that a bucket item has."""
-    return {name[2:-3] for name in item if name.startswith("b_") and name.endswith("_tk")}
-
-
-def rule_of(item: Item, name: str) -> Rule:
-    """The rule of a limit as the item has it."""
-    capacity: int = item[f"b_{name}_cp"]
-    return Rule(item.get(f"b_{name}_bx", capacity), item[f"b_{name}_ra"], item[f"b_{name}_rp"])
-
-
-def balance_of(item: Item, name: str, instant_ms: int) -> int:
-    """What is there at an instant, were there no ceiling."""
-    rule = rule_of(item, name)
-    anchor_ms, tokens = int(item["rf"]), int(item[f"b_{name}_tk"])
-    return tokens + rule.refill * instant_ms // rule.period - rule.refill * anchor_ms // rule.period
-
-
-def check_readable(item: Item) -> None:
-    """Raises ``Violation`` for a ghost: an item that a reader cannot read."""
-    try:
-        view = read_bucket(item)
-        complete = {"cv", "ev", "rf", "shard_count", WRITES, "GSI2PK", "entity_id"} <= item.keys()
-        counted: list[Any] = [view.tokens_milli(name) for name in view.shapes]
-    except Exception as error:
-        raise Violation(f"an item that nobody can read: {item}") from error
-    if not (complete and counted):
-        raise Violation(f"an item that is not complete: {item}")

@@ -3,6 +3,7 @@
 Lives here: chances and amounts. Never: what happens because of them (world, callers).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -40,21 +41,44 @@ class Plan:
     cancelled: float = 0.0
     allowing: float = 0.0
     long_work: float = 0.0
+    splits: int = 0
+    clocks: bool = False
+    disturbances: int = 0
 
     @property
     def lonely(self) -> bool:
-        """Whether one process is alone and nothing ever goes wrong: then not a millitoken may be lost."""
-        return self.processes == 1 and self.weather == CALM and not self.crashes
+        """Whether one process is alone and nothing ever goes wrong: then not a millitoken may be lost.
+
+        A split is made beside the lane of its shard: it looks like another process.
+        """
+        splits = self.splits or self.settings.split_above < Settings().split_above
+        return self.processes == 1 and self.weather == CALM and not (self.crashes or splits or self.disturbances)
 
     @property
     def certain(self) -> bool:
         """Whether every caller can know at the end what he holds."""
-        return self.weather in {CALM, BUSY} and not (self.crashes or self.changes or self.expiries or self.conflicting)
+        troubles = (self.crashes, self.changes, self.expiries, self.conflicting, self.disturbances)
+        return self.weather in {CALM, BUSY} and not any(troubles)
+
+
+WEATHERS = {"calm": CALM, "rough": ROUGH, "storm": STORM, "busy": BUSY}
+
+
+def changed(plan: Plan, changes: Mapping[str, str]) -> Plan:
+    """The plan with fields changed by name, ``callers=3``; ``limits`` and ``entities`` are cut to so many."""
+    for name, text in changes.items():
+        if name == "weather":
+            plan = replace(plan, weather=WEATHERS[text])
+        elif name in {"limits", "entities"}:
+            plan = replace(plan, **{name: getattr(plan, name)[: int(text)]})
+        else:
+            plan = replace(plan, **{name: type(getattr(plan, name))(float(text))})
+    return plan
 
 
 def draw(rng: Random) -> Plan:
     """A plan: one of several kinds of trouble, or of none."""
-    kind = rng.choice((_alone, _sure, _storm, _storm, _storm))
+    kind = rng.choice((_alone, _sure, _outlived, _storm, _storm, _storm))
     return kind(rng)
 
 
@@ -66,8 +90,15 @@ def _alone(rng: Random) -> Plan:
 def _sure(rng: Random) -> Plan:
     """Several processes and no fault: everybody knows what he holds."""
     weather = rng.choice((CALM, BUSY))
-    plan = replace(_storm(rng), weather=weather, changes=0, crashes=0, expiries=0, conflicting=0.0)
+    plan = replace(_storm(rng), weather=weather, changes=0, crashes=0, expiries=0, conflicting=0.0, disturbances=0)
     return replace(plan, one_by_one=rng.random() < 0.3)
+
+
+def _outlived(rng: Random) -> Plan:
+    """Buckets expire while leases on them are open."""
+    settings = replace(_settings(rng), ttl_multiplier=1, split_above=500)
+    plan = replace(_storm(rng), settings=settings, callers=rng.randint(5, 20), splits=0, crashes=0)
+    return replace(plan, expiries=20, long_work=0.7, idle=0.3)
 
 
 def _storm(rng: Random) -> Plan:
@@ -89,6 +120,9 @@ def _storm(rng: Random) -> Plan:
         cancelled=rng.choice((0.0, 0.1, 0.3)),
         allowing=rng.choice((0.0, 0.5)),
         long_work=rng.choice((0.0, 0.1)),
+        splits=rng.choice((0, 0, 1, 3, 8)),
+        clocks=rng.random() < 0.2,
+        disturbances=rng.choice((0, 0, 0, 0, 2)),
     )
 
 
@@ -97,6 +131,7 @@ def _settings(rng: Random) -> Settings:
         staleness_ms=rng.choice((0, 100, 1000)),
         config_ttl_ms=rng.choice((0, 300, 2000, 60_000)),
         ttl_multiplier=rng.choice((0, 1, 1, 7)),
+        split_above=rng.choice((500, 500, 30, 5, 1)),
     )
 
 

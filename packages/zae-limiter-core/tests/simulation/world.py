@@ -3,27 +3,31 @@
 Lives here: the course of events. Never: a judgement (oracle, ledger, accounts).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from random import Random
 
 from zae_limiter.audit import Cause
 from zae_limiter.flows import limits as stored
 from zae_limiter.flows.entities import NewEntity, create_entity
-from zae_limiter.flows.scope import Scope
+from zae_limiter.flows.scope import Scope, bucket_key
+from zae_limiter.flows.splitting import split_shard
 from zae_limiter.flows.steps import Flow, play
 from zae_limiter.limits import Limit
-from zae_limiter.operations.errors import StoreError
+from zae_limiter.operations.errors import ConditionFailed, StoreError
 from zae_limiter.operations.memory import MemoryStore
-from zae_limiter.operations.values import Operation
+from zae_limiter.operations.values import NOTHING, Conditions, Operation, Update
+from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
 
 from .accounts import Account
 from .callers import RESOURCE, Caller, Refusal
 from .driver import Driver
 from .kernel import Kernel, Script, Task, Violation
+from .machine import WORST_MS, Machine
 from .network import Link
 from .oracle import Oracle
-from .plan import ENTITIES, Plan, draw
+from .plan import ENTITIES, Plan, changed, draw
 
 ANSWERS = {"admitted", "refused", "RateLimiterUnavailable", "ValidationError", "BodyFailed", "Cancelled"}
 
@@ -42,26 +46,33 @@ class Process:
 
     def __init__(self, world: "World") -> None:
         plan, rng = world.plan, world.rng
-        skew = rng.randint(-plan.skew_ms, plan.skew_ms)
         link = Link(
-            world.kernel, world.table, world.oracle, rng, weather=plan.weather, skew_ms=skew, tamper=world.tamper
+            world.kernel,
+            world.table,
+            world.oracle,
+            rng,
+            weather=plan.weather,
+            skew_ms=rng.randint(-plan.skew_ms, plan.skew_ms),
+            machine=Machine(world.kernel, rng) if plan.clocks else None,
+            tamper=world.tamper,
         )
         self.alive = True
-        self.scope = Scope("demo", "ns", stack="simulated", now=link.clock, settings=plan.settings)
+        self.scope = Scope("demo", "ns", stack="simulated", now=link.clock, settings=plan.settings, pick=rng.randrange)
         self.driver = Driver(world.kernel, link, self, rng)
 
 
 class World:
     """A history that is to be run once."""
 
-    def __init__(self, seed: int, *, tamper: Tamper = honest) -> None:
+    def __init__(self, seed: int, *, tamper: Tamper = honest, changes: Mapping[str, str] = NOTHING) -> None:
         self.rng = Random(seed)
-        self.plan: Plan = draw(self.rng)
+        self.plan: Plan = changed(draw(self.rng), changes)
         self.tamper = tamper
         self.kernel = Kernel()
         self.table = MemoryStore()
         self.changes = 0
-        self.oracle = Oracle(self.kernel, self.table, skew_ms=self.plan.skew_ms, lonely=self.plan.lonely)
+        skew_ms = WORST_MS if self.plan.clocks else self.plan.skew_ms
+        self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, lonely=self.plan.lonely)
         self.processes: list[Process] = []
         self.lives: list[tuple[Process, Caller, Task]] = []
 
@@ -95,7 +106,13 @@ class World:
             start += rng.randint(0, 2 * plan.span_us // plan.callers)
             start += rng.randint(1_000_000, 200_000_000) if rng.random() < plan.idle else 0
             self.kernel.later(start, self._arrive)
-        events = [(plan.changes, self._change), (plan.crashes, self._crash), (plan.expiries, self._expire)]
+        events = [
+            (plan.changes, self._change),
+            (plan.crashes, self._crash),
+            (plan.expiries, self._expire),
+            (plan.splits, self._split),
+            (plan.disturbances, self._disturb),
+        ]
         for times, event in events:
             for _ in range(times):
                 self.kernel.later(rng.randint(0, start), event)
@@ -131,6 +148,19 @@ class World:
             stored.delete_limits(scope, everybody, cause),
         ]
         return rng.choice(versions)
+
+    def _split(self) -> None:
+        """As one does who only sees the table's stream: beside whatever the process has under way."""
+        process, rng = self.rng.choice(self.processes), self.rng
+        bucket = BucketId("ns", rng.choice(self.plan.entities), RESOURCE, rng.choice((0, 0, 1, 2, 3)))
+        Task(self.kernel, process, self._store(process, split_shard(process.scope, bucket)))
+
+    def _disturb(self) -> None:
+        """Somebody whose clock was hours ahead has anchored a shard."""
+        bucket = BucketId("ns", self.rng.choice(self.plan.entities), RESOURCE, self.rng.choice((0, 0, 1)))
+        ahead = {"rf": self.kernel.now_ms + self.rng.randint(120_000, 10_000_000)}
+        with suppress(ConditionFailed):
+            self.table.execute(Update(bucket_key(bucket), set=ahead, when=Conditions(exists=("PK",))))
 
     def _cause(self) -> Cause:
         """An administrator's change: one of its own, to the store."""
@@ -170,7 +200,7 @@ class World:
     def _check_refusal(self, refusal: Refusal) -> None:
         """Somewhere in the time that a copy may be old, one of the limits was short."""
         patience = self.plan.settings.staleness_ms + OLDEST_MS
-        short = [(BucketId("ns", entity, RESOURCE).pk, name, tokens * 1000) for entity, name, tokens in refusal.short]
+        short = [(keys.pk_bucket("ns", entity, RESOURCE, 0)[:-2], name, 1000 * n) for entity, name, n in refusal.short]
         if not any(
             self.oracle.was_short(*what, refusal.begun_ms - patience, refusal.ended_ms, behind_ms=1_100)
             for what in short
@@ -178,12 +208,14 @@ class World:
             raise Violation(f"refused, but it was there: {refusal}")
 
 
-def simulate(seed: int, *, tamper: Tamper = honest) -> World:
+def simulate(seed: int, *, tamper: Tamper = honest, changes: Mapping[str, str] = NOTHING) -> World:
     """The history of a seed. Raises ``Violation`` with the command that replays it."""
-    world = World(seed, tamper=tamper)
+    world = World(seed, tamper=tamper, changes=changes)
     try:
         world.run()
     except Violation as violation:
-        command = f"PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation {seed}"
+        command = " ".join(
+            ["just simulate --replay", str(seed), *(f"{name}={value}" for name, value in changes.items())]
+        )
         raise Violation(f"seed {seed}: {violation}\nreplay: {command}\n{world.plan}") from violation
     return world

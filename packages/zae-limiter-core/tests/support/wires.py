@@ -9,10 +9,15 @@ from typing import Any, NamedTuple
 
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.memory import MemoryStore
-from zae_limiter.operations.values import Operation
+from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Transact, Update
 
 Kinds = type | tuple[type, ...]
+WRITES = (Put, Update, Delete, Transact, BatchWrite)
 PATIENCE_SECONDS = 10  # so that a test that fails leaves no thread waiting
+
+
+class Crash(Exception):
+    """The process is gone: nothing of it runs on."""
 
 
 class Failure(NamedTuple):
@@ -36,6 +41,11 @@ class Wire:
         self._late: Kinds = ()
         self._held_until = 0.0
         self._passes = 0
+        self._writes_left: int | None = None
+
+    def crash_after(self, writes: int) -> None:
+        """Raise ``Crash`` for every operation behind so many writes."""
+        self._writes_left = writes
 
     def break_down(self, error: StoreError, *, on: Kinds = object, applied: bool = False) -> None:
         """Raise ``error`` from now on; ``applied`` asks the table first, so that only the answer is lost."""
@@ -47,7 +57,7 @@ class Wire:
 
     def repair(self) -> None:
         """Let everything through again."""
-        self._failures, self._once = [], []
+        self._failures, self._once, self._writes_left = [], [], None
 
     def hold(self, on: Kinds = object) -> None:
         """Have operations wait for ``let_go``."""
@@ -85,6 +95,7 @@ class Wire:
 
     def answer(self, operation: Operation) -> Any:
         """The table's answer, or what was asked for instead."""
+        self._count(operation)
         failure = self._failure(operation)
         if failure is not None and not failure.applied:
             raise failure.error
@@ -92,6 +103,12 @@ class Wire:
         if failure is not None:
             raise failure.error
         return answer
+
+    def _count(self, operation: Operation) -> None:
+        if self._writes_left == 0:
+            raise Crash
+        if self._writes_left is not None and isinstance(operation, WRITES):
+            self._writes_left -= 1
 
     def _failure(self, operation: Operation) -> Failure | None:
         for failure in self._once:

@@ -1,0 +1,91 @@
+"""A bucket item as the oracle reads it, with arithmetic of its own.
+
+Lives here: rules, shares and balances of items. Never: what is right (oracle).
+"""
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from zae_limiter.operations.values import Item
+from zae_limiter.schema.items import read_bucket
+
+from .kernel import Violation
+
+WRITES = "b_wcu_tc"
+
+
+class Rule(NamedTuple):
+    """A limit as a bucket item has it: millitokens, milliseconds; of the whole bucket."""
+
+    ceiling: int
+    refill: int
+    period: int
+
+    def rate(self) -> Fraction:
+        """Millitokens a millisecond."""
+        return Fraction(self.refill, self.period)
+
+    def with_ceiling(self, ceiling: int) -> "Rule":
+        """The same rate under another ceiling."""
+        return Rule(ceiling, self.refill, self.period)
+
+
+class Stand(NamedTuple):
+    """One limit of one item: shard ``shard`` of ``shards`` holds ``tokens`` as of ``anchor_ms``."""
+
+    rule: Rule
+    shard: int
+    shards: int
+    tokens: int
+    anchor_ms: int
+
+    @property
+    def ceiling(self) -> int:
+        """The shard's part of the ceiling."""
+        return (self.rule.ceiling + self.shard) // self.shards
+
+    @property
+    def part(self) -> Rule:
+        """The rule of the shard alone, but for rounding."""
+        return Rule(self.ceiling, self.rule.refill, self.rule.period * self.shards)
+
+    def balance(self, instant_ms: int) -> int:
+        """What is there at an instant, were there no ceiling."""
+        return self.tokens + self._minted(instant_ms) - self._minted(self.anchor_ms)
+
+    def known_balance(self, now_ms: int) -> int:
+        """The same, or, where the anchor lies far ahead, what will be there when it is brought back."""
+        return min(self.tokens, 0) if self.anchor_ms > now_ms + 60_000 else self.balance(now_ms)
+
+    def _minted(self, instant_ms: int) -> int:
+        return (self.rule.refill * instant_ms // self.rule.period + self.shard) // self.shards
+
+
+def limits_of(item: Item | None) -> set[str]:
+    """The limits that a bucket item has."""
+    return {name[2:-3] for name in item or () if name.startswith("b_") and name.endswith("_tk")}
+
+
+def stand_of(item: Item, name: str) -> Stand:
+    """How a limit of the item stands."""
+    capacity: int = item[f"b_{name}_cp"]
+    rule = Rule(item.get(f"b_{name}_bx", capacity), item[f"b_{name}_ra"], item[f"b_{name}_rp"])
+    shard = int(item["PK"].rpartition("#")[2])
+    return Stand(rule, shard, item["shard_count"], item[f"b_{name}_tk"], item["rf"])
+
+
+def net_of(before: Item | None, after: Item, name: str) -> int:
+    """What was consumed between two states of an item."""
+    return int(after.get(f"b_{name}_tc", 0)) - int((before or {}).get(f"b_{name}_tc", 0))
+
+
+def check_readable(item: Item) -> None:
+    """Raises ``Violation`` for a ghost: an item that a reader cannot read."""
+    try:
+        view = read_bucket(item)
+        complete = {"cv", "ev", "rf", "shard_count", WRITES, "GSI2PK", "entity_id"} <= item.keys()
+        counted: list[Any] = [view.tokens_milli(name) for name in view.shapes]
+    except Exception as error:
+        raise Violation(f"an item that nobody can read: {item}") from error
+    if not (complete and counted):
+        raise Violation(f"an item that is not complete: {item}")

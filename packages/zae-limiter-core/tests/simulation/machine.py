@@ -1,0 +1,53 @@
+"""The computer that a process runs on: its clocks, right or wrong.
+
+Lives here: how far they are off, and that they drift and step. Never: how they are corrected (zae_limiter.clock).
+"""
+
+from email.utils import formatdate
+from functools import lru_cache
+from random import Random
+
+from zae_limiter.clock import SystemClock
+
+from .kernel import EPOCH_MS, Kernel
+
+DAY_MS = 86_400_000
+OFF_MS = (0, 0, 3, -40, 900, 3_600_000, DAY_MS, -DAY_MS)
+PPM = (0, 5, -30, 90, -90)
+OPENED_BEFORE_MS = 10  # the answer that opening the repository brought
+WORST_MS = 1_100  # a date is a second wide; an answer takes its time; clocks drift
+
+
+class Machine:
+    """A wall clock that may be a day off and steps at times, a monotonic one that drifts, and the clock over both."""
+
+    def __init__(self, kernel: Kernel, rng: Random) -> None:
+        self._kernel = kernel
+        self._rng = rng
+        self._off_ms = rng.choice(OFF_MS)
+        self._rate = 1 + rng.choice(PPM) / 1_000_000
+        self._booted_us = kernel.now_us - rng.randint(10**6, 10**9)
+        self.clock = SystemClock(wall_ns=self._wall_ns, monotonic_ns=self._monotonic_ns)
+        now = self.monotonic_ms()
+        self.answered(kernel.now_ms - OPENED_BEFORE_MS // 2, now - OPENED_BEFORE_MS)
+
+    def monotonic_ms(self) -> float:
+        """Milliseconds since some instant."""
+        return (self._kernel.now_us - self._booted_us) * self._rate / 1000
+
+    def answered(self, served_ms: int, sent_ms: float) -> None:
+        """An answer came in, which the store dated; ``sent_ms`` is of the monotonic clock."""
+        if self._rng.random() < 0.05:
+            self._off_ms += self._rng.choice((-DAY_MS, -2_000, 2_000, DAY_MS))
+        self.clock.on_answer(_date(served_ms // 1000), sent_ms, self.monotonic_ms())
+
+    def _wall_ns(self) -> int:
+        return EPOCH_MS * 10**6 + self._kernel.now_us * 1000 + self._off_ms * 10**6
+
+    def _monotonic_ns(self) -> int:
+        return round(self.monotonic_ms() * 10**6)
+
+
+@lru_cache(maxsize=1024)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)

@@ -1,0 +1,55 @@
+"""A history that fails, made as small as it will be.
+
+Lives here: which parts of a plan are left out, and in which order. Never: why it fails.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from .kernel import Violation
+from .plan import Plan
+from .world import World
+
+TROUBLES = (
+    "changes",
+    "crashes",
+    "expiries",
+    "splits",
+    "conflicting",
+    "cancelled",
+    "allowing",
+    "long_work",
+    "idle",
+    "skew_ms",
+)
+
+
+def shrunk(seed: int) -> Mapping[str, str]:
+    """What can be changed in the plan of a seed that fails, so that it still fails, with less in it."""
+    kept: dict[str, str] = {}
+    while (better := next((try_ for try_ in _smaller(seed, kept) if _fails(seed, try_)), None)) is not None:
+        kept = better
+    return kept
+
+
+def _smaller(seed: int, kept: dict[str, str]) -> Iterator[dict[str, str]]:
+    plan = World(seed, changes=kept).plan
+    yield from ({**kept, name: "0"} for name in TROUBLES if getattr(plan, name))
+    if kept.get("weather") != "calm":
+        yield {**kept, "weather": "calm"}
+    yield from ({**kept, name: str(count)} for name, count in _fewer(plan))
+
+
+def _fewer(plan: Plan) -> Iterator[tuple[str, int]]:
+    for name, count in (("callers", plan.callers), ("processes", plan.processes)):
+        yield from ((name, fewer) for fewer in (count // 2, count - 1) if fewer > 0)
+    for name, many in (("entities", len(plan.entities)), ("limits", len(plan.limits))):
+        if many > 1:
+            yield name, many - 1
+
+
+def _fails(seed: int, changes: dict[str, str]) -> bool:
+    try:
+        World(seed, changes=changes).run()
+    except Violation:
+        return True
+    return False

@@ -1,0 +1,122 @@
+"""Which clock a repository goes by, and what a process whose own is wrong writes at first, in both colours."""
+
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from typing import Any, cast
+
+import pytest
+from wires import SyncWireStore, Wire, WireStore
+from worlds import Awaited, World, take
+
+from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
+from zae_limiter.clock import SystemClock
+from zae_limiter.operations.values import Operation, Query
+from zae_limiter.schema import keys
+from zae_limiter.testing import ManualClock
+
+STORE_MS = 1_790_000_000_000
+STORE_TIME = "2026-09-21T14:13:20.500Z"  # the middle of its second
+DAY_MS = 24 * 3_600_000
+UPTIME_MS = 5_000
+
+
+class Dated:
+    """A machine a day behind, and a store whose answers tell the time unless they are mute."""
+
+    def __init__(self) -> None:
+        self.mute = False
+        wrong_ns = (STORE_MS - DAY_MS) * 10**6
+        self.clock = SystemClock(wall_ns=lambda: wrong_ns, monotonic_ns=lambda: UPTIME_MS * 10**6)
+
+    def tell(self) -> None:
+        if not self.mute:
+            self.clock.on_answer(formatdate(STORE_MS / 1000, usegmt=True), UPTIME_MS, UPTIME_MS)
+
+
+class DatedStore(WireStore):
+    def __init__(self, wire: Wire, dated: Dated) -> None:
+        super().__init__(wire)
+        self.dated, self.clock = dated, dated.clock
+
+    async def perform(self, operation: Operation) -> Any:
+        answer = await super().perform(operation)
+        self.dated.tell()
+        return answer
+
+
+class SyncDatedStore(SyncWireStore):
+    def __init__(self, wire: Wire, dated: Dated) -> None:
+        super().__init__(wire)
+        self.dated, self.clock = dated, dated.clock
+
+    def perform(self, operation: Operation) -> Any:
+        answer = super().perform(operation)
+        self.dated.tell()
+        return answer
+
+
+Open = Callable[..., Awaitable[RateLimiter]]
+
+
+@pytest.fixture
+def dated() -> Dated:
+    return Dated()
+
+
+@pytest.fixture
+def opened(world: World, dated: Dated) -> Open:
+    """Opens limiters over one store."""
+    wire = Wire(world.table)
+    store, sync_store = DatedStore(wire, dated), SyncDatedStore(wire, dated)
+
+    async def open_limiter(**options: Any) -> RateLimiter:
+        if world.colour == "async":
+            return RateLimiter(await Repository.over(store, Options(**options)))
+        return cast("RateLimiter", Awaited(SyncRateLimiter(SyncRepository.over(sync_store, Options(**options)))))
+
+    return open_limiter
+
+
+def registered(world: World) -> dict[str, str]:
+    """When each namespace was registered, as its record says."""
+    records = world.table.execute(Query(keys.pk_system(keys.REGISTRY), begins_with=keys.NAMESPACE_PREFIX)).items
+    return {record["name"]: record["created_at"] for record in records}
+
+
+async def test_a_namespace_is_registered_at_the_stores_time(world: World, opened: Open) -> None:
+    await opened()
+    assert registered(world) == {"default": STORE_TIME}
+
+
+async def test_namespaces_of_one_client_share_its_clock(world: World, opened: Open, dated: Dated) -> None:
+    first = await opened()
+    dated.mute = True
+    await first.repository.namespace("second")
+    await opened(namespace="third")
+    assert registered(world) == dict.fromkeys(["default", "second", "third"], STORE_TIME)
+
+
+async def test_a_clock_that_was_given_is_never_corrected(world: World, opened: Open) -> None:
+    clock = ManualClock()
+    limiter = await opened(clock=clock)
+    assert registered(world) == {"default": "2023-11-14T22:13:20.000Z"}
+    assert limiter.repository.scope.now() == clock.now_ms()
+
+
+async def test_a_store_that_never_tells_the_time_leaves_the_systems_clock(
+    world: World, opened: Open, dated: Dated
+) -> None:
+    dated.mute = True
+    await opened()
+    assert registered(world) == {"default": STORE_TIME.replace("09-21", "09-20").replace(".500", ".000")}
+
+
+async def test_events_and_buckets_carry_the_stores_time(world: World, opened: Open) -> None:
+    limiter = await opened()
+    await limiter.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 10)])
+    (event,) = (await limiter.repository.get_audit_events("$RESOURCE:gpt-4")).events
+    assert event.at == STORE_TIME
+    await take(limiter, "key", "gpt-4", rpm=1)
+    bucket = world.bucket_of(limiter, "key", "gpt-4")
+    assert bucket is not None
+    assert bucket["rf"] == STORE_MS + 500
