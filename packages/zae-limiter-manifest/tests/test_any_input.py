@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zae_limiter_manifest import LimitsManifest, ManifestError, dump, load
+from zae_limiter_manifest import LimitsManifest, ManifestError, StackProperties, dump, load
 
 TOKENS = [
     *"\n:,?-&*!|>'\"%@`#{}[]=~_ \t\r\x85\u2028é0179.",
@@ -38,6 +38,18 @@ def assert_loads_or_refuses(read: Callable[[Any], LimitsManifest], value: object
 @settings(max_examples=300, deadline=None)
 def test_no_text_raises_anything_but_a_manifest_error(text: str) -> None:
     assert_loads_or_refuses(load, text)
+
+
+@given(st.binary(max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_no_bytes_raise_anything_but_a_manifest_error(raw: bytes) -> None:
+    assert_loads_or_refuses(load, raw)
+
+
+@given(plain_values)
+@settings(max_examples=200, deadline=None)
+def test_no_properties_raise_anything_but_a_manifest_error(raw: object) -> None:
+    assert_loads_or_refuses(lambda raw: StackProperties.from_dict(raw).manifest, raw)
 
 
 @given(

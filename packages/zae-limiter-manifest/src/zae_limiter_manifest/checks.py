@@ -1,17 +1,24 @@
-"""Building blocks of rules: a rule looks at a plain value and yields every finding in it, none where it is good.
-Never knows what a manifest holds, nor where a value stands in a file."""
+"""What is wrong with a plain value of a shape: every finding in it, none where it is good.
+Never knows where a value stands in a file."""
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import Final
 
 from attrs import frozen
 
 from .naming import NameKind, find_name_problem
 from .problems import ManifestError, Path, Problem, describe, format_path, show
+from .shapes import Choice, Flag, Integer, Name, Record, Shape, Table
 
 SETTLED: Final = object()
-"""Stands for a value that was judged before, found good or already complained about: every rule accepts it."""
+"""Stands for a value that was judged before, found good or already complained about: every shape accepts it."""
+
+# CloudFormation hands numbers over as text, large ones now and then as 5.0E8.
+_DIGITS: Final = re.compile(r"-?[0-9]{1,20}|[0-9](\.[0-9]{1,20})?[eE][0-9]{1,2}")
+_FLAGS: Final = {"true": True, "false": False}
 
 
 @frozen
@@ -23,95 +30,30 @@ class Finding:
     on_key: bool = False
 
 
-Rule = Callable[[Path, object], Iterator[Finding]]
+def find_in(shape: Shape, value: object, path: Path = ()) -> Iterator[Finding]:
+    """What is wrong with a value, and with everything in it."""
+    if value is SETTLED:
+        return
+    match shape:
+        case Integer():
+            yield from _in_integer(shape, value, path)
+        case Choice():
+            yield from _in_choice(shape, value, path)
+        case Name():
+            yield from _in_name(shape, value, path)
+        case Table():
+            yield from _in_table(shape, value, path)
+        case Record():
+            yield from _in_record(shape, value, path)
+        case Flag() if read_flag(value) is None:
+            yield Finding(path, f"must be true or false, not {describe(value)}")
 
 
-def integer(highest: int) -> Rule:
-    """An integer from 1 to `highest`; a boolean is none."""
-
-    def rule(path: Path, value: object) -> Iterator[Finding]:
-        if type(value) is not int:
-            yield Finding(path, f"must be an integer, not {describe(value)}")
-        elif value < 1:
-            yield Finding(path, f"must be at least 1, not {show(value)}")
-        elif value > highest:
-            yield Finding(path, f"must be at most {highest}, not {show(value)}")
-
-    return rule
-
-
-def choice(*words: str) -> Rule:
-    """One of the words."""
-
-    def rule(path: Path, value: object) -> Iterator[Finding]:
-        if not isinstance(value, str) or value not in words:
-            allowed = " or ".join(f"`{word}`" for word in words)
-            yield Finding(path, f"must be {allowed}, not {describe(value)}{_suggest(value, words)}")
-
-    return rule
-
-
-def name(kind: NameKind) -> Rule:
-    """A good name of this kind."""
-
-    def rule(path: Path, value: object) -> Iterator[Finding]:
-        if not isinstance(value, str):
-            yield Finding(path, f"must be a string, not {describe(value)}")
-        elif problem := find_name_problem(kind, value):
-            yield Finding(path, f"{show(value)} {problem}")
-
-    return rule
-
-
-def record(fields: Mapping[str, Rule], *, required: Iterable[str] = (), whole: Rule | None = None) -> Rule:
-    """A map of known keys, each with a rule of its own; `whole` sees the map once more, for what binds two fields."""
-
-    def rule(path: Path, value: object) -> Iterator[Finding]:
-        if not isinstance(value, Mapping):
-            yield Finding(path, f"must be a map, not {describe(value)}")
-            return
-        for key, item in value.items():
-            if key in fields:
-                yield from _check(fields[key], (*path, key), item)
-            else:
-                yield _unknown_key((*path, key), key, fields)
-        for key in required:
-            if key not in value:
-                yield Finding(path, f"`{key}` is missing", on_key=True)
-        if whole:
-            yield from whole(path, value)
-
-    return rule
-
-
-def table(kind: NameKind, entry: Rule) -> Rule:
-    """A map from names of one kind to values of one rule; it may be empty."""
-
-    def rule(path: Path, value: object) -> Iterator[Finding]:
-        if not isinstance(value, Mapping):
-            yield Finding(path, f"must be a map, not {describe(value)}")
-            return
-        for key, item in value.items():
-            yield from _check_key(kind, (*path, key), key)
-            yield from _check(entry, (*path, key), item)
-
-    return rule
-
-
-def filled(inner: Rule) -> Rule:
-    """What `inner` says, for a map that may not be empty."""
-
-    def rule(path: Path, value: object) -> Iterator[Finding]:
-        if isinstance(value, Mapping) and not value:
-            yield Finding(path, "must not be empty")
-        yield from inner(path, value)
-
-    return rule
-
-
-def find_in(rule: Rule, value: object) -> Iterator[Finding]:
-    """What a rule finds in a whole value."""
-    return _check(rule, (), value)
+def enforce(shape: Shape, value: object, name: str) -> None:
+    """Nothing where nothing is found; raises `ManifestError` with all findings, none with a position."""
+    problems = [Problem(name, None, None, format_path(found.path), found.message) for found in find_in(shape, value)]
+    if problems:
+        raise ManifestError(problems)
 
 
 def settle(entries: Mapping[str, object]) -> dict[str, object]:
@@ -119,18 +61,87 @@ def settle(entries: Mapping[str, object]) -> dict[str, object]:
     return dict.fromkeys(entries, SETTLED)
 
 
-def enforce(rule: Rule, value: object, name: str) -> None:
-    """Nothing where the rule finds nothing; raises `ManifestError` with all findings, none with a position."""
-    problems = [Problem(name, None, None, format_path(found.path), found.message) for found in find_in(rule, value)]
-    if problems:
-        raise ManifestError(problems)
+def read_integer(shape: Integer, value: object) -> int | None:
+    """The integer that a value is, or says where text will do; None for anything else."""
+    if type(value) is int:
+        return value
+    if not shape.as_text or not isinstance(value, str) or not _DIGITS.fullmatch(value):
+        return None
+    number = Decimal(value)
+    return int(number) if number == number.to_integral_value() else None
 
 
-def _check(rule: Rule, path: Path, value: object) -> Iterator[Finding]:
-    return iter(()) if value is SETTLED else rule(path, value)
+def read_flag(value: object) -> bool | None:
+    """The boolean that a value is or says; None for anything else."""
+    if isinstance(value, bool):
+        return value
+    return _FLAGS.get(value) if isinstance(value, str) else None
 
 
-def _check_key(kind: NameKind, path: Path, key: object) -> Iterator[Finding]:
+def _in_integer(shape: Integer, value: object, path: Path) -> Iterator[Finding]:
+    number = read_integer(shape, value)
+    if number is None:
+        yield Finding(path, f"must be an integer, not {describe(value)}")
+    elif number < 1:
+        yield Finding(path, f"must be at least 1, not {show(number)}")
+    elif number > shape.highest:
+        yield Finding(path, f"must be at most {shape.highest}, not {show(number)}")
+
+
+def _in_choice(shape: Choice, value: object, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, str) or value not in shape.words:
+        allowed = " or ".join(f"`{word}`" for word in shape.words)
+        yield Finding(path, f"must be {allowed}, not {describe(value)}{_suggest(value, shape.words)}")
+
+
+def _in_name(shape: Name, value: object, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, str):
+        yield Finding(path, f"must be a string, not {describe(value)}")
+    elif problem := find_name_problem(shape.kind, value):
+        yield Finding(path, f"{show(value)} {problem}")
+
+
+def _in_table(shape: Table, value: object, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, Mapping):
+        yield Finding(path, f"must be a map, not {describe(value)}")
+        return
+    if len(value) < shape.least:
+        yield Finding(path, "must not be empty")
+    for key, item in value.items():
+        below = (*path, key)
+        yield from _in_key(shape.kind, key, below)
+        yield from find_in(shape.entry, item, below)
+
+
+def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, Mapping):
+        yield Finding(path, f"must be a map, not {describe(value)}")
+        return
+    for key, item in value.items():
+        member = shape.members.get(key)
+        if member is None:
+            yield _unknown_key((*path, key), key, shape.members)
+        else:
+            yield from find_in(member.shape, item, (*path, key))
+    for key, member in shape.members.items():
+        if member.required and key not in value:
+            yield Finding(path, f"`{key}` is missing", on_key=True)
+        if member.at_least and key in value:
+            yield from _below(shape, value, path, key)
+
+
+def _below(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
+    """Where the integer of a key is below that of another; nothing where either is wrong by itself."""
+    member = shape.members[key]
+    floor = member.at_least
+    if not floor or not isinstance(member.shape, Integer):
+        return
+    mine, least = read_integer(member.shape, value[key]), read_integer(member.shape, value.get(floor))
+    if mine is not None and least is not None and 0 < mine < least <= member.shape.highest:
+        yield Finding((*path, key), f"must be at least the {floor.lower()}: {mine} < {least}")
+
+
+def _in_key(kind: NameKind, key: object, path: Path) -> Iterator[Finding]:
     if not isinstance(key, str):
         yield _unquoted_key(path, key)
     elif problem := find_name_problem(kind, key):

@@ -1,36 +1,24 @@
-"""A whole manifest: from and to YAML and plain dicts, what it manages, its hash.
+"""A whole manifest: as YAML, as plain values, by address; what it manages, its hash.
 Never reads a file, never compares two manifests."""
 
 import hashlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Self
 
-import yaml
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from attrs.validators import instance_of, optional
-from cattrs import Converter
 
-from .checks import enforce, find_in, settle
-from .declarations import EntityDecl, ResourceDecl, SystemDecl
-from .frozenmap import FrozenMap, freeze, values_are
-from .problems import ManifestError, Problem
-from .rules import MANIFEST
-from .source import read_source
+from .addresses import Address, ManagedSet
+from .checks import Finding, enforce, find_in, settle
+from .converter import CONVERTER
+from .declarations import ENTITY, RESOURCE, SYSTEM, Decl, EntityDecl, ResourceDecl, SystemDecl, canonical
+from .naming import NameKind
+from .problems import ManifestError, Problem, show
+from .shapes import Name, Table, about, record_of
+from .sortedmap import SortedMap, freeze, values_are
+from .source import Source, read_source
 
-_SHORT: Final = Converter(omit_if_default=True, detailed_validation=False)
-_COMPLETE: Final = Converter(detailed_validation=False)
-_LINE_WIDTH: Final = 120
 _UNNAMED: Final = "<manifest>"
-
-
-@frozen
-class ManagedSet:
-    """What a manifest manages: the system level or not, which resources, and for each entity which resources."""
-
-    system: bool = False
-    resources: frozenset[str] = frozenset()
-    entities: Mapping[str, frozenset[str]] = field(default=FrozenMap({}), converter=freeze)
 
 
 def _unless_empty(system: SystemDecl | None) -> SystemDecl | None:
@@ -41,15 +29,27 @@ def _unless_empty(system: SystemDecl | None) -> SystemDecl | None:
 class LimitsManifest:
     """The limits that a namespace shall have; a system level that says nothing is None; raises `ManifestError`."""
 
-    namespace: str
+    namespace: str = field(metadata=about(Name(NameKind.NAMESPACE), "whose limits these are; one manifest for each"))
     system: SystemDecl | None = field(
-        default=None, kw_only=True, converter=_unless_empty, validator=optional(instance_of(SystemDecl))
+        default=None,
+        kw_only=True,
+        converter=_unless_empty,
+        validator=optional(instance_of(SystemDecl)),
+        metadata=about(SYSTEM, "what holds where nothing below says otherwise"),
     )
     resources: Mapping[str, ResourceDecl] = field(
-        default=FrozenMap({}), kw_only=True, converter=freeze, validator=values_are(ResourceDecl)
+        default=SortedMap({}),
+        kw_only=True,
+        converter=freeze,
+        validator=values_are(ResourceDecl),
+        metadata=about(Table(NameKind.RESOURCE, RESOURCE), "the defaults of each resource, by its name"),
     )
     entities: Mapping[str, EntityDecl] = field(
-        default=FrozenMap({}), kw_only=True, converter=freeze, validator=values_are(EntityDecl)
+        default=SortedMap({}),
+        kw_only=True,
+        converter=freeze,
+        validator=values_are(EntityDecl),
+        metadata=about(Table(NameKind.ENTITY, ENTITY), "the limits of single entities, by their ids"),
     )
 
     def __attrs_post_init__(self) -> None:
@@ -57,51 +57,102 @@ class LimitsManifest:
         enforce(MANIFEST, {"namespace": self.namespace, **names}, "LimitsManifest")
 
     @classmethod
-    def from_yaml(cls, text: str, name: str = _UNNAMED) -> Self:
+    def from_yaml(cls, text: str | bytes, name: str = _UNNAMED) -> Self:
         """The manifest in a YAML text; raises `ManifestError` with every mistake, placed in the file `name`."""
         source = read_source(text, name)
-        if problems := [*source.problems, *map(source.locate, find_in(MANIFEST, source.value))]:
-            raise ManifestError(_in_order(problems))
-        return _SHORT.structure(source.value, cls)
+        _refuse(_problems_of(source))
+        return CONVERTER.structure(source.value, cls)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], name: str = _UNNAMED) -> Self:
         """The manifest in plain values, as JSON gives them; raises `ManifestError` with every mistake."""
         enforce(MANIFEST, raw, name)
-        return _SHORT.structure(raw, cls)
+        return CONVERTER.structure(raw, cls)
+
+    @classmethod
+    def of(cls, namespace: str, declared: Mapping[Address, Decl]) -> Self:
+        """The manifest that declares just this: the opposite of `declared`."""
+        system: SystemDecl | None = None
+        resources: dict[str, ResourceDecl] = {}
+        entities: dict[str, dict[str, ResourceDecl]] = {}
+        for address, decl in declared.items():
+            match address, decl:
+                case Address(resource=None), SystemDecl():
+                    system = decl
+                case Address(resource=str(resource), entity=entity), ResourceDecl():
+                    own = resources if entity is None else entities.setdefault(entity, {})
+                    own[resource] = decl
+                case _:
+                    raise TypeError(f"{decl!r} cannot stand at {address}")
+        own_limits = {entity: EntityDecl(own) for entity, own in entities.items()}
+        return cls(namespace, system=system, resources=resources, entities=own_limits)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that `from_dict` reads back as an equal manifest; what equals its default is left out."""
-        plain: dict[str, Any] = _SHORT.unstructure(self)
+        plain: dict[str, Any] = CONVERTER.unstructure(self)
         return plain
 
+    def declared(self) -> Iterator[tuple[Address, Decl]]:
+        """Everything that is declared, in order: system, resources, entities, each by name."""
+        if self.system:
+            yield Address(), self.system
+        for resource, decl in self.resources.items():
+            yield Address(resource), decl
+        for entity, own in self.entities.items():
+            for resource, decl in own.resources.items():
+                yield Address(resource, entity), decl
+
     def managed_set(self) -> ManagedSet:
-        """What this manifest manages, without the limits themselves."""
+        """The addresses that this manifest manages."""
         return ManagedSet(
             system=self.system is not None,
-            resources=frozenset(self.resources),
-            entities={entity: frozenset(decl.resources) for entity, decl in self.entities.items()},
+            resources=self.resources,
+            entities={entity: decl.resources for entity, decl in self.entities.items()},
         )
 
     def canonical_hash(self) -> str:
         """`sha256:` and hex digits, equal for equal manifests: in any order, with defaults spelled out or not."""
-        # Defaults are written out, so that a hash that was stored tells of a default that changed.
-        text = json.dumps(_COMPLETE.unstructure(self), sort_keys=True, separators=(",", ":"))
-        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+        digest = hashlib.sha256(f"namespace {self.namespace}\n".encode())
+        for address, decl in self.declared():
+            digest.update(f"{address}\n{canonical(decl)}\n".encode())
+        return f"sha256:{digest.hexdigest()}"
 
 
-def load(text: str, name: str = _UNNAMED) -> LimitsManifest:
+MANIFEST: Final = record_of(LimitsManifest)
+
+
+def load(text: str | bytes, name: str = _UNNAMED) -> LimitsManifest:
     """The manifest in a YAML text; raises `ManifestError` with every mistake, placed in the file `name`."""
     return LimitsManifest.from_yaml(text, name)
 
 
-def dump(manifest: LimitsManifest) -> str:
-    """A YAML text that `load` reads back as an equal manifest."""
-    text: str = yaml.safe_dump(manifest.to_dict(), sort_keys=False, default_flow_style=None, width=_LINE_WIDTH)
-    return text
+def load_all(sources: Iterable[tuple[str, str | bytes]]) -> tuple[LimitsManifest, ...]:
+    """The manifests in files, as name and text, one for each namespace; raises `ManifestError` with all mistakes."""
+    read = [read_source(text, name) for name, text in sources]
+    _refuse([*(problem for source in read for problem in _problems_of(source)), *_told_twice(read)])
+    return tuple(CONVERTER.structure(source.value, LimitsManifest) for source in read)
 
 
-def _in_order(problems: Iterable[Problem]) -> list[Problem]:
+def _problems_of(source: Source) -> list[Problem]:
     """From the top of the file down; a mistake that aliases repeat is told once."""
-    once = {(problem.line, problem.column, problem.message): problem for problem in reversed(list(problems))}
+    problems = [*source.problems, *map(source.locate, find_in(MANIFEST, source.value))]
+    once = {(problem.line, problem.column, problem.message): problem for problem in reversed(problems)}
     return sorted(once.values(), key=lambda problem: (problem.line or 0, problem.column or 0))
+
+
+def _told_twice(sources: Iterable[Source]) -> Iterator[Problem]:
+    places: dict[str, str] = {}
+    for source in sources:
+        namespace = source.value.get("namespace") if isinstance(source.value, Mapping) else None
+        if not isinstance(namespace, str):
+            continue
+        here = source.locate(Finding(("namespace",), f"{show(namespace)} is declared"))
+        if namespace in places:
+            message = f"{show(namespace)} is declared in {places[namespace]} too: one file for each namespace"
+            yield evolve(here, message=message)
+        places.setdefault(namespace, f"{here.file}:{here.line}")
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        raise ManifestError(problems)

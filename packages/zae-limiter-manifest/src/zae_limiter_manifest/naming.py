@@ -1,42 +1,15 @@
 """The rules for names of namespaces, limits, resources and entities.
-
-Never knows where a name stands in a manifest, nor how a problem is shown.
-"""
+Never knows where a name stands in a manifest, nor how a problem is shown."""
 
 import re
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 RESERVED_LIMIT_NAMES: Final = (
     "wcu",
-    "PK",
-    "SK",
-    "GSI1PK",
-    "GSI1SK",
-    "GSI2PK",
-    "GSI2SK",
-    "GSI3PK",
-    "GSI3SK",
-    "GSI4PK",
-    "GSI4SK",
-    "entity_id",
-    "resource",
-    "shard_count",
-    "cascade",
-    "parent_id",
-    "name",
-    "metadata",
-    "created_at",
-    "version",
-    "rf",
-    "cv",
-    "ev",
-    "ttl",
-    "window",
-    "window_start",
-    "total_events",
-    "config_version",
-    "on_unavailable",
+    *("PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK", "GSI3PK", "GSI3SK", "GSI4PK", "GSI4SK"),
+    *("entity_id", "resource", "shard_count", "cascade", "parent_id", "name", "metadata", "created_at", "version"),
+    *("rf", "cv", "ev", "ttl", "window", "window_start", "total_events", "config_version", "on_unavailable"),
 )
 
 DEFAULT_RESOURCE: Final = "_default_"
@@ -52,23 +25,31 @@ class NameKind(Enum):
     ENTITY = "entity"
 
 
-_SHORT_NAME: Final = (
-    re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}"),
+class _Form(NamedTuple):
+    pattern: re.Pattern[str]
+    rule: str
+    reserved: tuple[str, ...] = ()
+
+
+_SHORT_NAME: Final = _Form(
+    re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,63}"),
     "must be a letter, then letters, digits, `_`, `-` or `.`; 64 characters at most",
 )
-_RESOURCE: Final = (
-    re.compile(r"[A-Za-z][A-Za-z0-9_./:-]{0,127}"),
+_RESOURCE: Final = _Form(
+    re.compile(r"[A-Za-z][A-Za-z0-9_.\/:\-]{0,127}"),
     "must be a letter, then letters, digits, `_`, `-`, `.`, `/` or `:`; 128 characters at most",
 )
-_IDENTIFIER: Final = (
-    re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@-]{0,255}"),
+_IDENTIFIER: Final = _Form(
+    re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@\-]{0,255}"),
     "must be a letter or digit, then letters, digits, `_`, `-`, `.`, `:` or `@`; 256 characters at most",
 )
 _FORMS: Final = {
     NameKind.NAMESPACE: _SHORT_NAME,
-    NameKind.LIMIT: _SHORT_NAME,
+    NameKind.LIMIT: _SHORT_NAME._replace(reserved=RESERVED_LIMIT_NAMES),
     NameKind.RESOURCE: _RESOURCE,
-    NameKind.RESOURCE_OR_DEFAULT: _RESOURCE,
+    NameKind.RESOURCE_OR_DEFAULT: _RESOURCE._replace(
+        pattern=re.compile(f"{_RESOURCE.pattern.pattern}|{DEFAULT_RESOURCE}")
+    ),
     NameKind.ENTITY: _IDENTIFIER,
 }
 
@@ -77,11 +58,19 @@ def find_name_problem(kind: NameKind, value: object) -> str | None:
     """What is wrong with `value` as a name of this kind, in words that follow the name; None when it is good."""
     if not isinstance(value, str):
         return "must be a string"
-    if value == DEFAULT_RESOURCE and kind is NameKind.RESOURCE_OR_DEFAULT:
-        return None
     if value == DEFAULT_RESOURCE and kind is NameKind.RESOURCE:
         return "is reserved: it stands for all resources of an entity"
-    if kind is NameKind.LIMIT and value in RESERVED_LIMIT_NAMES:
+    form = _FORMS[kind]
+    if value in form.reserved:
         return "is a reserved name"
-    pattern, form = _FORMS[kind]
-    return None if pattern.fullmatch(value) else form
+    return None if form.pattern.fullmatch(value) else form.rule
+
+
+def name_pattern(kind: NameKind) -> str:
+    """The regular expression that a whole name of this kind matches."""
+    return _FORMS[kind].pattern.pattern
+
+
+def reserved_names(kind: NameKind) -> tuple[str, ...]:
+    """The names that match it and are refused nevertheless."""
+    return _FORMS[kind].reserved

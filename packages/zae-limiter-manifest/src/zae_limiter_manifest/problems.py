@@ -14,6 +14,7 @@ Path = tuple[object, ...]
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_SHOWN: Final = 60
 _LARGEST_SHOWN: Final = 10**30
+_CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(32), 127)}
 
 
 @frozen
@@ -28,7 +29,7 @@ class Problem:
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}:{self.column}"
-        return f"{place}: {self.path}: {self.message}"
+        return printable(f"{place}: {self.path}: {self.message}")
 
 
 class ManifestError(ValueError):
@@ -60,6 +61,19 @@ def show(value: object) -> str:
     if isinstance(value, int) and abs(value) > _LARGEST_SHOWN:
         return "(very large)" if value > 0 else "(very small)"
     return str(value)
+
+
+def printable(text: str) -> str:
+    """The text on one line, without what a terminal would obey: controls, line ends, turns of direction."""
+    return text if text.isprintable() else "".join(map(_printable, text))
+
+
+def _printable(character: str) -> str:
+    return (
+        character
+        if character.isprintable()
+        else character.encode("ascii", "backslashreplace").decode().translate(_CONTROLS)
+    )
 
 
 def describe(value: object) -> str:

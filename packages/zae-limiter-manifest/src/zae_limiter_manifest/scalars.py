@@ -1,6 +1,7 @@
 """One YAML scalar into None, a boolean, a number, a date or text, as yaml.safe_load reads it.
 Never sees a map, a list or the rest of the document."""
 
+from functools import lru_cache
 from typing import Final
 
 from yaml.constructor import SafeConstructor
@@ -15,14 +16,8 @@ _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 _NO_TAG: Final = (None, "!")
 # YAML 1.1 gives a lone "=" and "<<" a meaning that nobody who writes one as a value has in mind.
 _READ_AS_TEXT: Final = (_STRING_TAG, "tag:yaml.org,2002:value", _MERGE_TAG)
-
-
-class _Scalars(Resolver, SafeConstructor):
-    """The two layers of yaml.SafeLoader that know scalars; keeps what it has built, so one serves one scalar."""
-
-    def __init__(self) -> None:
-        Resolver.__init__(self)
-        SafeConstructor.__init__(self)
+_LONGEST_KEPT: Final = 64
+_RESOLVER: Final = Resolver()
 
 
 class ScalarError(ValueError):
@@ -31,24 +26,33 @@ class ScalarError(ValueError):
 
 def read_scalar(event: ScalarEvent) -> object:
     """The value of a scalar; raises `ScalarError` for a foreign tag and for what only looks like a number or a date."""
-    if event.tag not in (*_NO_TAG, _STRING_TAG):
+    if event.tag not in _NO_TAG and event.tag != _STRING_TAG:
         raise ScalarError(f"the tag {show(event.tag)} is not supported")
     tag = _tag_of(event)
     if tag in _READ_AS_TEXT:
         return event.value
-    try:
-        value: object = _Scalars().construct_object(ScalarNode(tag, event.value))
-        return value
-    except (ValueError, OverflowError):
-        raise ScalarError(f"cannot be read as {tag.rpartition(':')[2]}: {show(event.value)}") from None
+    return _kept(tag, event.value) if len(event.value) <= _LONGEST_KEPT else _construct(tag, event.value)
 
 
 def is_merge_key(event: ScalarEvent) -> bool:
     """Whether a key is the plain `<<` that asks YAML 1.1 to merge maps."""
-    return _tag_of(event) == _MERGE_TAG
+    return event.value == "<<" and _tag_of(event) == _MERGE_TAG
 
 
 def _tag_of(event: ScalarEvent) -> str:
     if event.tag not in _NO_TAG:
         return str(event.tag)
-    return str(_Scalars().resolve(ScalarNode, event.value, event.implicit))  # type: ignore[no-untyped-call]
+    return str(_RESOLVER.resolve(ScalarNode, event.value, event.implicit))  # type: ignore[no-untyped-call]
+
+
+def _construct(tag: str, text: str) -> object:
+    try:
+        # A constructor keeps what it has built, so one serves one scalar.
+        value: object = SafeConstructor().construct_object(ScalarNode(tag, text))
+        return value
+    except (ValueError, OverflowError):
+        raise ScalarError(f"cannot be read as {tag.rpartition(':')[2]}: {show(text)}") from None
+
+
+# A large manifest says few numbers many times.
+_kept = lru_cache(maxsize=4096)(_construct)

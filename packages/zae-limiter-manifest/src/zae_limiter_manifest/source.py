@@ -1,11 +1,14 @@
 """YAML text into a plain value and the place of each part: scalars mean what they mean to yaml.safe_load.
 Never knows what a manifest is; reads no file."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple, NoReturn
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Final, NoReturn
 
 import yaml
-from attrs import Factory, field, frozen
+from attrs import Factory, define, frozen
 from yaml.events import (
     AliasEvent,
     CollectionStartEvent,
@@ -18,62 +21,98 @@ from yaml.events import (
 from yaml.reader import Reader
 
 from .checks import SETTLED, Finding
-from .problems import ManifestError, Problem, describe, format_path, show
+from .problems import Path, Problem, describe, format_path, show
 from .scalars import ScalarError, is_merge_key, read_scalar
 
 MAX_DEPTH: Final = 20
 MAX_ALIASED_NODES: Final = 1_000_000
 
 _NodeEvent = AliasEvent | ScalarEvent | CollectionStartEvent
+_LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
-class _Mark(NamedTuple):
-    line: int
-    column: int
-
-
-@frozen
+@define
 class _Node:
-    """A value, where it begins, the parts of it with the marks of their keys, and how many nodes it stands for."""
+    """A value, the offset where it begins, how many nodes it stands for; offsets of the keys and parts of a map.
+
+    A part is a node, or the offset of a scalar: a large manifest is mostly scalars.
+    """
 
     value: object
-    mark: _Mark
-    parts: dict[object, "tuple[_Mark, _Node]"] = Factory(dict)
+    at: int
     size: int = 1
+    keys: dict[object, int] = Factory(dict)
+    parts: dict[object, "_Node | int"] = Factory(dict)
+
+    def add(self, key: object, key_at: int, part: "_Node") -> None:
+        self.size += part.size
+        self.keys[key] = key_at
+        self.parts[key] = part if part.parts else part.at
+
+
+class _Text:
+    """A text that knows in which line and column, from 1, an offset is."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.text = text
+        self.file = file
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(found.end() for found in _LINE_BREAK.finditer(self.text))]
+
+    def problem(self, at: int, path: Path, message: str) -> Problem:
+        line = bisect_right(self._starts, at)
+        return Problem(self.file, line, at - self._starts[line - 1] + 1, format_path(path), message)
 
 
 @frozen
 class Source:
-    """One document: its plain value, and the problems that it has as YAML."""
+    """One document: its plain value, `SETTLED` where reading could not go on, and the problems it has as YAML."""
 
-    file: str
     value: object
     problems: tuple[Problem, ...]
-    _root: _Node = field(repr=False)
+    _text: _Text
+    _root: _Node
 
     def locate(self, finding: Finding) -> Problem:
         """The finding, with the place in the text that it speaks of."""
-        node = self._root
-        key_mark = node.mark
+        node: _Node | int = self._root
+        key_at = self._root.at
         for key in finding.path:
-            if key not in node.parts:
+            if isinstance(node, int) or key not in node.parts:
                 break
-            key_mark, node = node.parts[key]
-        mark = key_mark if finding.on_key else node.mark
-        return Problem(self.file, mark.line, mark.column, format_path(finding.path), finding.message)
+            key_at, node = node.keys[key], node.parts[key]
+        at = node if isinstance(node, int) else node.at
+        return self._text.problem(key_at if finding.on_key else at, finding.path, finding.message)
 
 
-def read_source(text: str, file: str) -> Source:
-    """The one document in the text; raises `ManifestError` where reading cannot go on."""
-    return _Reader(text, file).read()
+def read_source(text: str | bytes, file: str) -> Source:
+    """The one document in the text."""
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            return _undecodable(error, file)
+    # A byte order mark is no part of the text, and no column.
+    return _Reader(_Text(text.removeprefix("\ufeff"), file)).read()
+
+
+def _undecodable(error: UnicodeDecodeError, file: str) -> Source:
+    before = _Text(error.object[: error.start].decode("utf-8"), file)
+    message = f"not UTF-8 text: the byte 0x{error.object[error.start]:02x}"
+    return Source(SETTLED, (before.problem(len(before.text), (), message),), before, _Node(SETTLED, 0))
+
+
+class _Stopped(Exception):
+    """Reading cannot go on; the problem is noted."""
 
 
 class _Reader:
     """Reads events, not nodes: depth and aliases are bounded before anything grows."""
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: _Text) -> None:
         self._text = text
-        self._file = file
         self._problems: list[Problem] = []
         self._anchors: dict[str, _Node | None] = {}  # None: still being read
         self._path: list[object] = []
@@ -81,20 +120,23 @@ class _Reader:
         self._aliased = 0
 
     def read(self) -> Source:
-        self._refuse_unprintable()
-        # libyaml where there is one: ten times as fast, the same events.
-        self._events: Iterator[Any] = yaml.parse(self._text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         try:
-            root = self._read_document()
-        except yaml.MarkedYAMLError as error:
-            self._stop(_mark_of(error), f"not valid YAML: {', '.join(filter(None, (error.context, error.problem)))}")
-        return Source(self._file, root.value, tuple(self._problems), root)
+            root = self._read()
+        except _Stopped:
+            root = _Node(SETTLED, 0)
+        return Source(root.value, tuple(self._problems), self._text, root)
 
-    def _refuse_unprintable(self) -> None:
-        if match := Reader.NON_PRINTABLE.search(self._text):
-            before = self._text[: match.start()]
-            mark = _Mark(before.count("\n") + 1, match.start() - before.rfind("\n"))
-            self._stop(mark, f"not valid YAML: the character U+{ord(match[0]):04X}")
+    def _read(self) -> _Node:
+        if match := Reader.NON_PRINTABLE.search(self._text.text):
+            self._stop(match.start(), f"not valid YAML: the character U+{ord(match[0]):04X}")
+        # libyaml where there is one: ten times as fast, the same events.
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        self._events: Iterator[Any] = yaml.parse(self._text.text, Loader=loader)
+        try:
+            return self._read_document()
+        except yaml.MarkedYAMLError as error:
+            at = error.problem_mark.index if error.problem_mark else 0
+            self._stop(at, f"not valid YAML: {', '.join(filter(None, (error.context, error.problem)))}")
 
     def _read_document(self) -> _Node:
         root: _Node | None = None
@@ -102,9 +144,9 @@ class _Reader:
             if not isinstance(event, DocumentStartEvent):
                 continue
             if root:
-                self._stop(_mark_of(event), "a second document: a manifest is one document")
+                self._stop(_at(event), "a second document: a manifest is one document")
             root = self._read_node(next(self._events))
-        return root or self._stop(_Mark(1, 1), "is empty")
+        return root or self._stop(0, "is empty")
 
     def _read_node(self, event: _NodeEvent) -> _Node:
         if isinstance(event, AliasEvent):
@@ -112,7 +154,7 @@ class _Reader:
         if event.anchor is None:
             return self._read_unnamed(event)
         if event.anchor in self._anchors:
-            self._note(_mark_of(event), f"the anchor {show(event.anchor)} stands twice")
+            self._note(_at(event), f"the anchor {show(event.anchor)} stands twice")
         self._anchors[event.anchor] = None
         node = self._anchors[event.anchor] = self._read_unnamed(event)
         return node
@@ -121,66 +163,66 @@ class _Reader:
         return self._read_scalar(event) if isinstance(event, ScalarEvent) else self._read_collection(event)
 
     def _read_alias(self, event: AliasEvent) -> _Node:
-        mark = _mark_of(event)
         if event.anchor not in self._anchors:
-            self._stop(mark, f"the alias {show(event.anchor)} has no anchor above it")
+            self._stop(_at(event), f"the alias {show(event.anchor)} has no anchor above it")
         node = self._anchors[event.anchor]
         if node is None:
-            self._stop(mark, f"the alias {show(event.anchor)} stands inside what it repeats")
+            self._stop(_at(event), f"the alias {show(event.anchor)} stands inside what it repeats")
         self._aliased += node.size
         if self._aliased > MAX_ALIASED_NODES:
-            self._stop(mark, f"aliases repeat more than {MAX_ALIASED_NODES} values")
+            self._stop(_at(event), f"aliases repeat more than {MAX_ALIASED_NODES} values")
         return node
 
     def _read_scalar(self, event: ScalarEvent) -> _Node:
-        mark = _mark_of(event)
         try:
-            return _Node(read_scalar(event), mark)
+            return _Node(read_scalar(event), _at(event))
         except ScalarError as error:
-            self._note(mark, str(error))
-            return _Node(SETTLED, mark)
+            self._note(_at(event), str(error))
+            return _Node(SETTLED, _at(event))
 
     def _read_collection(self, event: CollectionStartEvent) -> _Node:
-        mark = _mark_of(event)
+        at = _at(event)
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self._stop(mark, f"nested more than {MAX_DEPTH} deep")
-        node = self._read_map(mark) if isinstance(event, MappingStartEvent) else self._read_list(mark)
+            self._stop(at, f"nested more than {MAX_DEPTH} deep")
+        node = self._read_map(at) if isinstance(event, MappingStartEvent) else self._read_list(at)
         self._depth -= 1
         if event.tag not in (None, "!"):
-            self._note(mark, f"the tag {show(event.tag)} is not supported")
-            return _Node(SETTLED, mark)
+            self._note(at, f"the tag {show(event.tag)} is not supported")
+            return _Node(SETTLED, at)
         return node
 
-    def _read_list(self, mark: _Mark) -> _Node:
-        items: list[_Node] = []
+    def _read_list(self, at: int) -> _Node:
+        items: list[object] = []
+        node = _Node(items, at)
         while not isinstance(event := next(self._events), SequenceEndEvent):
-            items.append(self._read_part(len(items), event))
-        parts: dict[object, tuple[_Mark, _Node]] = {index: (item.mark, item) for index, item in enumerate(items)}
-        return _Node([item.value for item in items], mark, parts, _size(items))
+            part = self._read_part(len(items), event)
+            node.add(len(items), part.at, part)
+            items.append(part.value)
+        return node
 
-    def _read_map(self, mark: _Mark) -> _Node:
-        parts: dict[object, tuple[_Mark, _Node]] = {}
+    def _read_map(self, at: int) -> _Node:
+        entries: dict[object, object] = {}
+        node = _Node(entries, at)
         while not isinstance(event := next(self._events), MappingEndEvent):
-            key_mark = _mark_of(event)
             key = self._read_key(event)
-            node = self._read_part("?" if key is SETTLED else key, next(self._events))
-            if key in parts:
-                first = parts[key][0]
-                self._note(key_mark, f"the key {show(key)} stands twice, first in line {first.line}", key)
+            part = self._read_part("?" if key is SETTLED else key, next(self._events))
+            if key in entries:
+                first = self._text.problem(node.keys[key], (), "").line
+                self._note(_at(event), f"the key {show(key)} stands twice, first in line {first}", key)
             elif key is not SETTLED:
-                parts[key] = (key_mark, node)
-        value = {key: node.value for key, (_, node) in parts.items()}
-        return _Node(value, mark, parts, _size(node for _, node in parts.values()))
+                node.add(key, _at(event), part)
+                entries[key] = part.value
+        return node
 
     def _read_key(self, event: _NodeEvent) -> object:
         """The key, or `SETTLED`: the entry is left out then."""
         key = self._read_node(event).value
         if isinstance(key, dict | list):
-            self._note(_mark_of(event), f"a key must be a string, not {describe(key)}")
+            self._note(_at(event), f"a key must be a string, not {describe(key)}")
             return SETTLED
         if isinstance(event, ScalarEvent) and is_merge_key(event):
-            self._note(_mark_of(event), "merge keys are not supported: repeat the keys, or alias a whole value")
+            self._note(_at(event), "merge keys are not supported: repeat the keys, or alias a whole value")
             return SETTLED
         return key
 
@@ -190,20 +232,14 @@ class _Reader:
         self._path.pop()
         return node
 
-    def _note(self, mark: _Mark, message: str, *below: object) -> None:
-        path = format_path((*self._path, *below))
-        self._problems.append(Problem(self._file, mark.line, mark.column, path, message))
+    def _note(self, at: int, message: str, *below: object) -> None:
+        self._problems.append(self._text.problem(at, (*self._path, *below), message))
 
-    def _stop(self, mark: _Mark, message: str) -> NoReturn:
-        self._note(mark, message)
-        raise ManifestError(self._problems) from None
-
-
-def _size(nodes: Iterable[_Node]) -> int:
-    return 1 + sum(node.size for node in nodes)
+    def _stop(self, at: int, message: str) -> NoReturn:
+        self._note(at, message)
+        raise _Stopped
 
 
-def _mark_of(where: Any) -> _Mark:
-    """From an event or an error of yaml, whose marks count from 0."""
-    mark = getattr(where, "start_mark", None) or getattr(where, "problem_mark", None)
-    return _Mark(mark.line + 1, mark.column + 1) if mark else _Mark(1, 1)
+def _at(event: Any) -> int:
+    index: int = event.start_mark.index
+    return index

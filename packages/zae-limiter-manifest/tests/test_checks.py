@@ -6,8 +6,9 @@ import pytest
 
 from zae_limiter_manifest import LimitDecl, ManifestError
 from zae_limiter_manifest.checks import find_in
+from zae_limiter_manifest.declarations import LIMIT
+from zae_limiter_manifest.manifest import MANIFEST
 from zae_limiter_manifest.problems import format_path
-from zae_limiter_manifest.rules import LIMIT, MANIFEST
 
 LIMITS = json.loads((Path(__file__).parents[3] / "testdata" / "limits.json").read_text("utf-8"))
 

@@ -1,0 +1,114 @@
+"""Where limits stand: an address, and sets of addresses.
+Never what stands there, and never a key of the table."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, Self
+
+from attrs import field, frozen
+
+from .naming import NameKind, find_name_problem
+from .problems import show
+from .sortedmap import SortedMap
+
+Level = Literal["system", "resource", "entity"]
+
+_RANKS: Final = {"system": 0, "resource": 1, "entity": 2}
+
+
+@frozen(cache_hash=True)
+class Address:
+    """The system level, a resource, or an entity on a resource (`_default_`: on all others); raises `ValueError`."""
+
+    resource: str | None = None
+    entity: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.entity is not None:
+            _check(NameKind.ENTITY, self.entity)
+            _check(NameKind.RESOURCE_OR_DEFAULT, self.resource)
+        elif self.resource is not None:
+            _check(NameKind.RESOURCE, self.resource)
+
+    @property
+    def level(self) -> Level:
+        """Which of the levels it is on."""
+        if self.entity is not None:
+            return "entity"
+        return "system" if self.resource is None else "resource"
+
+    @property
+    def target(self) -> str | None:
+        """What people call it below its level: `gpt-4`, `user-123/gpt-4`; None for the system."""
+        return self.resource if self.entity is None else f"{self.entity}/{self.resource}"
+
+    @property
+    def rank(self) -> tuple[int, str, str]:
+        """The key to sort by: system, resources, entities, each by name."""
+        return _RANKS[self.level], self.entity or "", self.resource or ""
+
+    def __str__(self) -> str:
+        return self.level if self.target is None else f"{self.level} {self.target}"
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Level, entity, resource and target, as the answers of the Lambda name an address."""
+        return {"level": self.level, "entity": self.entity, "resource": self.resource, "target": self.target}
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Self:
+        """The address in what `to_dict` gave; raises `KeyError` or `ValueError`."""
+        address = cls(raw["resource"], raw["entity"])
+        if raw["level"] != address.level:
+            raise ValueError(f"{address} is no {raw['level']!r}")
+        return address
+
+
+def _check(kind: NameKind, name: object) -> None:
+    if problem := find_name_problem(kind, name):
+        raise ValueError(f"{kind.value.partition('_')[0]} {show(name)} {problem}")
+
+
+def _frozen_set(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(names)
+
+
+def _frozen_sets(entities: Mapping[str, Iterable[str]]) -> SortedMap[frozenset[str]]:
+    return SortedMap({entity: frozenset(resources) for entity, resources in entities.items()})
+
+
+@frozen
+class ManagedSet(Collection[Address]):
+    """Addresses, kept small: the system or not, resources, and for each entity its resources; iterates in order."""
+
+    system: bool = False
+    resources: frozenset[str] = field(default=frozenset(), converter=_frozen_set)
+    entities: Mapping[str, frozenset[str]] = field(default=SortedMap({}), converter=_frozen_sets)
+
+    @classmethod
+    def of(cls, addresses: Iterable[Address]) -> Self:
+        """The set of these addresses."""
+        system, resources, entities = False, set(), dict[str, set[str]]()
+        for address in addresses:
+            if address.resource is None:
+                system = True
+            elif address.entity is None:
+                resources.add(address.resource)
+            else:
+                entities.setdefault(address.entity, set()).add(address.resource)
+        return cls(system=system, resources=resources, entities=entities)
+
+    def __contains__(self, address: object) -> bool:
+        if not isinstance(address, Address):
+            return False
+        if address.resource is None:
+            return self.system
+        return address.resource in (self.entities.get(address.entity, ()) if address.entity else self.resources)
+
+    def __iter__(self) -> Iterator[Address]:
+        if self.system:
+            yield Address()
+        yield from (Address(resource) for resource in sorted(self.resources))
+        for entity, resources in self.entities.items():
+            yield from (Address(resource, entity) for resource in sorted(resources))
+
+    def __len__(self) -> int:
+        return self.system + len(self.resources) + sum(map(len, self.entities.values()))

@@ -1,0 +1,139 @@
+"""One change: what stands at an address before and after; what to do, and field by field what differs, is derived.
+Never decides whether it is needed: that is `plan`."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, NamedTuple, Self
+
+from attrs import field, frozen
+from attrs.validators import instance_of
+
+from .addresses import Address
+from .checks import enforce
+from .converter import CONVERTER
+from .declarations import LIMIT_FIELDS, RESOURCE, SYSTEM, Decl, LimitDecl, ResourceDecl, SystemDecl, canonical
+
+Action = Literal["create", "update", "delete"]
+
+ON_UNAVAILABLE: Final = "on_unavailable"
+
+
+class FieldChange(NamedTuple):
+    """One field of a limit, or the system's `on_unavailable` (no limit); None where nothing stands."""
+
+    limit: str | None
+    field: str
+    before: int | str | None
+    after: int | str | None
+
+
+def fingerprint(decl: Decl) -> str:
+    """32 hex digits, equal for equal declarations: what is stored beside the limits that were written.
+
+    Where it does not fit the limits that stand there, somebody else has changed them.
+    """
+    return hashlib.sha256(canonical(decl).encode()).hexdigest()[:32]
+
+
+@frozen
+class Change:
+    """What has to happen at an address; raises `ValueError` where nothing would change.
+
+    `drift`: what stood there is not what was last applied. `adopted`: it stands there and was not managed; that alone
+    is a change, for it gets a fingerprint.
+    """
+
+    address: Address = field(validator=instance_of(Address))
+    before: Decl | None
+    after: Decl | None
+    drift: bool = field(default=False, kw_only=True, validator=instance_of(bool))
+    adopted: bool = field(default=False, kw_only=True, validator=instance_of(bool))
+
+    def __attrs_post_init__(self) -> None:
+        model = SystemDecl if self.address.level == "system" else ResourceDecl
+        for side in (self.before, self.after):
+            if side is not None and not isinstance(side, model):
+                raise TypeError(f"at {self.address} stands a {model.__name__}, not {side!r}")
+        if self.before == self.after and (self.before is None or not self.adopted):
+            raise ValueError(f"{self.address} stays as it is: that is no change")
+        if self.adopted and (self.before is None or self.after is None):
+            raise ValueError(f"{self.address} is adopted: it stands there before and after")
+
+    @property
+    def action(self) -> Action:
+        """What to do."""
+        if self.before is None:
+            return "create"
+        return "delete" if self.after is None else "update"
+
+    def fields(self) -> tuple[FieldChange, ...]:
+        """What differs, field by field, in order; a field that is its default before and after is not said."""
+        return tuple(self._fields())
+
+    def _fields(self) -> Iterator[FieldChange]:
+        before, after = _policy(self.before), _policy(self.after)
+        if before != after:
+            yield FieldChange(None, ON_UNAVAILABLE, before, after)
+        old, new = _limits(self.before), _limits(self.after)
+        for name in sorted({*old, *new}):
+            yield from _compare(name, old.get(name), new.get(name))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry of this change in an answer of the Lambda; the limits of a side where nothing stands are absent."""
+        return {
+            "action": self.action,
+            **self.address.to_dict(),
+            **_side(self.after, "limits", ON_UNAVAILABLE),
+            **_side(self.before, "before", f"before_{ON_UNAVAILABLE}"),
+            "drift": self.drift,
+            **({"adopted": True} if self.adopted else {}),
+        }
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Self:
+        """The change in what `to_dict` gave; raises `KeyError`, `TypeError` or `ValueError`."""
+        address = Address.from_dict(raw)
+        before = _read_side(address, raw, "before", f"before_{ON_UNAVAILABLE}")
+        after = _read_side(address, raw, "limits", ON_UNAVAILABLE)
+        change = cls(address, before, after, drift=raw["drift"], adopted=raw.get("adopted", False))
+        if raw["action"] != change.action:
+            raise ValueError(f"at {address} the action is {change.action}, not {raw['action']!r}")
+        return change
+
+
+def _policy(decl: Decl | None) -> str | None:
+    return decl.on_unavailable if isinstance(decl, SystemDecl) else None
+
+
+def _limits(decl: Decl | None) -> Mapping[str, LimitDecl]:
+    return decl.limits if decl else {}
+
+
+def _compare(name: str, old: LimitDecl | None, new: LimitDecl | None) -> Iterator[FieldChange]:
+    told = {*_said(old), *_said(new)}
+    for each in LIMIT_FIELDS:
+        before, after = getattr(old, each, None), getattr(new, each, None)
+        if each in told and before != after:
+            yield FieldChange(name, each, before, after)
+
+
+def _said(limit: LimitDecl | None) -> dict[str, int]:
+    return CONVERTER.unstructure(limit) if limit else {}
+
+
+def _side(decl: Decl | None, limits: str, policy: str) -> dict[str, Any]:
+    if decl is None:
+        return {}
+    said = _policy(decl)
+    plain = {name: CONVERTER.unstructure(limit) for name, limit in decl.limits.items()}
+    return {limits: plain, **({policy: said} if said else {})}
+
+
+def _read_side(address: Address, raw: Mapping[str, Any], limits: str, policy: str) -> Decl | None:
+    if limits not in raw:
+        return None
+    said = {"limits": raw[limits], ON_UNAVAILABLE: raw.get(policy)}
+    plain = {key: value for key, value in said.items() if value not in ({}, None)}
+    model: type[Decl] = SystemDecl if address.level == "system" else ResourceDecl
+    enforce(SYSTEM if model is SystemDecl else RESOURCE, plain, f"{address}: {limits}")
+    return CONVERTER.structure(plain, model)

@@ -1,0 +1,133 @@
+"""A manifest as the properties of a CloudFormation resource, both ways, and the template that holds them.
+Never talks to CloudFormation; the names of limits, resources and entities keep their spelling."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Self
+
+import yaml
+from attrs import field, frozen
+from attrs.validators import instance_of
+
+from .checks import enforce, read_flag, read_integer
+from .manifest import MANIFEST, LimitsManifest
+from .shapes import Anything, Flag, Integer, Member, Record, Shape, Table
+
+RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
+LOGICAL_ID: Final = "TenantLimits"
+
+_TAKE_OVER: Final = "TakeOver"
+_CAPITAL: Final = re.compile("(?<!^)(?=[A-Z])")
+_STACK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
+
+
+@frozen
+class StackProperties:
+    """What a stack asks for: the manifest, and whether to take the namespace over from another owner."""
+
+    manifest: LimitsManifest = field(validator=instance_of(LimitsManifest))
+    take_over: bool = field(default=False, kw_only=True, validator=instance_of(bool))
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any], name: str = "ResourceProperties") -> Self:
+        """What the properties say, numbers and booleans as text too; raises `ManifestError` with every mistake."""
+        enforce(_PROPERTIES, raw, name)
+        said = {key: value for key, value in raw.items() if key in _MANIFEST.members}
+        manifest = LimitsManifest.from_dict(_translate(_MANIFEST, said, _snake), name)
+        return cls(manifest, take_over=read_flag(raw.get(_TAKE_OVER)) or False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Properties that `from_dict` reads back as equal."""
+        properties: dict[str, Any] = _translate(MANIFEST, self.manifest.to_dict(), _pascal)
+        return {**properties, _TAKE_OVER: True} if self.take_over else properties
+
+
+def render_template(properties: StackProperties, name: str) -> str:
+    """A template, as YAML, of a stack that holds one namespace's limits for the limiter `name`; raises `ValueError`."""
+    if not _STACK_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} cannot be a stack's name: a letter, then letters, digits and hyphens, 128 at most")
+    namespace = properties.manifest.namespace
+    token = _ImportValue(f"{name}-LimitsProvisionerArn")
+    template = {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Description": f"Limits of the namespace {namespace} in the zae-limiter stack {name}",
+        "Resources": {
+            LOGICAL_ID: {"Type": RESOURCE_TYPE, "Properties": {"ServiceToken": token, **properties.to_dict()}}
+        },
+    }
+    text: str = yaml.dump(template, Dumper=_Dumper, sort_keys=False, width=120)
+    return text
+
+
+class _ImportValue(str):
+    """The name of another stack's export."""
+
+    __slots__ = ()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes `!ImportValue` in its short form, and no anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  PyYAML's signature
+        return True
+
+
+_Dumper.add_representer(_ImportValue, lambda dumper, value: dumper.represent_scalar("!ImportValue", str(value)))
+
+
+def _pascal(key: str) -> str:
+    return "".join(map(str.capitalize, key.split("_")))
+
+
+def _snake(key: str) -> str:
+    return _CAPITAL.sub("_", key).lower()
+
+
+def _spelled(shape: Shape) -> Shape:
+    """The same shape in CloudFormation's spelling, which hands numbers over as text."""
+    match shape:
+        case Integer():
+            return Integer(shape.highest, as_text=True)
+        case Table():
+            return Table(shape.kind, _spelled(shape.entry), shape.least)
+        case Record():
+            return _spelled_record(shape)
+        case _:
+            return shape
+
+
+def _spelled_record(record: Record) -> Record:
+    members = {
+        _pascal(key): Member(
+            _spelled(each.shape), each.text, each.required, each.at_least and _pascal(each.at_least), each.default
+        )
+        for key, each in record.members.items()
+    }
+    return Record(record.title, record.text, members)
+
+
+def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
+    """A value without a mistake, its keys renamed where they are no names."""
+    match shape:
+        case Integer():
+            return read_integer(shape, value)
+        case Table():
+            return {name: _translate(shape.entry, item, rename) for name, item in value.items()}
+        case Record():
+            return {rename(key): _translate(shape.members[key].shape, item, rename) for key, item in value.items()}
+        case _:
+            return value
+
+
+_MANIFEST: Final = _spelled_record(MANIFEST)
+# ServiceToken and ServiceTimeout are CloudFormation's own.
+_PROPERTIES: Final = Record(
+    "Properties",
+    "",
+    {
+        **_MANIFEST.members,
+        _TAKE_OVER: Member(Flag(), "take the namespace over from another owner"),
+        "ServiceToken": Member(Anything(), ""),
+        "ServiceTimeout": Member(Anything(), ""),
+    },
+)

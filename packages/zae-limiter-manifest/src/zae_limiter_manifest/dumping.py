@@ -1,0 +1,60 @@
+"""A manifest as YAML text, in stable order.
+Never reads one: names need few quotes, which is why this is no general YAML."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from .converter import CONVERTER
+from .declarations import LIMIT_FIELDS, LimitDecl
+from .manifest import LimitsManifest
+
+_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|_default_")
+_WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})  # no text to some YAML
+
+
+def dump(manifest: LimitsManifest) -> str:
+    """A YAML text that `load` reads back as an equal manifest; equal manifests give equal texts."""
+    return "".join(f"{line}\n" for line in _lines(manifest))
+
+
+def _lines(manifest: LimitsManifest) -> Iterator[str]:
+    yield f"namespace: {_name(manifest.namespace)}"
+    if manifest.system:
+        yield "system:"
+        if manifest.system.on_unavailable:
+            yield f"  on_unavailable: {manifest.system.on_unavailable}"
+        yield from _indented(_limits(manifest.system.limits))
+    yield from _section("resources", {name: _limits(decl.limits) for name, decl in manifest.resources.items()})
+    yield from _section(
+        "entities",
+        {
+            entity: _section("resources", {name: _limits(decl.limits) for name, decl in own.resources.items()})
+            for entity, own in manifest.entities.items()
+        },
+    )
+
+
+def _section(title: str, entries: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    if entries:
+        yield f"{title}:"
+    for name, lines in entries.items():
+        yield f"  {_name(name)}:"
+        yield from _indented(_indented(lines))
+
+
+def _limits(limits: Mapping[str, LimitDecl]) -> Iterator[str]:
+    if limits:
+        yield "limits:"
+    for name, limit in limits.items():
+        said = CONVERTER.unstructure(limit)
+        yield f"  {_name(name)}: {{{', '.join(f'{field}: {said[field]}' for field in LIMIT_FIELDS if field in said)}}}"
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (f"  {line}" for line in lines)
+
+
+def _name(name: str) -> str:
+    """A name holds nothing that would have to be escaped within quotes."""
+    return name if _PLAIN.fullmatch(name) and name.lower() not in _WORDS else f'"{name}"'

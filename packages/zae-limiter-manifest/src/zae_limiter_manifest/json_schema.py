@@ -1,0 +1,64 @@
+"""The JSON Schema of a manifest, for editors, generated from the models.
+Never stricter than `load`; what binds two fields it cannot say."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from .manifest import MANIFEST
+from .naming import NameKind, name_pattern, reserved_names
+from .shapes import Choice, Integer, Member, Name, Record, Shape, Table
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a manifest, as plain values."""
+    definitions = {record.title: _object(record) for record in _records(MANIFEST) if record is not MANIFEST}
+    return {"$schema": DIALECT, "title": "zae-limiter manifest", **_object(MANIFEST), "$defs": definitions}
+
+
+def _records(shape: Shape) -> Iterator[Record]:
+    if isinstance(shape, Table):
+        yield from _records(shape.entry)
+    elif isinstance(shape, Record):
+        yield shape
+        for member in shape.members.values():
+            yield from _records(member.shape)
+
+
+def _object(record: Record) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": record.text,
+        "properties": {key: _member(member) for key, member in record.members.items()},
+        "required": [key for key, member in record.members.items() if member.required],
+        "additionalProperties": False,
+    }
+
+
+def _member(member: Member) -> dict[str, Any]:
+    default = {} if member.default is None else {"default": member.default}
+    return {**_schema(member.shape), "description": member.text, **default}
+
+
+def _schema(shape: Shape) -> dict[str, Any]:
+    match shape:
+        case Integer():
+            return {"type": "integer", "minimum": 1, "maximum": shape.highest}
+        case Choice():
+            return {"enum": list(shape.words)}
+        case Name():
+            return {"type": "string", **_name(shape.kind)}
+        case Table():
+            least = {"minProperties": shape.least} if shape.least else {}
+            entries = {"propertyNames": _name(shape.kind), "additionalProperties": _schema(shape.entry)}
+            return {"type": "object", **least, **entries}
+        case Record():
+            return {"$ref": f"#/$defs/{shape.title}"}
+        case _:
+            raise TypeError(f"{shape!r} stands in no manifest")
+
+
+def _name(kind: NameKind) -> dict[str, Any]:
+    reserved = reserved_names(kind)
+    return {"pattern": f"^(?:{name_pattern(kind)})$", **({"not": {"enum": list(reserved)}} if reserved else {})}

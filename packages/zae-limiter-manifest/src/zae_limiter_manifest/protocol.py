@@ -1,0 +1,111 @@
+"""What the Lambda answers, as a value that both of its ends share.
+Never sends or receives one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, Self, get_args
+
+from attrs import field, frozen
+from attrs.validators import deep_iterable, ge, in_, instance_of, optional
+
+from .addresses import Address
+from .formats import reading
+from .manifest import LimitsManifest
+from .plan import Plan
+from .problems import ManifestError
+from .states import StateReport
+
+Status = Literal["planned", "applied", "partial", "failed"]
+
+_TEXT: Final = instance_of(str)
+_NO_PLAN: Final[Mapping[str, Any]] = {
+    "namespace": None,
+    "serial": None,
+    "manifest_hash": None,
+    "changes": [],
+    "created": 0,
+    "updated": 0,
+    "deleted": 0,
+}
+
+
+@frozen
+class Failure:
+    """One thing that went wrong: what kind, in words, and the path in the manifest or the address it concerns."""
+
+    code: str = field(validator=_TEXT)
+    message: str = field(validator=_TEXT)
+    path: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
+    address: Address | None = field(default=None, kw_only=True, validator=optional(instance_of(Address)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that `from_dict` reads back."""
+        place = self.address.to_dict() if self.address else {}
+        return {"code": self.code, "message": self.message, **({"path": self.path} if self.path else {}), **place}
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Self:
+        """The failure in what `to_dict` gave; raises `FormatError`."""
+        with reading("failure"):
+            address = Address.from_dict(raw) if "level" in raw else None
+            return cls(raw["code"], raw["message"], path=raw.get("path"), address=address)
+
+
+def manifest_failures(error: ManifestError) -> tuple[Failure, ...]:
+    """One failure for each mistake of a manifest."""
+    return tuple(Failure("invalid_manifest", each.message, path=each.path) for each in error.problems)
+
+
+@frozen
+class Answer:
+    """What became of a request: its status, the changes planned or made, what went wrong, how many are left to do.
+
+    The plan is None where there was no manifest to plan for. Of an apply it holds the changes that were made, and the
+    serial that the state has now. `manifest` is what an export found, `state` what was asked for by that name.
+    """
+
+    status: Status = field(validator=in_(get_args(Status)))
+    plan: Plan | None = field(default=None, validator=optional(instance_of(Plan)))
+    errors: tuple[Failure, ...] = field(
+        default=(), kw_only=True, validator=deep_iterable(instance_of(Failure), instance_of(tuple))
+    )
+    remaining: int = field(default=0, kw_only=True, validator=[instance_of(int), ge(0)])
+    manifest: LimitsManifest | None = field(default=None, kw_only=True, validator=optional(instance_of(LimitsManifest)))
+    state: StateReport | None = field(default=None, kw_only=True, validator=optional(instance_of(StateReport)))
+
+    @classmethod
+    def planned(cls, plan: Plan) -> Self:
+        """The answer to a plan or a diff."""
+        return cls("planned", plan)
+
+    @classmethod
+    def applied(cls, made: Plan, *, errors: Sequence[Failure] = (), remaining: int = 0) -> Self:
+        """The answer to an apply; its status follows from what was made and what went wrong."""
+        status: Status = ("partial" if made.changes else "failed") if errors else "applied"
+        return cls(status, made, errors=tuple(errors), remaining=remaining)
+
+    @classmethod
+    def failed(cls, errors: Sequence[Failure], plan: Plan | None = None) -> Self:
+        """The answer to a request of which nothing was done."""
+        return cls("failed", plan, errors=tuple(errors))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that `from_dict` reads back as an equal answer."""
+        return {
+            "status": self.status,
+            **(self.plan.to_dict() if self.plan else _NO_PLAN),
+            "errors": [failure.to_dict() for failure in self.errors],
+            **({"remaining": self.remaining} if self.remaining else {}),
+            **({"manifest": self.manifest.to_dict()} if self.manifest else {}),
+            **({"state": self.state.to_dict()} if self.state else {}),
+        }
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Self:
+        """The answer in what `to_dict` gave, among other keys perhaps; raises `FormatError`."""
+        with reading("answer"):
+            plan = None if raw["namespace"] is None else Plan.from_dict(raw)
+            errors = tuple(map(Failure.from_dict, raw["errors"]))
+            manifest = LimitsManifest.from_dict(raw["manifest"], "answer") if "manifest" in raw else None
+            state = StateReport.from_dict(raw["state"]) if "state" in raw else None
+            left = raw.get("remaining", 0)
+            return cls(raw["status"], plan, errors=errors, remaining=left, manifest=manifest, state=state)

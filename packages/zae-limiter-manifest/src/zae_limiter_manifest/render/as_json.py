@@ -1,0 +1,70 @@
+"""Plans, answers and problems as JSON, for programs.
+Never changes what a key means within a schema version."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ..plan import Plan
+from ..problems import Problem
+from ..protocol import Answer
+from ..states import StateReport
+
+SCHEMA_VERSION: Final = 1
+
+
+def render_plan(*plans: Plan) -> str:
+    """`{"schema_version", "kind": "plan", "namespaces": [...]}`: each plan with the fields of its changes, its hash."""
+    return _document("plan", namespaces=[_plan(plan) for plan in plans])
+
+
+def render_drift(*plans: Plan) -> str:
+    """`"kind": "drift"`: for each namespace the changes apart as `drifted` and `pending`, and what is `unmanaged`."""
+    return _document("drift", namespaces=[_drift(plan) for plan in plans])
+
+
+def render_applied(*answers: Answer) -> str:
+    """`"kind": "applied"`: each answer of the Lambda, with the fields of the changes that were made."""
+    return _document("applied", namespaces=[_applied(answer) for answer in answers])
+
+
+def render_state(namespace: str, state: StateReport) -> str:
+    """`"kind": "state"`: the namespace, and its `state` as the Lambda gives it."""
+    return _document("state", namespace=namespace, state=state.to_dict())
+
+
+def render_problems(problems: Iterable[Problem]) -> str:
+    """`"kind": "problems"`: each with file, line, column, path and message."""
+    keys = ("file", "line", "column", "path", "message")
+    return _document("problems", problems=[{key: getattr(each, key) for key in keys} for each in problems])
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    return {**_with_fields(plan.to_dict(), plan), "changes_hash": plan.changes_hash(), "guarded": plan.why_guarded()}
+
+
+def _drift(plan: Plan) -> dict[str, Any]:
+    told = _with_fields(plan.to_dict(), plan)
+    return {
+        "namespace": plan.namespace,
+        "serial": plan.serial,
+        "manifest_hash": plan.manifest_hash,
+        "drifted": [change for change in told["changes"] if change["drift"]],
+        "pending": [change for change in told["changes"] if not change["drift"]],
+        "unmanaged": [address.to_dict() for address in plan.unmanaged],
+    }
+
+
+def _applied(answer: Answer) -> dict[str, Any]:
+    told = {**answer.to_dict(), "remaining": answer.remaining}
+    return _with_fields(told, answer.plan) if answer.plan else told
+
+
+def _with_fields(told: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    entries = zip(told["changes"], plan.changes, strict=True)
+    changes = [{**entry, "fields": [each._asdict() for each in change.fields()]} for entry, change in entries]
+    return {**told, "changes": changes}
+
+
+def _document(kind: str, **content: Any) -> str:
+    return json.dumps({"schema_version": SCHEMA_VERSION, "kind": kind, **content}) + "\n"

@@ -1,0 +1,127 @@
+"""The words that text and Markdown share.
+Never a line's layout, and no colour."""
+
+from collections.abc import Callable
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from ..changes import Action, Change, FieldChange
+from ..plan import Plan
+from ..protocol import Answer, Failure
+
+NO_CHANGES: Final = "No changes."
+NO_DRIFT: Final = "No drift."
+MARKS: Final[dict[Action, str]] = {"create": "+", "update": "~", "delete": "-"}
+UNCHANGED: Final = "limits stay as they are"
+
+
+class Part(NamedTuple):
+    """One limit of a change, or the system's `on_unavailable`: a mark, what it is called, and its fields in words."""
+
+    mark: str
+    name: str
+    text: str
+
+
+def notes(change: Change) -> str:
+    """What else is to be said of a change: ` (changed out of band)`; nothing, mostly."""
+    said = []
+    if change.drift:
+        said.append("deleted out of band" if change.before is None else "changed out of band")
+    if change.adopted:
+        said.append("adopted")
+    return f" ({', '.join(said)})" if said else ""
+
+
+def parts(change: Change) -> list[Part]:
+    """What changes, limit by limit: `capacity 500 -> 600`."""
+    grouped = groupby(change.fields(), key=lambda each: each.limit)
+    return [_part(change, limit, list(fields)) for limit, fields in grouped]
+
+
+def _part(change: Change, limit: str | None, fields: list[FieldChange]) -> Part:
+    if limit is None:
+        (policy,) = fields
+        return Part(_mark(policy.before, policy.after), policy.field, _step(policy))
+    mark = _mark(*(side.limits.get(limit) if side else None for side in (change.before, change.after)))
+    return Part(mark, limit, ", ".join(f"{each.field} {_step(each)}" for each in fields))
+
+
+def _mark(before: object, after: object) -> str:
+    if before is None:
+        return MARKS["create"]
+    return MARKS["delete" if after is None else "update"]
+
+
+def _step(each: FieldChange) -> str:
+    return " -> ".join(str(side) for side in (each.before, each.after) if side is not None)
+
+
+def drifted_parts(change: Change) -> list[str]:
+    """How live and declared differ, limit by limit: `rpm: capacity is 400, declared 500`."""
+    grouped = groupby(change.fields(), key=lambda each: each.limit)
+    return [f"{f'{limit}: ' if limit else ''}{'; '.join(map(_apart, fields))}" for limit, fields in grouped]
+
+
+def _apart(each: FieldChange) -> str:
+    live = "absent" if each.before is None else each.before
+    declared = "not declared" if each.after is None else f"declared {each.after}"
+    return f"{each.field} is {live}, {declared}"
+
+
+def plan_summary(plan: Plan) -> str:
+    """`Plan: 1 to create, 0 to update, 0 to delete.`, or that there is nothing to do."""
+    if not plan.changes:
+        return NO_CHANGES
+    return f"Plan: {_counts(plan, 'to create', 'to update', 'to delete')}."
+
+
+def applied_summary(answer: Answer) -> str:
+    """`Applied: 2 created, 1 updated, 0 deleted.`, with what failed and what is left."""
+    made = answer.plan
+    if answer.status == "failed":
+        return f"Failed: {counted(len(answer.errors), 'error')}, nothing was applied."
+    if made is None or not (made.changes or answer.errors or answer.remaining):
+        return NO_CHANGES
+    failed = f" {len(answer.errors)} failed." if answer.errors else ""
+    left = f" {answer.remaining} left to do." if answer.remaining else ""
+    return f"Applied: {_counts(made, 'created', 'updated', 'deleted')}.{failed}{left}"
+
+
+def drift_summary(plan: Plan) -> str:
+    """How much has drifted, is merely pending, and is not managed."""
+    drifted, pending, unmanaged = len(plan.drifted), len(plan.pending), len(plan.unmanaged)
+    said = [f"Drift: {counted(drifted, 'item')}." if drifted else NO_DRIFT]
+    if pending:
+        said.append(f"Pending: {counted(pending, 'change')} that nobody has applied yet.")
+    if unmanaged:
+        said.append(f"Unmanaged: {counted(unmanaged, 'item')}.")
+    return " ".join(said)
+
+
+def remarks(plan: Plan, quoted: Callable[[str], str] = str) -> list[str]:
+    """What a plan says besides its changes; `quoted` is how to show words of others."""
+    said = []
+    if plan.taken_from:
+        said.append(f"Takes the namespace over from {quoted(plan.taken_from)}.")
+    if plan.forgotten:
+        said.append(f"{counted(len(plan.forgotten), 'managed item')} gone already: only the state is corrected.")
+    if guard := plan.why_guarded():
+        said.append(f"This plan {guard}.")
+    return said
+
+
+def failure_text(failure: Failure) -> str:
+    """One failure on one line."""
+    place = failure.address or failure.path
+    return f"{place}: {failure.message}" if place else failure.message
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 item`, `2 items`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _counts(plan: Plan, *words: str) -> str:
+    numbers = (plan.created, plan.updated, plan.deleted)
+    return ", ".join(f"{number} {word}" for number, word in zip(numbers, words, strict=True))

@@ -1,0 +1,113 @@
+"""What the Lambda is asked, as a value that both of its ends share.
+Never sends or receives one."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Self, get_args
+
+from attrs import field, fields, frozen
+from attrs.validators import and_, ge, in_, instance_of, le, matches_re, optional
+
+from .formats import FormatError, reading
+from .manifest import LimitsManifest
+from .naming import NameKind, find_name_problem
+from .problems import show
+
+Action = Literal["plan", "apply", "diff", "export", "state", "unlock"]
+
+ACTIONS: Final[tuple[str, ...]] = get_args(Action)
+NEED_MANIFEST: Final = frozenset({"plan", "apply", "diff"})
+LONGEST_CLAIM: Final = 100
+LONGEST_WAIT_SECONDS: Final = 900
+
+
+def _is_claim(_: object, attribute: Any, value: Any) -> None:
+    if not (isinstance(value, str) and 1 <= len(value) <= LONGEST_CLAIM and value.isprintable()):
+        raise ValueError(f"{attribute.name} must be 1 to {LONGEST_CLAIM} printable characters")
+
+
+def _is_whole(_: object, attribute: Any, value: object) -> None:
+    if type(value) is not int:
+        raise TypeError(f"{attribute.name} must be a whole number, not {value!r}")
+
+
+_TEXT: Final = instance_of(str)
+_CLAIM: Final = optional(_is_claim)
+
+
+@frozen
+class Request:
+    """What is asked of a namespace; raises `ValueError` or `TypeError`.
+
+    `expected_serial` and `expected_plan` (a hash of changes) are those of a plan that was shown: an apply of anything
+    else is refused. `principal` and `source` say who asks, and from which revision; nobody checks them.
+    `lock_timeout`: for how many seconds to wait for another apply. `next`: which page of the answer.
+    """
+
+    action: Action = field(validator=in_(ACTIONS))
+    namespace: str = field()
+    manifest: LimitsManifest | None = field(default=None, validator=optional(instance_of(LimitsManifest)))
+    expected_serial: int | None = field(default=None, kw_only=True, validator=optional([_is_whole, ge(0)]))
+    expected_plan: str | None = field(
+        default=None, kw_only=True, validator=optional(and_(_TEXT, matches_re(r"sha256:[0-9a-f]{64}")))
+    )
+    take_over: bool = field(default=False, kw_only=True, validator=instance_of(bool))
+    principal: str | None = field(default=None, kw_only=True, validator=_CLAIM)
+    source: str | None = field(default=None, kw_only=True, validator=_CLAIM)
+    lock_timeout: int = field(default=0, kw_only=True, validator=[_is_whole, ge(0), le(LONGEST_WAIT_SECONDS)])
+    lock_id: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
+    next: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
+
+    @namespace.validator
+    def _namespace_is_a_name(self, _: object, value: object) -> None:
+        if problem := find_name_problem(NameKind.NAMESPACE, value):
+            raise ValueError(f"namespace {show(value)} {problem}")
+
+    def __attrs_post_init__(self) -> None:
+        if self.manifest is None and self.action in NEED_MANIFEST:
+            raise ValueError(f"{self.action} needs a manifest")
+        if self.manifest is not None and self.manifest.namespace != self.namespace:
+            raise ValueError(f"namespace {self.namespace} is not that of the manifest, {self.manifest.namespace}")
+        if self.action == "unlock" and self.lock_id is None:
+            raise ValueError("unlock needs the lock_id, which `limits state` shows")
+
+    @classmethod
+    def of(cls, action: Action, manifest: LimitsManifest, **options: Any) -> Self:
+        """A request about a manifest and its namespace."""
+        return cls(action, manifest.namespace, manifest, **options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that `from_dict` reads back as equal; what is at its default is left out."""
+        said = {each.name: getattr(self, each.name) for each in fields(type(self)) if each.name in _OPTIONS}
+        defaults = {each.name: each.default for each in fields(type(self))}
+        manifest = {} if self.manifest is None else {"manifest": self.manifest.to_dict()}
+        plain = {name: value for name, value in said.items() if value != defaults[name]}
+        return {"action": self.action, "namespace": self.namespace, **manifest, **plain}
+
+    @classmethod
+    def from_dict(cls, raw: object) -> Self:
+        """The request in plain values, its namespace that of the manifest where it names none.
+
+        What else is in it is ignored. Raises `FormatError`, and `ManifestError` with every mistake of the manifest.
+        """
+        if not isinstance(raw, Mapping) or raw.get("action") not in ACTIONS:
+            asked = raw.get("action") if isinstance(raw, Mapping) else raw
+            raise UnknownActionError(asked)
+        if raw["action"] in NEED_MANIFEST or raw.get("manifest") is not None:
+            manifest = LimitsManifest.from_dict(raw.get("manifest"), "manifest")  # type: ignore[arg-type]  # it checks
+        else:
+            manifest = None
+        with reading("request"):
+            namespace = raw.get("namespace", manifest.namespace if manifest else None)
+            options = {name: raw[name] for name in _OPTIONS if raw.get(name) is not None}
+            return cls(raw["action"], namespace, manifest, **options)
+
+
+class UnknownActionError(FormatError):
+    """There is no such action."""
+
+    def __init__(self, asked: object) -> None:
+        text = show(asked) if isinstance(asked, str | int | float | None) else type(asked).__name__
+        super().__init__(f"there is no action {text}; there are: {', '.join(ACTIONS)}")
+
+
+_OPTIONS: Final = tuple(each.name for each in fields(Request) if each.name not in {"action", "namespace", "manifest"})

@@ -1,0 +1,64 @@
+"""What the Lambda says of its own state: what is managed, whose it is, who applies just now.
+Never keeps one."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from attrs import field, frozen
+from attrs.validators import instance_of, optional
+
+from .addresses import ManagedSet
+from .formats import reading
+
+_TEXT = instance_of(str)
+
+
+@frozen
+class LockReport:
+    """Who is applying: the id that frees the lock, its owner, and until when it holds at most (ISO time)."""
+
+    lock_id: str = field(validator=_TEXT)
+    owner: str = field(validator=_TEXT)
+    expires_at: str = field(validator=_TEXT)
+
+
+@frozen
+class StateReport:
+    """What the last apply left managed, of whom, when and by which manifest; the lock where somebody holds it."""
+
+    managed: ManagedSet = field(validator=instance_of(ManagedSet))
+    serial: int = field(validator=instance_of(int))
+    owner: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
+    last_applied: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
+    applied_hash: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
+    lock: LockReport | None = field(default=None, kw_only=True, validator=optional(instance_of(LockReport)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that `from_dict` reads back as equal."""
+        lock = self.lock
+        return {
+            "serial": self.serial,
+            "owner": self.owner,
+            "last_applied": self.last_applied,
+            "applied_hash": self.applied_hash,
+            "lock": lock and {"id": lock.lock_id, "owner": lock.owner, "expires_at": lock.expires_at},
+            "managed": {
+                "system": self.managed.system,
+                "resources": sorted(self.managed.resources),
+                "entities": {entity: sorted(own) for entity, own in self.managed.entities.items()},
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Self:
+        """The state in what `to_dict` gave; raises `FormatError`."""
+        with reading("state"):
+            lock = raw["lock"]
+            return cls(
+                ManagedSet(**raw["managed"]),
+                raw["serial"],
+                owner=raw["owner"],
+                last_applied=raw["last_applied"],
+                applied_hash=raw["applied_hash"],
+                lock=None if lock is None else LockReport(lock["id"], lock["owner"], lock["expires_at"]),
+            )

@@ -1,0 +1,71 @@
+from typing import Any
+
+import pytest
+
+from zae_limiter_manifest import FormatError, LimitsManifest, ManifestError, Request, UnknownActionError
+
+MANIFEST = LimitsManifest.from_dict({"namespace": "tenant-alpha", "system": {"on_unavailable": "allow"}})
+FULL = Request.of(
+    "apply",
+    MANIFEST,
+    expected_serial=0,
+    expected_plan="sha256:" + "0" * 64,
+    take_over=True,
+    principal="alice",
+    source="9f3c2e1",
+    lock_timeout=60,
+)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        FULL,
+        Request.of("plan", MANIFEST),
+        Request("export", "tenant-alpha", next="abc:1"),
+        Request("unlock", "tenant-alpha", lock_id="abc"),
+    ],
+    ids=lambda request: request.action,
+)
+def test_a_request_reads_back_as_equal(request_: Request) -> None:
+    assert Request.from_dict(request_.to_dict()) == request_
+
+
+def test_what_is_at_its_default_is_not_sent() -> None:
+    assert Request("state", "tenant-alpha").to_dict() == {"action": "state", "namespace": "tenant-alpha"}
+
+
+def test_the_namespace_is_that_of_the_manifest_and_what_is_not_known_is_ignored() -> None:
+    raw = {"action": "plan", "manifest": MANIFEST.to_dict(), "table_name": "x"}
+    assert Request.from_dict(raw) == Request.of("plan", MANIFEST)
+
+
+@pytest.mark.parametrize("raw", [None, [], {}, {"action": "destroy"}, {"action": {}}], ids=str)
+def test_an_unknown_action_is_told_with_those_there_are(raw: Any) -> None:
+    with pytest.raises(UnknownActionError, match="there are: plan, apply, diff, export, state, unlock"):
+        Request.from_dict(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ({"action": "state"}, "namespace"),
+        ({"action": "state", "namespace": "a b"}, "namespace"),
+        ({"action": "unlock", "namespace": "a"}, "lock_id"),
+        ({"action": "plan", "manifest": MANIFEST.to_dict(), "namespace": "other"}, "namespace other"),
+        ({"action": "state", "namespace": "a", "lock_timeout": 901}, "lock_timeout"),
+        ({"action": "state", "namespace": "a", "lock_timeout": True}, "lock_timeout"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_told_by_the_name_of_its_field(raw: Any, told: str) -> None:
+    with pytest.raises(FormatError, match=told):
+        Request.from_dict(raw)
+
+
+def test_a_manifest_that_is_missing_or_bad_is_told_as_such() -> None:
+    for raw in ({"action": "plan"}, {"action": "apply", "manifest": {"namespace": 3}}):
+        with pytest.raises(ManifestError):
+            Request.from_dict(raw)
+    with pytest.raises(ValueError, match="needs a manifest"):
+        Request("plan", "tenant-alpha")
