@@ -1,105 +1,191 @@
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
+from provisions import EVERY_LEVEL, NAMESPACE, World, entities, limits, manifest, rpm
 
-from zae_limiter import Limit, Options, SyncRepository
-from zae_limiter.operations.capacity import Meter
+from zae_limiter import SyncRepository
 from zae_limiter.operations.errors import NotApplied
-from zae_limiter.operations.memory import MemoryStore
-from zae_limiter.operations.values import Operation, Put, Transact
-from zae_limiter.sync.store import SyncMemoryStore
-from zae_limiter_manifest import LimitsManifest
+from zae_limiter.operations.values import Operation, Put, Transact, Update
+from zae_limiter_manifest import Address, LimitsManifest
 from zae_limiter_provisioner.applying import apply_manifest
 
-
-def manifest(**levels: Any) -> LimitsManifest:
-    return LimitsManifest.from_dict({"namespace": "tenant-alpha", **levels})
+GPT_4 = Address("gpt-4")
 
 
-def limits(capacity: int) -> dict[str, Any]:
-    return {"limits": {"rpm": {"capacity": capacity}}}
+def test_every_level_that_is_declared_is_written_and_what_is_managed_is_noted(world: World) -> None:
+    done = world.apply(EVERY_LEVEL)
+    assert done.plan
+    assert (done.plan.created, done.plan.updated, done.plan.deleted) == (4, 0, 0)
+    assert world.live() == EVERY_LEVEL
+    state = world.ask("state").state
+    assert state
+    assert state.managed == EVERY_LEVEL.managed_set()
+    assert (state.owner, state.applied_hash, state.lock) == ("cli", EVERY_LEVEL.canonical_hash(), None)
+    assert state.serial == done.plan.serial > 0
 
 
-EVERY_LEVEL = manifest(
-    system={"on_unavailable": "allow", **limits(100)},
-    resources={"gpt-4": limits(50)},
-    entities={"user-1": {"resources": {"gpt-4": limits(20), "_default_": limits(10)}}},
-)
+def test_applying_it_again_is_one_conditional_update_and_no_lock(world: World) -> None:
+    first = world.apply(EVERY_LEVEL)
+    world.clock.advance(60)
+    store = world.store()
+    again = world.apply(EVERY_LEVEL, store=store)
+    (only,) = store.written
+    assert isinstance(only, Update)
+    assert only.when.equals == {"serial": again.plan.serial}  # type: ignore[union-attr]
+    assert list(only.set) == ["last_applied"]
+    assert (again.plan.changes, again.plan.serial) == ((), first.plan.serial)  # type: ignore[union-attr]
 
 
-class WritesOf(SyncMemoryStore):
-    """A table that is away for every write to one key."""
-
-    def __init__(self, away: str) -> None:
-        super().__init__()
-        self.away = away
-
-    def perform(self, operation: Operation) -> Any:
-        writes = operation.writes if isinstance(operation, Transact) else ()
-        puts = [write for write in writes if isinstance(write, Put)]
-        if any(self.away in put.item["PK"] for put in puts):
-            raise NotApplied("away")
-        return super().perform(operation)
+def test_what_is_no_longer_declared_is_deleted_if_it_was_managed(world: World) -> None:
+    world.repository().set_resource_defaults("by-hand", rpm(7))
+    world.apply(EVERY_LEVEL)
+    done = world.apply(manifest(resources={"gpt-4": limits(50)}))
+    assert done.plan
+    assert done.plan.deleted == 3
+    assert world.live() == manifest(resources={"gpt-4": limits(50), "by-hand": limits(7)})
 
 
-@pytest.fixture
-def meter() -> Meter:
-    return Meter()
+def test_one_capacity_that_changes_is_one_change(world: World) -> None:
+    world.apply(EVERY_LEVEL)
+    raised = EVERY_LEVEL.to_dict()
+    raised["resources"]["gpt-4"] = limits(60)
+    done = world.apply(LimitsManifest.from_dict(raised))
+    assert done.plan
+    (change,) = done.plan.changes
+    assert [tuple(each) for each in change.fields()] == [("rpm", "capacity", 50, 60)]
 
 
-@pytest.fixture
-def repository(meter: Meter) -> Iterator[SyncRepository]:
-    with SyncRepository.over(SyncMemoryStore(MemoryStore(meter)), Options(namespace="tenant-alpha")) as repository:
-        yield repository
+def test_what_the_system_no_longer_says_of_a_table_that_is_away_is_taken_back(world: World) -> None:
+    world.apply(EVERY_LEVEL)
+    world.apply(manifest(system=limits(100)))
+    assert world.repository().get_system_defaults() == (rpm(100), None)
 
 
-def test_every_level_that_is_declared_is_written(repository: SyncRepository) -> None:
-    done = apply_manifest(repository, EVERY_LEVEL)
-    assert (done["status"], done["created"], done["updated"], done["errors"]) == ("applied", 4, 0, [])
-    assert done["manifest_hash"] == EVERY_LEVEL.canonical_hash()
-    assert repository.get_system_defaults() == ([Limit.per_minute("rpm", 100)], "allow")
-    assert repository.get_resource_defaults("gpt-4") == [Limit.per_minute("rpm", 50)]
-    assert repository.get_limits("user-1", "gpt-4") == [Limit.per_minute("rpm", 20)]
-    assert repository.get_limits("user-1") == [Limit.per_minute("rpm", 10)]
-
-
-def test_applying_it_again_writes_nothing(repository: SyncRepository, meter: Meter) -> None:
-    apply_manifest(repository, EVERY_LEVEL)
-    meter.reset()
-    done = apply_manifest(repository, EVERY_LEVEL)
-    assert (done["status"], done["created"], done["updated"], done["changes"]) == ("applied", 0, 0, [])
-    assert meter.write_units == 0
-
-
-def test_only_what_differs_is_written_and_what_is_not_named_is_left_alone(repository: SyncRepository) -> None:
-    apply_manifest(repository, EVERY_LEVEL)
-    done = apply_manifest(repository, manifest(resources={"gpt-4": limits(60), "gpt-5": limits(5)}))
-    assert [(change["action"], change["target"]) for change in done["changes"]] == [
-        ("update", "gpt-4"),
-        ("create", "gpt-5"),
+def test_a_change_and_a_deletion_by_hand_are_drift_and_are_repaired(world: World) -> None:
+    world.apply(EVERY_LEVEL)
+    world.repository().set_limits("user-1", rpm(9), "gpt-4")
+    world.repository().delete_resource_defaults("gpt-4")
+    drift = world.ask("diff", EVERY_LEVEL).plan
+    assert drift
+    assert [(each.address, each.action) for each in drift.drifted] == [
+        (GPT_4, "create"),
+        (Address("gpt-4", "user-1"), "update"),
     ]
-    assert repository.get_limits("user-1", "gpt-4") == [Limit.per_minute("rpm", 20)]
+    world.apply(EVERY_LEVEL)
+    assert world.live() == EVERY_LEVEL
+    assert world.ask("diff", EVERY_LEVEL).plan.changes == ()  # type: ignore[union-attr]
 
 
-def test_the_system_may_say_on_unavailable_alone(repository: SyncRepository) -> None:
-    done = apply_manifest(repository, manifest(system={"on_unavailable": "allow"}))
-    assert (done["status"], done["created"]) == ("applied", 1)
-    assert repository.get_system_defaults() == ([], "allow")
+def test_what_stands_there_already_is_adopted_and_owned_from_then_on(world: World) -> None:
+    world.repository().set_resource_defaults("gpt-4", rpm(50))
+    wanted = manifest(resources={"gpt-4": limits(50)})
+    done = world.apply(wanted)
+    assert [change.adopted for change in done.plan.changes] == [True]  # type: ignore[union-attr]
+    world.apply(manifest())
+    assert world.live() == manifest()
 
 
-def test_the_limits_go_to_the_manifests_namespace_which_is_registered() -> None:
+def refuse(pk: str) -> object:
+    """The table refuses every write to one partition."""
+
+    def fault(operation: Operation) -> None:
+        writes = operation.writes if isinstance(operation, Transact) else ()
+        if any(isinstance(write, Put) and write.item["PK"].endswith(pk) for write in writes):
+            raise NotApplied("refused")
+
+    return fault
+
+
+def test_one_item_that_fails_stays_pending_and_the_others_are_made(world: World) -> None:
+    store = world.store()
+    store.fault = refuse("RESOURCE#gpt-4")  # type: ignore[assignment]
+    done = world.ask("apply", EVERY_LEVEL, store=store)
+    assert (done.status, done.plan.created) == ("partial", 3)  # type: ignore[union-attr]
+    (failure,) = done.errors
+    assert (failure.code, failure.address) == ("not_written", GPT_4)
+    assert "refused" in failure.message
+    assert GPT_4 not in world.ask("state").state.managed  # type: ignore[union-attr]
+    pending = world.ask("plan", EVERY_LEVEL).plan
+    assert [change.address for change in pending.changes] == [GPT_4]  # type: ignore[union-attr]
+    world.apply(EVERY_LEVEL)
+    assert world.live() == EVERY_LEVEL
+
+
+def test_a_managed_item_whose_deletion_fails_stays_managed(world: World) -> None:
+    world.apply(EVERY_LEVEL)
+    store = world.store()
+    store.fault = refuse("AUDIT#$RESOURCE:gpt-4")  # type: ignore[assignment]
+    done = world.ask("apply", manifest(), store=store)
+    assert (done.status, done.plan.deleted) == ("partial", 3)  # type: ignore[union-attr]
+    state = world.ask("state").state
+    assert state
+    assert list(state.managed) == [GPT_4]
+    assert state.owner == "cli"
+    world.apply(manifest())
+    assert world.live() == manifest()
+
+
+def test_what_is_made_at_most_in_one_invocation_leaves_the_rest_to_the_next(world: World) -> None:
+    wanted = manifest(entities=entities(500))
+    left = []
+    while not left or left[-1]:
+        left.append(world.applying(wanted, most=200).run().remaining)
+    assert left == [300, 100, 0]
+    assert world.live() == wanted
+
+
+def test_an_apply_that_nears_its_end_stops_cleanly(world: World) -> None:
+    wanted = manifest(entities=entities(450))
+    store = world.store()
+    store.fault = lambda operation: world.clock.advance(5 if isinstance(operation, Transact) else 0)
+    done = world.applying(wanted, store, deadline=world.deadline(60)).run()
+    assert (done.status, done.errors) == ("applied", ())
+    assert 0 < done.remaining < 450
+    assert world.ask("state").state.lock is None  # type: ignore[union-attr]
+    world.apply(wanted)
+    assert world.live() == wanted
+
+
+def test_a_table_that_goes_away_for_good_is_told_and_the_lock_ends_by_itself(world: World) -> None:
+    store = world.store()
+
+    def fault(_: Operation) -> None:
+        if len(store.written) > 2:  # the registration, the intention
+            raise NotApplied("away")
+
+    store.fault = fault
+    done = world.ask("apply", EVERY_LEVEL, store=store)
+    assert (done.status, done.errors[0].code) == ("failed", "table_failed")
+    assert world.ask("apply", EVERY_LEVEL).errors[0].code == "locked"
+    world.clock.advance(906)
+    world.apply(EVERY_LEVEL)
+    assert world.live() == EVERY_LEVEL
+
+
+def test_who_asked_and_from_where_stands_in_the_audit_events_as_claimed(world: World) -> None:
+    world.apply(EVERY_LEVEL, principal="alice", source="9f3c2e1")
+    (event,) = world.repository().get_audit_events("$RESOURCE:gpt-4").events
+    assert event.principal == "provisioner (claimed: alice, 9f3c2e1)"
+
+
+def test_a_namespace_that_was_deleted_is_not_brought_back(world: World) -> None:
+    world.apply(EVERY_LEVEL)
+    world.repository("other").delete_namespace(NAMESPACE)
+    assert [failure.code for failure in world.ask("apply", EVERY_LEVEL).errors] == ["namespace_deleted"]
+
+
+def test_the_library_applies_to_the_manifests_namespace_which_is_registered() -> None:
     with SyncRepository.in_memory("another") as repository:
-        apply_manifest(repository, EVERY_LEVEL)
-        assert repository.get_resource_defaults("gpt-4") == []
-        assert repository.namespace("tenant-alpha").get_resource_defaults("gpt-4") == [Limit.per_minute("rpm", 50)]
-
-
-def test_a_write_that_fails_is_told_and_the_others_are_made() -> None:
-    with SyncRepository.over(WritesOf("RESOURCE#gpt-4"), Options(namespace="tenant-alpha")) as repository:
         done = apply_manifest(repository, EVERY_LEVEL)
-        assert (done["status"], done["created"]) == ("partial", 3)
-        (error,) = done["errors"]
-        assert (error["code"], error["level"], error["target"]) == ("not_written", "resource", "gpt-4")
-        assert "away" in error["message"]
-        assert repository.get_limits("user-1") == [Limit.per_minute("rpm", 10)]
+        assert (done["status"], done["created"]) == ("applied", 4)
+        assert repository.get_resource_defaults("gpt-4") == []
+        assert repository.namespace(NAMESPACE).get_resource_defaults("gpt-4") == rpm(50)
+
+
+@pytest.mark.parametrize("count", [1_200])
+def test_a_large_namespace_is_read_in_batches_of_a_hundred(world: World, count: int) -> None:
+    wanted = manifest(entities=entities(count))
+    world.apply(wanted)
+    store = world.store()
+    world.apply(wanted, store=store)
+    names = [type(operation).__name__ for operation in store.seen]
+    assert names.count("BatchGet") == 2 + count // 100  # the namespace, the parts of the state
+    assert len(names) <= count // 100 + 5

@@ -1,45 +1,57 @@
-"""What lives here: the Lambda's entry: it reads a request, opens the table of its environment, and answers.
-What never does: comparing or writing limits (changes, applying).
+"""The Lambda's entry: it takes a request of the command line or an event of CloudFormation, and answers.
+
+Lives here: telling the two apart, packing, the log. Never: planning or writing limits (actions).
 """
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
-from zae_limiter import SyncRepository, ZAELimiterError
-from zae_limiter_manifest import LimitsManifest, ManifestError
+from zae_limiter_manifest import Answer, Failure, FormatError, ManifestError, manifest_failures, page, unpack
 
-from .answers import Answer, answer, failure, manifest_failures
-from .applying import apply_manifest
+from .actions import perform, read_request
+from .cloudformation import is_stack_event, on_stack_event
+from .refusals import Refused
+from .table import table_of_environment
+from .telemetry import log_as_json
 
 logger = logging.getLogger(__name__)
 
 
-def on_event(event: Mapping[str, Any], context: object) -> Answer:  # noqa: ARG001  Lambda passes both
-    """What became of ``{"action": "apply", "manifest": {…}}``; bad input and a failing table are errors in it.
+def on_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
+    """What became of a request, as plain values; bad input and a failing table are errors in it.
 
-    The table is that of ``ZAEL_STACK``; region, endpoint and credentials are found as the SDK finds them.
+    The table is that of ``ZAEL_STACK``. An event of CloudFormation is answered at its ResponseURL.
     """
-    action = event.get("action") if isinstance(event, Mapping) else None
-    if not isinstance(action, str) or action not in ACTIONS:
-        known = ", ".join(sorted(ACTIONS))
-        return answer(errors=[failure("unknown_action", f"there is no action {action!r}; there are: {known}")])
-    done = ACTIONS[action](event)
-    logger.info("%s of %s: %s, %d errors", action, done["namespace"], done["status"], len(done["errors"]))
-    return done
-
-
-def _apply(event: Mapping[str, Any]) -> Answer:
+    log_as_json()
+    if is_stack_event(event):
+        return on_stack_event(event, context)
     try:
-        manifest = LimitsManifest.from_dict(event.get("manifest"), "manifest")  # type: ignore[arg-type]  # it checks
+        return _answer(event, context)
+    except Exception as error:
+        logger.exception("the request failed")
+        return Answer.failed([Failure("internal", f"{type(error).__name__}: {error}; see the Lambda's log")]).to_dict()
+
+
+def _answer(event: object, context: object) -> dict[str, Any]:
+    try:
+        plain = unpack([event]) if isinstance(event, Mapping) else event
+        request = read_request(plain)
+        answer = perform(table_of_environment(), request, context)
+        _log(request.action, request.namespace, answer)
+        return page(answer.to_dict(), request.next)
     except ManifestError as error:
-        return answer(errors=manifest_failures(error))
-    try:
-        with SyncRepository.open(manifest.namespace) as repository:
-            return apply_manifest(repository, manifest)
-    except ZAELimiterError as error:
-        told = [failure("table_failed", error)]
-        return answer(errors=told, namespace=manifest.namespace, manifest_hash=manifest.canonical_hash())
+        return Answer.failed(manifest_failures(error)).to_dict()
+    except FormatError as error:
+        return Refused("bad_request", str(error)).answer().to_dict()
+    except Refused as refused:
+        return refused.answer().to_dict()
 
 
-ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], Answer]]] = {"apply": _apply}
+def _log(action: str, namespace: str, answer: Answer) -> None:
+    counts = {"created": 0, "updated": 0, "deleted": 0}
+    if answer.plan:
+        counts = {name: getattr(answer.plan, name) for name in counts}
+    errors = [f"{failure.code}: {failure.message}" for failure in answer.errors[:10]]
+    fields = {"action": action, "namespace": namespace, "status": answer.status, **counts, "errors": errors}
+    logger.info("a request", extra={"fields": fields})

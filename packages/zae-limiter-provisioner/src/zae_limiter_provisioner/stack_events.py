@@ -1,0 +1,105 @@
+"""An event of CloudFormation, as a value, and the reply to it.
+
+Lives here: what their fields mean, and how long a reply may be. Never: what is done about an event.
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Self
+
+from zae_limiter_manifest import stack_owner
+from zae_limiter_manifest.naming import NameKind, find_name_problem
+
+LARGEST_REPLY: Final = 4096
+LONGEST_REASON: Final = 1500
+
+RequestType = Literal["Create", "Update", "Delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class StackEvent:
+    """What a stack asks of its resource; ``physical_id`` is ``None`` for one that is being created."""
+
+    request_type: str
+    request_id: str
+    stack_id: str
+    logical_id: str
+    properties: Mapping[str, Any]
+    physical_id: str | None
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> Self:
+        """The event; what is missing is empty, for even then there is somebody to reply to."""
+        properties = event.get("ResourceProperties")
+        return cls(
+            str(event.get("RequestType")),
+            str(event.get("RequestId", "")),
+            str(event.get("StackId", "")),
+            str(event.get("LogicalResourceId", "")),
+            properties if isinstance(properties, Mapping) else {},
+            event.get("PhysicalResourceId"),
+        )
+
+    @property
+    def owner(self) -> str:
+        """The owner that the stack's resource is."""
+        return stack_owner(self.stack_id, self.logical_id)
+
+    @property
+    def event_id(self) -> str:
+        """What the event is told from all others by, if it comes again."""
+        return f"{self.request_type} {self.request_id}"
+
+    def physical_id_of(self, namespace: str) -> str:
+        """The stack's resource, and the namespace that it holds."""
+        return f"{self.owner}/{namespace}"
+
+    @property
+    def namespace_named(self) -> str | None:
+        """The namespace that the properties name, if that is a name."""
+        named = self.properties.get("Namespace")
+        return None if find_name_problem(NameKind.NAMESPACE, named) else str(named)
+
+    @property
+    def namespace_to_empty(self) -> str | None:
+        """The namespace that a Delete means.
+
+        It is in the physical id. Where CloudFormation made up one itself, for want of a reply, it is in the properties.
+        """
+        own, _, namespace = (self.physical_id or "").rpartition("/")
+        if own != self.owner:
+            return self.namespace_named
+        return None if find_name_problem(NameKind.NAMESPACE, namespace) else namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What CloudFormation is told: done, or why not."""
+
+    ok: bool
+    physical_id: str
+    reason: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def body(self, event: StackEvent) -> bytes:
+        """The reply to an event, short enough to be taken."""
+        told = {
+            "Status": "SUCCESS" if self.ok else "FAILED",
+            "Reason": _cut(self.reason),
+            "PhysicalResourceId": self.physical_id,
+            "StackId": event.stack_id,
+            "RequestId": event.request_id,
+            "LogicalResourceId": event.logical_id,
+            "Data": dict(self.data),
+        }
+        body = json.dumps(told).encode()
+        return body if len(body) < LARGEST_REPLY else json.dumps({**told, "Reason": "", "Data": {}}).encode()
+
+
+def _cut(reason: str) -> str:
+    """As ASCII, so that it is as long in bytes as in characters, and its quotes and lines take two at most."""
+    text = reason.encode("ascii", "replace").decode()
+    text = "".join(character if character.isprintable() else " " for character in text)
+    return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 3]}..."

@@ -1,0 +1,78 @@
+"""The table of the Lambda's own environment, and the namespaces in it.
+
+Lives here: one client for all invocations, and how a namespace is opened. Never: what a request says of either.
+"""
+
+import os
+from functools import cache
+from typing import Any, Final
+
+from zae_limiter import NamespaceNotFoundError, Options, SyncRepository
+from zae_limiter.clock import Clock, SystemClock
+from zae_limiter.sync.store import SyncDynamoDBStore, SyncStore
+
+from .refusals import Refused
+
+STACK: Final = "ZAEL_STACK"
+CONNECT_SECONDS: Final = 3
+READ_SECONDS: Final = 30  # a transaction of fifty writes may take its time, on an emulator
+
+
+class Table:
+    """A store that stays open, and its namespaces."""
+
+    def __init__(self, store: SyncStore, stack: str, *, clock: Clock | None = None) -> None:
+        self._store = _KeptOpen(store)
+        self._stack = stack
+        self._clock = clock or self._store.clock
+
+    def now_ms(self) -> int:
+        """The time, epoch milliseconds."""
+        return self._clock.now_ms()
+
+    def find(self, namespace: str) -> SyncRepository | None:
+        """The namespace; ``None`` where nobody has registered it. Nothing is written."""
+        try:
+            return self._open(namespace, register=False)
+        except NamespaceNotFoundError:
+            return None
+
+    def register(self, namespace: str) -> SyncRepository:
+        """The namespace, registered where it is missing. Raises ``Refused`` for one that was deleted."""
+        try:
+            return self._open(namespace, register=True)
+        except NamespaceNotFoundError as error:
+            message = f"the namespace {namespace} was deleted: recover it, or register it anew, then apply"
+            raise Refused("namespace_deleted", message) from error
+
+    def _open(self, namespace: str, *, register: bool) -> SyncRepository:
+        options = Options(stack=self._stack, namespace=namespace, register=register, clock=self._clock)
+        return SyncRepository.over(self._store, options)
+
+
+class _KeptOpen:
+    """A store that outlives the repositories over it."""
+
+    def __init__(self, store: SyncStore) -> None:
+        self._store = store
+        self.clock: Clock = getattr(store, "clock", None) or SystemClock()
+
+    def perform(self, operation: Any) -> Any:
+        return self._store.perform(operation)
+
+    def close(self) -> None:
+        """Do nothing: the next invocation needs it."""
+
+
+def table_of_environment() -> Table:
+    """The table that ``ZAEL_STACK`` names; region, endpoint and credentials are found as the SDK finds them."""
+    stack = os.environ.get(STACK)
+    if not stack:
+        raise Refused("no_table", f"the Lambda's environment has no {STACK}: it names the stack, which is the table")
+    return _table(stack, os.environ.get("AWS_ENDPOINT_URL_DYNAMODB"))
+
+
+@cache
+def _table(stack: str, _: str | None) -> Table:
+    store = SyncDynamoDBStore(stack, connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS)
+    return Table(store, stack)

@@ -1,0 +1,17 @@
+from collections.abc import Iterator
+
+import pytest
+from provisions import World
+
+from zae_limiter_provisioner.table import _table
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture(autouse=True)
+def no_client_of_another_test() -> Iterator[None]:
+    yield
+    _table.cache_clear()
