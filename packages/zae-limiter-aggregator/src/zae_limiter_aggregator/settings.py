@@ -1,0 +1,67 @@
+"""What the Lambda's environment says.
+
+Lives here: the settings as one value, their defaults, their checks. Never: what they are used for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from zae_limiter import ValidationError
+from zae_limiter.usage import Window
+
+STACK: Final = "ZAEL_STACK"
+REFILL_AFTER: Final = "ZAEL_REFILL_AFTER_SECONDS"
+HOURLY_DAYS: Final = "ZAEL_USAGE_HOURLY_DAYS"
+DAILY_DAYS: Final = "ZAEL_USAGE_DAILY_DAYS"
+ARCHIVE_BUCKET: Final = "ZAEL_ARCHIVE_BUCKET"
+ARCHIVE_PREFIX: Final = "ZAEL_ARCHIVE_PREFIX"
+
+DEFAULT_REFILL_AFTER: Final = 3600
+DEFAULT_HOURLY_DAYS: Final = 90
+DEFAULT_DAILY_DAYS: Final = 730
+DEFAULT_PREFIX: Final = "audit/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where the table is, and what is done with its stream.
+
+    ``refill_after_seconds``: how old the anchor of a bucket in use becomes; 0 never moves one. ``usage_days``: for how
+    long a snapshot is kept after its window, 0 for ever. No ``archive_bucket``: audit events that expire are gone.
+    """
+
+    stack: str
+    refill_after_seconds: int = DEFAULT_REFILL_AFTER
+    hourly_days: int = DEFAULT_HOURLY_DAYS
+    daily_days: int = DEFAULT_DAILY_DAYS
+    archive_bucket: str | None = None
+    archive_prefix: str = DEFAULT_PREFIX
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Self:
+        """The settings of an environment. Raises ``ValidationError`` that names the variable."""
+        stack = environment.get(STACK)
+        if not stack:
+            raise ValidationError(STACK, stack, "must name the stack, which is the table")
+        return cls(
+            stack=stack,
+            refill_after_seconds=_whole(environment, REFILL_AFTER, DEFAULT_REFILL_AFTER),
+            hourly_days=_whole(environment, HOURLY_DAYS, DEFAULT_HOURLY_DAYS),
+            daily_days=_whole(environment, DAILY_DAYS, DEFAULT_DAILY_DAYS),
+            archive_bucket=environment.get(ARCHIVE_BUCKET) or None,
+            archive_prefix=environment.get(ARCHIVE_PREFIX, DEFAULT_PREFIX),
+        )
+
+    def usage_days(self, window: Window) -> int:
+        """For how many days a snapshot is kept after its window; 0 for ever."""
+        return self.hourly_days if window == "hourly" else self.daily_days
+
+
+def _whole(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal()):
+        raise ValidationError(name, text, "must be a whole number, 0 or more")
+    return int(text)

@@ -1,0 +1,69 @@
+"""What is to be done about a batch: its snapshots, the anchors that are old, the shards that are hot.
+
+Lives here: which flows of core are run, on what. Never: how a flow writes (core), how they are run at once (running).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from zae_limiter.flows.anchoring import reanchor
+from zae_limiter.flows.counting import Use, count
+from zae_limiter.schema import BucketAddress
+from zae_limiter.schema.usage import SnapshotId
+from zae_limiter.usage import WINDOW_SECONDS, Window, window_start
+
+from .batch import Batch, by_bucket
+from .jobs import Job
+from .records import BucketChange
+from .settings import Settings
+from .shards import split_jobs
+
+SECONDS_PER_DAY: Final = 24 * 3600
+
+
+def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int]) -> list[Job]:
+    """All that the batch asks to be written to the table; none of it waits for another. ``now`` is in epoch ms."""
+    buckets = by_bucket(batch.changes)
+    return [
+        *_snapshots(buckets, settings),
+        *_refills(buckets.values(), settings),
+        *split_jobs(buckets, settings.stack, now),
+    ]
+
+
+def _snapshots(buckets: Mapping[BucketAddress, Sequence[BucketChange]], settings: Settings) -> Iterator[Job]:
+    for bucket, changes in buckets.items():
+        used = [change for change in changes if change.consumption]
+        for window in WINDOW_SECONDS:
+            for snapshot, counted in _by_snapshot(bucket, used, window).items():
+                uses = [Use(change.position.mark, change.consumption) for change in counted]
+                flow = count(snapshot, bucket.shard, uses, expires_at=_expires_at(snapshot, settings))
+                yield Job("snapshots", flow, counted[0].position.sequence)
+
+
+def _by_snapshot(
+    bucket: BucketAddress, changes: Iterable[BucketChange], window: Window
+) -> dict[SnapshotId, list[BucketChange]]:
+    """The changes by the window that they happened in."""
+    grouped: dict[SnapshotId, list[BucketChange]] = {}
+    for change in changes:
+        start = window_start(window, change.at_ms)
+        grouped.setdefault(SnapshotId(bucket.ns, bucket.entity, bucket.resource, window, start), []).append(change)
+    return grouped
+
+
+def _expires_at(snapshot: SnapshotId, settings: Settings) -> int | None:
+    """A whole day behind its window at least: as long as the stream keeps a record that may come again."""
+    days = settings.usage_days(snapshot.window)
+    if not days:
+        return None
+    return int(snapshot.window_start.timestamp()) + WINDOW_SECONDS[snapshot.window] + days * SECONDS_PER_DAY
+
+
+def _refills(buckets: Iterable[Sequence[BucketChange]], settings: Settings) -> Iterator[Job]:
+    """Anchors that were old when the bucket was last used move to that instant, by the table's own clock."""
+    oldest_ms = settings.refill_after_seconds * 1000
+    for changes in buckets:
+        last = changes[-1]
+        if oldest_ms and last.at_ms - last.anchor_ms > oldest_ms:
+            yield Job("refills", reanchor(last.after, last.at_ms))

@@ -1,0 +1,77 @@
+import gzip
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from zae_limiter.audit import AuditEvent
+from zae_limiter.schema import AuditAddress
+from zae_limiter_aggregator.archive import keep, object_body, object_key
+from zae_limiter_aggregator.records import Expired, Position
+from zae_limiter_aggregator.settings import Settings
+
+EVENT_ID = "2024-01-01T10:00:00.000Z-00000001-abcdef-00000"
+
+
+def expired(
+    entity: str = "key-abc", *, at: str = "2024-01-01T10:00:00.000Z", after: Mapping[str, Any] | None = None
+) -> Expired:
+    event = AuditEvent(EVENT_ID, entity, "limits_set", "alice", at, None, None, after)
+    return Expired(Position("label#7", "7"), AuditAddress("ns", entity), event)
+
+
+def test_an_event_is_kept_by_its_day_namespace_and_entity() -> None:
+    assert object_key("audit/", expired()) == f"audit/date=2024-01-01/ns/key-abc/{EVENT_ID}.jsonl.gz"
+
+
+@pytest.mark.parametrize(
+    ("entity", "part"),
+    [("$SYSTEM", "$SYSTEM"), ("$RESOURCE:openai/gpt-4", "$RESOURCE:openai%2Fgpt-4"), ("a@b.c:d", "a@b.c:d")],
+)
+def test_no_name_reaches_into_the_folder_of_another(entity: str, part: str) -> None:
+    assert object_key("", expired(entity)).split("/")[2] == part
+
+
+def test_the_longest_name_fits_a_key() -> None:
+    assert len(object_key("audit/", expired("@" * 256)).encode()) <= 1024
+
+
+def test_an_event_is_a_line_of_json() -> None:
+    line = gzip.decompress(object_body(expired(after={"limits": {"rpm": {"capacity": 5}}, "name": "Zoë"})))
+    assert line.endswith(b"}\n")
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == {
+        "namespace_id": "ns",
+        "event_id": EVENT_ID,
+        "entity_id": "key-abc",
+        "action": "limits_set",
+        "principal": "alice",
+        "at": "2024-01-01T10:00:00.000Z",
+        "resource": None,
+        "before": None,
+        "after": {"limits": {"rpm": {"capacity": 5}}, "name": "Zoë"},
+    }
+
+
+def test_the_same_event_is_the_same_bytes() -> None:
+    assert object_body(expired(after={"b": 1, "a": 2})) == object_body(expired(after={"a": 2, "b": 1}))
+
+
+def test_an_event_without_a_day_is_not_kept_anywhere() -> None:
+    with pytest.raises(ValueError, match="isoformat"):
+        object_key("audit/", expired(at="yesterday"))
+
+
+def test_keeping_it_is_one_put() -> None:
+    seen: list[dict[str, Any]] = []
+    settings = Settings(stack="demo", archive_bucket="demo-audit")
+    assert keep(lambda **request: seen.append(request), settings, expired())
+    assert seen == [
+        {
+            "Bucket": "demo-audit",
+            "Key": object_key("audit/", expired()),
+            "Body": object_body(expired()),
+            "ContentType": "application/gzip",
+        }
+    ]
