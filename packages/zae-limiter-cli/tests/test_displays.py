@@ -9,8 +9,8 @@ from zae_limiter_cli.demo.events import Board, Event
 from zae_limiter_cli.demo.lines import Lines
 from zae_limiter_cli.demo.summary import summarize
 from zae_limiter_cli.demo.table import Table
-from zae_limiter_cli.demo.terminal import Terminal
 from zae_limiter_cli.demo.words import limit_in_words, seconds
+from zae_limiter_cli.terminal import Terminal
 
 EVENTS = [
     Event("key-a", 0, "admitted", at=0.01),

@@ -2,6 +2,7 @@
 What never does: a command.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -23,6 +24,10 @@ def debug_option(function: Function) -> Function:
     return option(function)
 
 
+class CommandError(Exception):
+    """A command cannot do what it was asked; the text says why, and the way out."""
+
+
 class Commands(click.Group):
     """A group that ends with code 1 and one line on stderr, whatever went wrong."""
 
@@ -36,6 +41,8 @@ class Commands(click.Group):
         try:
             with _code_one():
                 return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise  # click knows how to end
         except Exception as error:
             message = None if ctx.meta.get(_DEBUG) else _message(error)
             if message is None:
@@ -54,14 +61,41 @@ def _code_one() -> Iterator[None]:
 
 
 def _message(error: Exception) -> str | None:
-    """What to tell; ``None`` for click's own errors, and for mistakes of ours, which need their traceback."""
+    """What to tell; ``None`` for mistakes of ours, which need their traceback."""
     from zae_limiter import ZAELimiterError
     from zae_limiter_manifest import ManifestError
 
-    if isinstance(error, (ZAELimiterError, ManifestError)):
+    if isinstance(error, (CommandError, ZAELimiterError, ManifestError)):
         return str(error)
+    if "botocore" in sys.modules and (told := _aws_message(error)) is not None:
+        return told
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, UnicodeDecodeError):
         return f"the file is not UTF-8 text: {error.reason} at byte {error.start}"
     return None
+
+
+def _aws_message(error: Exception) -> str | None:
+    """What AWS, or the SDK on the way to it, has to say, and the way out where it does not say one."""
+    from botocore import exceptions as aws
+    from botocore.parsers import ResponseParserError
+
+    match error:
+        case aws.NoCredentialsError() | aws.PartialCredentialsError():
+            return f"{error}: set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass --profile"
+        case aws.NoRegionError():
+            return "there is no AWS region: pass --region, or set AWS_REGION"
+        case aws.ProfileNotFound():
+            return f"{error}: `aws configure list-profiles` lists those there are"
+        case aws.ClientError():
+            answer = error.response.get("Error", {})
+            return f"AWS refused {error.operation_name}: {answer.get('Message')} ({answer.get('Code')})"
+        case aws.EndpointConnectionError():
+            return f"{error}: does anything answer there? See --endpoint-url, --region and the network"
+        case ResponseParserError():
+            return "the endpoint's answer is not one of AWS: is it an emulator that does not know this request?"
+        case aws.BotoCoreError():
+            return " ".join(str(error).split())
+        case _:
+            return None

@@ -2,17 +2,34 @@
 What never does: an import that `--help` does not need.
 """
 
+from collections.abc import Mapping
+from typing import Final
+
 import click
 
-from .demo.command import demo
-from .errors import Commands, debug_option
+from .errors import debug_option
+from .lazy import Entry, LazyCommands
+
+ENTRIES: Final[Mapping[str, Entry]] = {
+    "demo": Entry("demo.command:demo", "See limits at work: who is admitted, who waits."),
+    "limits": Entry("limits.group:limits", "Keep limits in files: plan, apply, diff."),
+    "usage": Entry("usage.group:usage", "What was consumed, by the hour and by the day."),
+    "audit": Entry("audit.group:audit", "Who changed what."),
+    "local": Entry("local.command:local", "An AWS on this machine, with a stack in it."),
+    "deploy": Entry("stack.commands.deploy:deploy", "Make a stack, or bring it up to date."),
+    "status": Entry("stack.commands.show:status", "How a stack is: table, Lambdas, versions, latency."),
+    "list": Entry("stack.commands.show:list_stacks", "The stacks that `deploy` made in a region."),
+    "check": Entry("stack.commands.versions:check", "Whether a stack and this release fit."),
+    "upgrade": Entry("stack.commands.deploy:upgrade", "Bring a stack to this release."),
+    "delete": Entry("stack.commands.delete:delete", "Delete a stack and all that is in it."),
+    "cfn-template": Entry("stack.commands.template:cfn_template", "Print the stack's template, for other tools."),
+    "lambda-export": Entry("artifacts.command:lambda_export", "Write the code of a Lambda to a zip file."),
+    "version": Entry("stack.commands.versions:version", "The versions that are installed here."),
+}
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyCommands, entries=ENTRIES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="zae-limiter-cli")
 @debug_option
 def main() -> None:
     """Rate limits for API calls, kept in one DynamoDB table."""
-
-
-main.add_command(demo)

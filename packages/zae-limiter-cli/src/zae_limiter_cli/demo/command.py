@@ -63,9 +63,9 @@ def _run(manifest: "LimitsManifest", file: str, place: "Place") -> None:
     import asyncio
     import logging
 
+    from ..terminal import Terminal
     from .setting import apply
     from .show import play, tell_applied
-    from .terminal import Terminal
 
     logging.getLogger("zae_limiter").addHandler(
         logging.NullHandler()

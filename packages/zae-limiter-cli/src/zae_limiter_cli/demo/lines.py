@@ -4,8 +4,8 @@ What never does: drawing anything twice.
 
 from collections.abc import Hashable, Sequence
 
+from ..terminal import Colour, Part, Terminal
 from .events import Event
-from .terminal import Colour, Part, Terminal
 from .words import refusal, seconds
 
 

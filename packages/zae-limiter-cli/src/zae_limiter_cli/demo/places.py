@@ -3,11 +3,8 @@ What never does: what is done with it.
 """
 
 import asyncio
-import os
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from zae_limiter import Options
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore, Store
@@ -15,6 +12,8 @@ from zae_limiter.operations import memory
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.values import Operation
 from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
+
+from ..connection import fill_in_what_local_endpoints_ignore, is_local
 
 ROUND_TRIP_SECONDS: Final = 0.005
 
@@ -49,30 +48,10 @@ def in_memory(namespace: str) -> Place:
 
 def at_endpoint(namespace: str, url: str, *, table: str, region: str | None) -> Place:
     """A table of the DynamoDB at ``url``, which opening it makes where it is missing."""
-    if _is_local(url):
-        _fill_in_what_local_endpoints_ignore()
+    if is_local(url):
+        fill_in_what_local_endpoints_ignore()
     meter = Meter()
     options = Options(namespace=namespace, stack=table, endpoint_url=url, region=region, create_table=True)
     parts = options.store_options()
     store, sync_store = DynamoDBStore(table, meter=meter, **parts), SyncDynamoDBStore(table, meter=meter, **parts)
     return Place(f"table {table} at {url}", options, store, sync_store, meter)
-
-
-def _is_local(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-def _fill_in_what_local_endpoints_ignore() -> None:
-    """The SDK refuses to send without credentials and a region; an emulator takes any."""
-    import boto3
-
-    os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
-    session = boto3.Session()
-    if session.region_name is None:
-        os.environ["AWS_DEFAULT_REGION"] = "us-east-1"
-    if session.get_credentials() is None:
-        os.environ.update(AWS_ACCESS_KEY_ID="local", AWS_SECRET_ACCESS_KEY="local")

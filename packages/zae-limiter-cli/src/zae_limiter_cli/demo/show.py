@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from zae_limiter import RateLimiter, Repository
 from zae_limiter_manifest import LimitsManifest
 
+from ..terminal import Part, Terminal
 from .burst import PATIENCE_SECONDS, Burst
 from .events import Board, Event
 from .lines import Lines
@@ -17,7 +18,6 @@ from .places import Place
 from .setting import CALLERS, PROJECT, Standing, make_entities, resource_of, standings
 from .summary import summarize
 from .table import Table
-from .terminal import Part, Terminal
 from .words import limits_in_words
 
 _TICK_SECONDS: Final = 0.1

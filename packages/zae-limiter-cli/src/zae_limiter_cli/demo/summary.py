@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from zae_limiter.operations.capacity import Meter
 
+from ..terminal import Terminal
 from .events import Board, after_wait
-from .terminal import Terminal
 from .words import count, seconds, units
 
 

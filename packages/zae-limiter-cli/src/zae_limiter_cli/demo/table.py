@@ -4,8 +4,8 @@ What never does: output that goes to a file.
 
 from typing import Final
 
+from ..terminal import Colour, Part, Terminal
 from .events import Board, Event, State, told_again
-from .terminal import Colour, Part, Terminal
 from .words import refusal, seconds
 
 _MARKS: Final[dict[State, tuple[str, str, Colour]]] = {

@@ -27,9 +27,19 @@ class Terminal:
     @classmethod
     def of_stdout(cls) -> "Terminal":
         """Standard output: colours only on a terminal and without ``NO_COLOR``."""
-        live = sys.stdout.isatty() and os.environ.get("TERM", "") != "dumb"
-        symbols = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-        return cls(sys.stdout, live, live and not os.environ.get("NO_COLOR"), symbols)
+        return cls.of(sys.stdout)
+
+    @classmethod
+    def of_stderr(cls) -> "Terminal":
+        """Standard error, likewise: for progress, which is no result."""
+        return cls.of(sys.stderr)
+
+    @classmethod
+    def of(cls, stream: TextIO) -> "Terminal":
+        """A stream: colours only on a terminal and without ``NO_COLOR``."""
+        live = stream.isatty() and os.environ.get("TERM", "") != "dumb"
+        symbols = (stream.encoding or "").lower().replace("-", "") == "utf8"
+        return cls(stream, live, live and not os.environ.get("NO_COLOR"), symbols)
 
     def say(self, text: str = "") -> None:
         """One line."""

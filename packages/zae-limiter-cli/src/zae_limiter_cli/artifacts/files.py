@@ -1,0 +1,54 @@
+"""What lives here: which files of an installed distribution go into a Lambda.
+What never does: which distributions do (requirements).
+"""
+
+from importlib.metadata import Distribution
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from ..errors import CommandError
+
+LEFT_OUT: Final = frozenset({".so", ".pyd", ".dylib", ".dll", ".pyc", ".pyo", ".pyi"})  # compiled, or for type checkers
+# Of a dist-info directory: what `importlib.metadata` reads, and licences; the rest tells of this installation.
+METADATA: Final = frozenset({"METADATA", "entry_points.txt"})
+PATH_FILE: Final = ".pth"
+
+
+def files_of(distribution: Distribution) -> dict[str, Path]:
+    """Name within the zip, and where the file is, of all that is not compiled.
+
+    An editable installation is followed to its source. Raises ``CommandError`` where it cannot be followed.
+    """
+    recorded = [PurePosixPath(str(file)) for file in distribution.files or ()]
+    if not recorded:
+        raise CommandError(f"{distribution.name} has no record of its files: install it anew, from a wheel")
+    places = {name: Path(str(distribution.locate_file(name))) for name in recorded if _belongs(name)}
+    for name in recorded:
+        if name.suffix == PATH_FILE:
+            places |= _followed(distribution.name, Path(str(distribution.locate_file(name))))
+    if not any(name.suffix == ".py" for name in places):
+        raise CommandError(f"no source of {distribution.name} can be found: install it anew, from a wheel")
+    return {str(name): place for name, place in places.items()}
+
+
+def _belongs(name: PurePosixPath) -> bool:
+    if ".." in name.parts or "__pycache__" in name.parts or name.suffix in LEFT_OUT | {PATH_FILE}:
+        return False  # scripts are outside, and a path file stands for what is elsewhere
+    if name.parts[0].endswith(".dist-info"):
+        return name.name in METADATA or "licenses" in name.parts
+    return True
+
+
+def _followed(distribution: str, path_file: Path) -> dict[PurePosixPath, Path]:
+    """All that is under the directories that a path file names; each must hold sources alone."""
+    found: dict[PurePosixPath, Path] = {}
+    for line in path_file.read_text(encoding="utf-8").splitlines():
+        directory = Path(line)
+        if not directory.is_dir() or (directory / "pyproject.toml").exists():
+            raise CommandError(f"the editable installation of {distribution} cannot be followed: install its wheel")
+        found |= {
+            PurePosixPath(place.relative_to(directory).as_posix()): place
+            for place in directory.rglob("*")
+            if place.is_file()
+        }
+    return {name: place for name, place in found.items() if _belongs(name)}

@@ -1,0 +1,35 @@
+"""What lives here: what is different after a change, in few words.
+What never does: printing them.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from zae_limiter import AuditEvent
+
+COUNTERS: Final = {"version", "config_version"}  # that rise with every change
+
+
+def changes(event: "AuditEvent") -> Iterator[str]:
+    """``name value`` for what is new, ``name value -> value``, and ``name value -> -`` for what is gone; by name."""
+    credited = event.action == "bucket_credited"  # says what was given beside what was there: none of that is gone
+    before, after = dict(_flat(None if credited else event.before)), dict(_flat(event.after))
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name), after.get(name)
+        if old != new:
+            yield f"{name} {_word(new)}" if old is None else f"{name} {_word(old)} -> {_word(new)}"
+
+
+def _flat(value: Mapping[str, Any] | None, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value by its path, such as ``limits.rpm.capacity``."""
+    for name, inner in (value or {}).items():
+        if isinstance(inner, Mapping):
+            yield from _flat(inner, f"{path}{name}.")
+        elif path or name not in COUNTERS:
+            yield path + name, inner
+
+
+def _word(value: Any) -> str:
+    return "-" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,82 @@
+"""What lives here: which stack is meant, where its AWS is, and the clients that talk to it.
+What never does: an import of an AWS library before there is something to ask.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from .errors import CommandError
+
+CONNECT_SECONDS: Final = 5
+READ_SECONDS: Final = 60
+ATTEMPTS: Final = 3
+
+
+@dataclass(frozen=True)  # without slots: the session is made once
+class Connection:
+    """A stack's name, and the AWS to look for it in; ``None`` leaves it to the SDK's environment."""
+
+    name: str
+    region: str | None = None
+    profile: str | None = None
+    endpoint_url: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.endpoint_url is not None and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", self.endpoint_url):
+            raise CommandError(f"endpoint URL {self.endpoint_url!r}: must be an address like http://localhost:4566")
+
+    def client(self, service: str, *, read_seconds: int = READ_SECONDS) -> Any:
+        """A client of an AWS service. Raises errors of botocore where there is no region or no such profile."""
+        from botocore.config import Config
+
+        retries = {"total_max_attempts": ATTEMPTS, "mode": "standard"}
+        config = Config(connect_timeout=CONNECT_SECONDS, read_timeout=read_seconds, retries=retries)
+        return self.session.client(service, endpoint_url=self.endpoint_url, config=config)
+
+    @cached_property
+    def session(self) -> Any:
+        """The SDK's session; a local endpoint needs neither credentials nor a region."""
+        import boto3
+
+        self._prepare()
+        return boto3.Session(region_name=self.region, profile_name=self.profile)
+
+    def store_options(self) -> dict[str, Any]:
+        """The same for core: the arguments of ``SyncRepository.open``."""
+        self._prepare()
+        return {
+            "stack": self.name,
+            "region": self.region,
+            "profile": self.profile,
+            "endpoint_url": self.endpoint_url,
+        }
+
+    def _prepare(self) -> None:
+        if self.endpoint_url is not None and is_local(self.endpoint_url):
+            fill_in_what_local_endpoints_ignore()
+
+
+def is_local(url: str) -> bool:
+    """Whether the host is this machine: a loopback address or a name that stands for one."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def fill_in_what_local_endpoints_ignore() -> None:
+    """The SDK refuses to send without credentials and a region; an emulator takes any."""
+    import boto3
+
+    os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
+    session = boto3.Session()
+    if session.region_name is None:
+        os.environ["AWS_DEFAULT_REGION"] = "us-east-1"
+    if session.get_credentials() is None:
+        os.environ.update(AWS_ACCESS_KEY_ID="local", AWS_SECRET_ACCESS_KEY="local")

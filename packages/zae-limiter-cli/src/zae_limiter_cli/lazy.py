@@ -1,0 +1,43 @@
+"""What lives here: groups of commands that import a command when it is run.
+What never does: a command.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from .errors import Commands
+
+
+class Entry(NamedTuple):
+    """Where a command is, as ``module:name`` within this package, and what the group's help says of it."""
+
+    where: str
+    help: str
+
+
+class LazyCommands(Commands):
+    """A group whose own ``--help`` imports none of its commands; they are listed in the order of ``entries``."""
+
+    def __init__(self, *args: Any, entries: Mapping[str, Entry], **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.entries = entries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+        """The names, in the order of the entries."""
+        return list(self.entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click's signature
+        """The command, imported now; ``None`` where there is no such entry."""
+        if cmd_name not in self.entries:
+            return None
+        module, name = self.entries[cmd_name].where.split(":")
+        command: click.Command = getattr(import_module(f".{module}", __package__), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  as above
+        """The names with the help of their entries."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])

@@ -1,0 +1,113 @@
+"""What lives here: planning, guarding, asking and applying: of files, or of a saved plan.
+What never does: an option of the command line, or how anything looks.
+"""
+
+import getpass
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from attrs import evolve
+
+from zae_limiter_manifest import Answer, LimitsManifest, Plan, Request
+
+from ..errors import CommandError
+from .files import load_files
+from .options import Form
+from .provisioner import Provisioner
+from .saved import SavedPlan
+from .showing import plan_of, refuse, show_applied, show_plans
+
+OVERTAKEN: Final = frozenset({"stale", "different_plan"})
+ATTEMPTS: Final = 5
+
+
+def claimed(principal: str | None) -> str:
+    """Who says to be applying: what was given, else the user and the machine."""
+    if principal is not None:
+        return principal
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run under an id without a name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"[:100]
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One run of `limits apply`; ``claims`` are the fields of its requests that say who applies, and how."""
+
+    provisioner: Provisioner
+    form: Form
+    claims: Mapping[str, Any]
+    allow_deletes: bool
+    asks: bool
+
+    def of_files(self, files: Sequence[str], *, take_over: bool) -> bool:
+        """Apply manifests; whether all went well. All are planned before the first is applied."""
+        manifests = load_files(files)
+        requests = [self._request("plan", manifest, take_over=take_over) for manifest in manifests]
+        plans = [self._plan(request) for request in requests]
+        self._confirm(plans)
+        return self._show([self._apply(*each) for each in zip(requests, plans, strict=True)])
+
+    def of_saved(self, path: Path, stack: str) -> bool:
+        """Apply a plan exactly as it was saved; whether all went well."""
+        saved = SavedPlan.read(path)
+        if saved.stack != stack:
+            raise CommandError(f"{path}: this plan is for the stack {saved.stack}: give --name {saved.stack}")
+        self._guard(saved.plan)
+        self._confirm([saved.plan])
+        request = self._request("apply", saved.manifest, take_over=saved.plan.taken_from is not None)
+        answer = self.provisioner.apply(_exactly(request, saved.plan))
+        refuse(request.namespace, answer)
+        return self._show([answer])
+
+    def _request(self, action: Any, manifest: LimitsManifest, *, take_over: bool) -> Request:
+        try:
+            return Request.of(action, manifest, take_over=take_over, **self.claims)
+        except (ValueError, TypeError) as error:
+            raise CommandError(str(error)) from error
+
+    def _plan(self, request: Request) -> Plan:
+        plan = plan_of(request.namespace, self.provisioner.ask(request))
+        self._guard(plan)
+        return plan
+
+    def _guard(self, plan: Plan) -> None:
+        if (why := plan.why_guarded()) and not self.allow_deletes:
+            raise CommandError(f"{plan.namespace}: the plan {why}: if that is meant, give --allow-deletes")
+
+    def _confirm(self, plans: Sequence[Plan]) -> None:
+        changing = [plan for plan in plans if plan.changes]
+        if self.form == "text" and changing:
+            show_plans(changing, "text")
+            click.echo()
+        if changing and self._can_ask:
+            click.confirm("Apply?", abort=True, err=True)
+
+    @property
+    def _can_ask(self) -> bool:
+        return self.asks and sys.stdin.isatty()
+
+    def _apply(self, request: Request, plan: Plan) -> Answer:
+        """What was shown is applied, or nothing; where nobody was asked, what is planned anew will do."""
+        for _ in range(ATTEMPTS):
+            answer = self.provisioner.apply(_exactly(request, plan))
+            overtaken = answer.status == "failed" and OVERTAKEN & {failure.code for failure in answer.errors}
+            if not overtaken or self._can_ask:
+                break
+            plan = self._plan(request)
+        return answer
+
+    def _show(self, answers: list[Answer]) -> bool:
+        show_applied(answers, self.form)
+        return not any(answer.errors or answer.remaining for answer in answers)
+
+
+def _exactly(request: Request, plan: Plan) -> Request:
+    return evolve(request, action="apply", expected_serial=plan.serial, expected_plan=plan.changes_hash())

@@ -1,0 +1,66 @@
+"""What lives here: plans, drift and outcomes on standard output, in the form that was asked for.
+What never does: a word of its own; the manifest package has them.
+"""
+
+import click
+
+from zae_limiter_manifest import Answer, Plan
+from zae_limiter_manifest.render import as_json, as_markdown, as_text
+
+from ..errors import CommandError
+from ..terminal import Terminal
+from .options import Form
+
+
+def show_plans(plans: list[Plan], form: Form) -> None:
+    """What would change."""
+    match form:
+        case "json":
+            text = as_json.render_plan(*plans)
+        case "markdown":
+            text = as_markdown.render_plan(*plans)
+        case _:
+            text = as_text.render_plan(*plans, color=_colour())
+    click.echo(text, nl=False)
+
+
+def show_drift(plans: list[Plan], form: Form, *, list_unmanaged: bool) -> None:
+    """What somebody else has changed."""
+    match form:
+        case "json":
+            text = as_json.render_drift(*plans)
+        case "markdown":
+            text = as_markdown.render_drift(*plans)
+        case _:
+            text = as_text.render_drift(*plans, color=_colour(), list_unmanaged=list_unmanaged)
+    click.echo(text, nl=False)
+
+
+def show_applied(answers: list[Answer], form: Form) -> None:
+    """What was made, what failed."""
+    match form:
+        case "json":
+            text = as_json.render_applied(*answers)
+        case "markdown":
+            text = as_markdown.render_applied(*answers)
+        case _:
+            text = as_text.render_applied(*answers, color=_colour())
+    click.echo(text, nl=False)
+
+
+def plan_of(namespace: str, answer: Answer) -> Plan:
+    """The plan of an answer. Raises ``CommandError`` where the request was refused."""
+    refuse(namespace, answer)
+    if answer.plan is None:
+        raise CommandError(f"{namespace}: the provisioner gave no plan")
+    return answer.plan
+
+
+def refuse(namespace: str, answer: Answer) -> None:
+    """Raises ``CommandError`` where nothing was done."""
+    if answer.status == "failed":
+        raise CommandError("\n".join(f"{namespace}: {failure.message}" for failure in answer.errors))
+
+
+def _colour() -> bool:
+    return Terminal.of_stdout().colour

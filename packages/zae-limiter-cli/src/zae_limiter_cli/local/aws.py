@@ -1,0 +1,98 @@
+"""What lives here: an AWS on a port of this machine, put together of its parts; there is no stack in it yet.
+What never does: what a part does.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ..connection import Connection
+from .engines import Engine
+from .plane import Plane
+from .server import HOST, Server, listen
+
+if TYPE_CHECKING:
+    from .pump.pump import Pump
+    from .pump.reader import Clients
+
+REGION: Final = "us-east-1"
+LONGEST_CALL_SECONDS: Final = 910  # a function runs 900 at most
+
+# All that is asked here is on this machine.
+_PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+
+
+@dataclass(frozen=True, slots=True)
+class Aws:
+    """Where it answers; ``pump`` delivers streams to functions once it is started."""
+
+    url: str
+    pump: "Pump"
+
+    def connection(self, name: str) -> Connection:
+        """The way of a command to a stack in it."""
+        return Connection(name, region=REGION, endpoint_url=self.url)
+
+
+@contextmanager
+def serving(engine: Engine, directory: Path, *, port: int = 0, data: Path | None = None) -> Iterator[Aws]:
+    """An AWS until the end of the block. What takes long to start or to import begins first."""
+    with ExitStack() as parts:
+        listening = parts.enter_context(listen(port))
+        url = f"http://{HOST}:{listening.getsockname()[1]}"
+        plane = Plane(engine, directory / "data-plane.log")
+        parts.callback(plane.close)
+
+        from .front import Front
+        from .functions import Functions
+        from .lambdas.pool import Pool
+        from .moto_server import application
+        from .pump.checkpoints import Checkpoints
+        from .pump.pump import Pump
+
+        moto = application()
+        code, logs = directory / "code", directory / "logs"
+        for place in (code, logs):
+            place.mkdir(exist_ok=True)
+        parts.callback(shutil.rmtree, code, ignore_errors=True)
+        pool = Pool(code=code, logs=logs, endpoint_url=url)
+        parts.callback(pool.close)
+        clients = _clients(url)
+        parts.callback(clients.close)
+        pump = Pump(clients, Checkpoints(data / "stream.json" if data else None))
+        front = Front(moto, plane.application(moto), Functions(pool), written=pump.ring, status=pump.tallies)
+        parts.callback(Server(listening, front).close)
+        parts.callback(pump.close)
+        yield Aws(url, pump)
+
+
+def forget_the_users_aws() -> None:
+    """From now on this process uses nothing of the user's AWS, and reaches nothing of it."""
+    for variable in [each for each in os.environ if each.startswith("AWS_") or each in _PROXIES]:
+        del os.environ[variable]
+    os.environ.update(
+        AWS_ACCESS_KEY_ID="local",
+        AWS_SECRET_ACCESS_KEY="local",
+        AWS_CONFIG_FILE=os.devnull,
+        AWS_SHARED_CREDENTIALS_FILE=os.devnull,
+        AWS_EC2_METADATA_DISABLED="true",
+    )
+
+
+def _clients(url: str) -> "Clients":
+    from botocore.config import Config
+
+    from .pump.reader import Clients
+
+    connection = Connection("", region=REGION, endpoint_url=url)
+    # dynoxide's sequence numbers are shorter than the SDK lets through.
+    unchecked = Config(parameter_validation=False)
+    return Clients(
+        functions=connection.client("lambda", read_seconds=LONGEST_CALL_SECONDS),
+        queues=connection.client("sqs"),
+        streams=connection.session.client("dynamodbstreams", endpoint_url=url, config=unchecked),
+    )

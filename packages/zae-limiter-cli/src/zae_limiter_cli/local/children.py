@@ -1,0 +1,65 @@
+"""What lives here: processes that end with this one, even where it is killed.
+What never does: what they are for.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_ROOT: Final = str(Path(__file__).parents[2])  # the directory that `zae_limiter_cli` is imported from
+
+
+class Child:
+    """A process with a group and a lifeline of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes], lifeline: int) -> None:
+        self.process = process
+        self._lifelines = [lifeline]
+
+    def end(self) -> None:
+        """Kill it with all that it has started, and wait until it is gone; a second time does nothing."""
+        with suppress(IndexError):  # another thread may be at it
+            os.close(self._lifelines.pop())
+        self.process.wait()
+
+
+def start_python(
+    function: str, arguments: Sequence[str] = (), *, output: int, environment: Mapping[str, str] | None = None
+) -> Child:
+    """Run ``module:name`` of this package, which has to hold on to the pipe of its first argument.
+
+    The interpreter is a bare one: without the site's packages and without what the user's environment says of Python.
+    """
+    module, name = function.split(":")
+    code = f"import sys; sys.path.insert(0, {_ROOT!r}); from {__package__}.{module} import {name}; {name}()"
+    command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", code]
+    return _start(command, arguments, output, environment)
+
+
+def start_command(command: Sequence[str], *, output: int) -> Child:
+    """Run a foreign program under a guard."""
+    return start_python("lifeline:guard", command, output=output)
+
+
+def _start(command: list[str], arguments: Sequence[str], output: int, environment: Mapping[str, str] | None) -> Child:
+    its_end, our_end = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [*command, str(its_end), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            pass_fds=[its_end],
+            start_new_session=True,
+        )
+    except OSError:
+        os.close(our_end)
+        raise
+    finally:
+        os.close(its_end)
+    return Child(process, our_end)

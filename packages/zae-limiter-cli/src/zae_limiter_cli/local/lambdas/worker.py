@@ -1,0 +1,61 @@
+"""What lives here: what a Lambda's process does first: only the zip and what AWS's own runtime has can be imported.
+What never does: an import from the environment of the command, for the zip has to bring its own.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Final
+
+from ..lifeline import hold_on
+from .loop import run
+
+# What the image of AWS's Python runtimes has beside the standard library.
+PROVIDED: Final = frozenset(
+    {
+        "awslambdaric",
+        "boto3",
+        "botocore",
+        "dateutil",
+        "jmespath",
+        "runtime_client",
+        "s3transfer",
+        "simplejson",
+        "six",
+        "snapshot_restore_py",
+        "urllib3",
+    }
+)
+
+
+class Provided(MetaPathFinder):
+    """Finds in ``directories`` what AWS's runtime has, and nothing else."""
+
+    def __init__(self, directories: Sequence[str]) -> None:
+        self._directories = list(directories)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """As every finder does; a module within a package is found by its package."""
+        if path is None and fullname in PROVIDED:
+            return PathFinder.find_spec(fullname, self._directories, target)
+        return None
+
+
+def main() -> None:
+    """Run a function until its process is killed: argv is the lifeline, the code, the loop, directories of packages."""
+    lifeline, task, loop, *directories = sys.argv[1:]
+    hold_on(int(lifeline))
+    sys.path[0] = task  # until here it was where this module is
+    sys.meta_path.append(Provided(directories))
+    os.chdir(task)
+    if loop == "awslambdaric":
+        from awslambdaric.__main__ import main as run_with_aws
+
+        run_with_aws(["bootstrap", os.environ["_HANDLER"]])
+    else:
+        run(os.environ["_HANDLER"], os.environ["AWS_LAMBDA_RUNTIME_API"])

@@ -1,0 +1,61 @@
+"""What lives here: reading the logs of a local stack: of all functions together, by time, and as they grow.
+What never does: writing them (lambdas).
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+POLL_SECONDS: Final = 0.2
+
+
+class Line(NamedTuple):
+    """A line of a log; its time sorts as text."""
+
+    time: str
+    source: str
+    text: str
+
+
+@dataclass(slots=True)
+class Logs:
+    """The logs in a directory; ``only`` is the function that is looked at, by its name or the end of it."""
+
+    directory: Path
+    only: str | None = None
+    _offsets: dict[Path, int] = field(default_factory=dict)
+
+    def new(self) -> list[Line]:
+        """What came since this was asked last, in order of time."""
+        return sorted((line for path in self._paths() for line in self._read(path)), key=lambda line: line.time)
+
+    def follow(self, alive: Callable[[], bool]) -> Iterator[Line]:
+        """Lines as they come, until nothing is ``alive`` that could write some."""
+        last_round = False
+        while not last_round:
+            last_round = not alive()
+            yield from self.new()
+            if not last_round:
+                time.sleep(POLL_SECONDS)
+
+    def sources(self) -> list[str]:
+        """What there are logs of, among what is looked at."""
+        return [path.stem for path in self._paths()]
+
+    def _paths(self) -> list[Path]:
+        return [path for path in sorted(self.directory.glob("*.log")) if self._is_asked_for(path.stem)]
+
+    def _is_asked_for(self, source: str) -> bool:
+        return self.only is None or source == self.only or source.endswith(f"-{self.only}")
+
+    def _read(self, path: Path) -> Iterator[Line]:
+        with path.open("rb") as file:
+            file.seek(self._offsets.get(path, 0))
+            content = file.read()
+        whole = content[: content.rfind(b"\n") + 1]  # the rest of a line is still to be written
+        self._offsets[path] = self._offsets.get(path, 0) + len(whole)
+        for line in whole.decode(errors="replace").splitlines():
+            moment, _, text = line.partition(" ")
+            yield Line(moment, path.stem, text)

@@ -1,0 +1,44 @@
+"""What lives here: an application on a port of this machine, a thread for each connection.
+What never does: what it answers (front).
+"""
+
+import os
+import socket
+import threading
+from typing import Final
+
+from ..errors import CommandError
+from .wsgi import Application
+
+HOST: Final = "127.0.0.1"
+BACKLOG: Final = 128
+
+
+class Server:
+    """Serves an application on a socket that listens, until ``close``."""
+
+    def __init__(self, listening: socket.socket, application: Application) -> None:
+        from werkzeug.serving import make_server
+
+        from .moto_server import RequestHandler
+
+        host, port = listening.getsockname()
+        self._server = make_server(
+            host, port, application, threaded=True, request_handler=RequestHandler, fd=listening.fileno()
+        )
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        """Nobody is answered any more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def listen(port: int) -> socket.socket:
+    """A socket on a port of this machine, on any for 0. Raises ``CommandError`` where it is not to be had."""
+    try:
+        return socket.create_server((HOST, port), backlog=BACKLOG)
+    except OSError as error:
+        raise CommandError(
+            f"--port {port}: {os.strerror(error.errno or 0)}; choose another one, or 0 for any"
+        ) from error

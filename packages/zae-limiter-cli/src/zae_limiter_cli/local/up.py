@@ -1,0 +1,121 @@
+"""What lives here: bringing a local stack up, part by part, and down again in the opposite order.
+What never does: what a part does, or what people are told (screen).
+"""
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+
+from ..connection import Connection
+from ..errors import CommandError
+from .aws import REGION, forget_the_users_aws, serving
+from .engines import Choice, Engine, choose
+from .home import Home, Running
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What `local up` was asked for."""
+
+    name: str
+    port: int
+    plane: Choice = "auto"
+    data: Path | None = None
+
+
+def run(wish: Wish, ready: Callable[[Running], None]) -> None:
+    """Be a local stack until a signal comes; ``ready`` is called once it is up. Raises ``CommandError``."""
+    begun = time.monotonic()
+    _check_extra()
+    wish = replace(wish, data=_writable(wish.data))
+    engine = choose(wish.plane, name=wish.name, data=wish.data)
+    home = Home(wish.name)
+    home.take()
+    with _until_a_signal(), _logging_to(home.logs / "local.log"), _stack(wish, home, engine) as url:
+        seconds = round(time.monotonic() - begun, 1)
+        running = Running(wish.name, os.getpid(), url, REGION, engine.told, seconds)
+        home.write(running)
+        ready(running)
+        threading.Event().wait()
+    home.forget()
+
+
+def _check_extra() -> None:
+    missing = [name for name in ("moto", "flask_cors", "werkzeug") if find_spec(name) is None]
+    if missing:
+        raise CommandError(f"{' and '.join(missing)} missing: pip install 'zae-limiter-cli[local]'")
+
+
+def _writable(data: Path | None) -> Path | None:
+    if data is None:
+        return None
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        probe = data / ".probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise CommandError(f"--data {data}: {error.strerror}") from error
+    return data.resolve()
+
+
+@contextmanager
+def _until_a_signal() -> Iterator[None]:
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  the signature of handlers
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)  # nothing interrupts the way down
+        raise KeyboardInterrupt
+
+    for each in signals:
+        signal.signal(each, stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        return
+
+
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03dZ %(message)s", "%Y-%m-%dT%H:%M:%S"))
+    handler.formatter.converter = time.gmtime  # type: ignore[union-attr]  # it was set just now
+    logger = logging.getLogger(__package__)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+
+
+@contextmanager
+def _stack(wish: Wish, home: Home, engine: Engine) -> Iterator[str]:
+    """The endpoint of a stack that is complete."""
+    forget_the_users_aws()
+    with serving(engine, home.directory, port=wish.port, data=wish.data) as aws:
+        _deploy(aws.connection(wish.name))
+        aws.pump.start()
+        yield aws.url
+
+
+def _deploy(connection: Connection) -> None:
+    """The stack that `deploy` makes, and what moto leaves out of it."""
+    from zae_limiter.schema import TTL_ATTRIBUTE
+
+    from ..stack.deploy import Wish as StackWish
+    from ..stack.deploy import deploy
+
+    deploy(connection, StackWish(), lambda _: None)
+    connection.client("dynamodb").update_time_to_live(
+        TableName=connection.name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+    )

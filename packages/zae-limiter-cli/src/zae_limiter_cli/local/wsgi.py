@@ -1,0 +1,115 @@
+"""What lives here: requests of the AWS protocol as WSGI has them: whom they are for, and asking an application.
+What never does: an answer of its own.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from io import BytesIO
+from typing import Any, Final
+
+Environ = dict[str, Any]
+StartResponse = Callable[..., Any]
+Application = Callable[[Environ, StartResponse], Iterable[bytes]]
+Answer = tuple[int, list[tuple[str, str]], bytes]
+
+DEFAULT_REGION: Final = "us-east-1"
+
+_SCOPE: Final = re.compile(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/aws4_request")
+
+
+def scope_of(environ: Environ) -> tuple[str, str]:
+    """The region and the service that a request was signed for."""
+    found = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    return (found[1], found[2]) if found else (DEFAULT_REGION, "")
+
+
+def body_of(environ: Environ) -> bytes:
+    """The body, which can be read again."""
+    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    put_body(environ, body)
+    return body
+
+
+def put_body(environ: Environ, body: bytes) -> None:
+    """Have a request another body."""
+    environ["wsgi.input"] = BytesIO(body)
+    environ["CONTENT_LENGTH"] = str(len(body))
+
+
+def call(application: Application, environ: Environ) -> Answer:
+    """What an application answers, whole."""
+    started: list[tuple[int, list[tuple[str, str]]]] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], _: object = None) -> None:
+        started[:] = [(int(status.split(maxsplit=1)[0]), headers)]
+
+    chunks = application(environ, start_response)
+    try:
+        body = b"".join(chunks)
+    finally:
+        close = getattr(chunks, "close", None)
+        if close is not None:
+            close()
+    (status, headers) = started[0]
+    return status, headers, body
+
+
+def reply(start_response: StartResponse, answer: Answer) -> Iterable[bytes]:
+    """Send an answer."""
+    status, headers, body = answer
+    kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
+    start_response(f"{status} -", [*kept, ("Content-Length", str(len(body)))])
+    return [body]
+
+
+def refusal(status: int, code: str, message: str) -> Answer:
+    """An error of DynamoDB."""
+    told = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message}
+    return status, [("Content-Type", "application/x-amz-json-1.0")], json.dumps(told).encode()
+
+
+def dynamodb_request(operation: str, content: Mapping[str, Any], *, region: str) -> Environ:
+    """A request to DynamoDB, as a client sends it."""
+    body = json.dumps(content).encode()
+    return {
+        "REQUEST_METHOD": "POST",
+        "SCRIPT_NAME": "",
+        "PATH_INFO": "/",
+        "QUERY_STRING": "",
+        "SERVER_NAME": "127.0.0.1",
+        "SERVER_PORT": "80",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "HTTP_HOST": f"dynamodb.{region}.amazonaws.com",
+        "HTTP_X_AMZ_TARGET": f"DynamoDB_20120810.{operation}",
+        "HTTP_AUTHORIZATION": (
+            f"AWS4-HMAC-SHA256 Credential=local/20200101/{region}/dynamodb/aws4_request, "
+            "SignedHeaders=host, Signature=0"
+        ),
+        "CONTENT_TYPE": "application/x-amz-json-1.0",
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": BytesIO(body),
+        "wsgi.errors": BytesIO(),
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+
+
+class Refused(Exception):
+    """DynamoDB refused a request; ``code`` is its name for why."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+
+
+def ask(application: Application, operation: str, content: Mapping[str, Any], *, region: str) -> dict[str, Any]:
+    """What DynamoDB, behind ``application``, answers. Raises ``Refused``."""
+    status, _, body = call(application, dynamodb_request(operation, content, region=region))
+    told: dict[str, Any] = json.loads(body)
+    if status != 200:
+        raise Refused(str(told.get("__type", status)).rpartition("#")[2], str(told.get("message", told.get("Message"))))
+    return told

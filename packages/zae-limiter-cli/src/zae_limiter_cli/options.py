@@ -1,0 +1,104 @@
+"""What lives here: the options that commands share: the stack, its AWS, the namespace, the form of the output.
+What never does: a command.
+
+An option of a group holds for its commands, too, unless it stands behind the command's own name.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final, Literal, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from .connection import Connection
+from .errors import debug_option
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+OutputForm = Literal["table", "json"]
+
+DEFAULT_STACK: Final = "zae-limiter"
+DEFAULT_NAMESPACE: Final = "default"
+
+
+def connection_options(function: Function) -> Function:
+    """``--name``, ``--region``, ``--profile``, ``--endpoint-url``; for a group, whose commands inherit them."""
+    for option in (
+        _inherited("--endpoint-url", help="Where AWS answers, such as http://localhost:4566.  [default: AWS]"),
+        _inherited("--profile", help="Profile of the AWS configuration.  [default: the SDK's]"),
+        _inherited("--region", help="AWS region.  [default: the SDK's]"),
+        _inherited(
+            "--name", "-n", envvar="ZAEL_STACK", default=DEFAULT_STACK, help="The stack, and its table.", shown=True
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def connected(function: Function) -> Function:
+    """The options of a connection, and ``--debug``; the command gets ``connection``, a `Connection`."""
+
+    @wraps(function)
+    def command(*args: Any, **kwargs: Any) -> Any:
+        names = ("name", "region", "profile", "endpoint_url")
+        return function(*args, connection=Connection(**{name: _value(name) for name in names}), **kwargs)
+
+    return debug_option(connection_options(command))  # type: ignore[return-value]  # click hands it the rest
+
+
+def namespace_options(function: Function) -> Function:
+    """``--namespace``; for a group, whose commands inherit it."""
+    return _inherited(
+        "--namespace", "-N", envvar="ZAEL_NAMESPACE", default=DEFAULT_NAMESPACE, help="The namespace.", shown=True
+    )(function)
+
+
+def in_namespace(function: Function) -> Function:
+    """The option ``--namespace``; the command gets ``namespace``, a name."""
+
+    @wraps(function)
+    def command(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, namespace=_value("namespace"), **kwargs)
+
+    return namespace_options(command)  # type: ignore[return-value]  # click hands it the rest
+
+
+def output_option(function: Function) -> Function:
+    """``--output``; the command gets ``output``, an `OutputForm`."""
+    forms = click.Choice(["table", "json"])
+    return click.option("--output", "-o", type=forms, default="table", show_default=True, help="Form of the output.")(
+        function
+    )
+
+
+def quiet_option(function: Function) -> Function:
+    """``--quiet``; the command gets ``quiet``, and keeps progress to itself."""
+    return click.option("--quiet", "-q", is_flag=True, help="Show results and errors only.")(function)
+
+
+def yes_option(function: Function) -> Function:
+    """``--yes``; the command gets ``yes``, and asks nothing."""
+    return click.option("--yes", "-y", is_flag=True, help="Do it without asking.")(function)
+
+
+def _inherited(*names: str, shown: bool = False, **attributes: Any) -> Callable[[Function], Function]:
+    return click.option(
+        *names, expose_value=False, callback=_remember, show_default=shown, show_envvar=shown, **attributes
+    )
+
+
+def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """What is said on the command line wins, and of two the one that stands further to the right."""
+    key = _key(str(parameter.name))
+    if context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
+        context.meta[key] = value
+    else:
+        context.meta.setdefault(key, value)
+
+
+def _value(name: str) -> Any:
+    return click.get_current_context().meta[_key(name)]
+
+
+def _key(name: str) -> str:
+    return f"zae_limiter_cli.{name}"

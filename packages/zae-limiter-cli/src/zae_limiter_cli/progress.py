@@ -1,0 +1,17 @@
+"""What lives here: where a command tells how far it is.
+What never does: a result, which goes to standard output.
+"""
+
+from collections.abc import Callable
+
+Tell = Callable[[str], None]
+
+
+def teller(*, quiet: bool) -> Tell:
+    """What writes a line to standard error, dim on a terminal; with ``quiet`` it keeps it to itself."""
+    if quiet:
+        return lambda _: None
+    from .terminal import Terminal
+
+    terminal = Terminal.of_stderr()
+    return lambda line: terminal.say(terminal.paint(line, "dim"))

@@ -1,0 +1,149 @@
+"""What lives here: a stack as CloudFormation tells it, and the calls that ask for it and change it.
+What never does: what is in a stack (template), or waiting for it (following).
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..errors import CommandError
+
+STACK_TAG: Final = "zae-limiter:stack"
+CAPABILITIES: Final = ("CAPABILITY_NAMED_IAM",)
+
+_NO_CHANGES: Final = "No updates are to be performed"
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A stack as it is; ``protected`` says that it cannot be deleted."""
+
+    name: str
+    status: str
+    reason: str
+    outputs: Mapping[str, str]
+    parameters: Mapping[str, str]
+    tags: Mapping[str, str]
+    protected: bool
+    changed_at: str
+
+    @property
+    def moving(self) -> bool:
+        """Whether CloudFormation is at work on it."""
+        return self.status.endswith("_IN_PROGRESS") and self.status != "REVIEW_IN_PROGRESS"
+
+    @property
+    def well(self) -> bool:
+        """Whether the last thing that happened to it went as it was meant to."""
+        return self.status in {"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"}
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is whole, if only as it was before a change that failed."""
+        return self.well or self.status == "UPDATE_ROLLBACK_COMPLETE"
+
+
+def find(client: Any, name: str) -> Stack | None:
+    """The stack of that name or id; ``None`` where there is none."""
+    from botocore.exceptions import ClientError
+
+    try:
+        (found,) = client.describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        if "does not exist" in error.response["Error"].get("Message", ""):
+            return None
+        raise
+    return _stack(found)
+
+
+def find_all(client: Any) -> Iterator[Stack]:
+    """Every stack that `deploy` made in this region."""
+    for page in client.get_paginator("describe_stacks").paginate():
+        yield from (stack for each in page["Stacks"] if STACK_TAG in (stack := _stack(each)).tags)
+
+
+def template_of(client: Any, name: str) -> dict[str, Any]:
+    """The template that the stack was given last."""
+    body = client.get_template(StackName=name)["TemplateBody"]
+    return _parsed(body) if isinstance(body, str) else body  # botocore has parsed it, if it is JSON
+
+
+def create(client: Any, name: str, template: Mapping[str, Any], tags: Mapping[str, str], *, protected: bool) -> None:
+    """Begin to make a stack."""
+    client.create_stack(EnableTerminationProtection=protected, **_request(name, template, tags))
+
+
+def update(client: Any, name: str, template: Mapping[str, Any], tags: Mapping[str, str]) -> bool:
+    """Begin to change a stack; ``False`` where nothing would change."""
+    return _unless_equal(lambda: client.update_stack(**_request(name, template, tags)))
+
+
+def protect(client: Any, stack: Stack, *, protected: bool) -> bool:
+    """Let the stack be deleted or not; ``False`` where that is so already."""
+    if stack.protected == protected:
+        return False
+    client.update_termination_protection(StackName=stack.name, EnableTerminationProtection=protected)
+    return True
+
+
+def preview(client: Any, name: str, template: Mapping[str, Any], tags: Mapping[str, str]) -> list[dict[str, Any]]:
+    """What an update would do to each resource, as a change set tells it; the change set is removed again."""
+    from botocore.exceptions import WaiterError
+
+    request = {**_request(name, template, tags), "ChangeSetName": "zae-limiter-plan", "ChangeSetType": "UPDATE"}
+    change_set = {"ChangeSetName": client.create_change_set(**request)["Id"], "StackName": name}
+    try:
+        client.get_waiter("change_set_create_complete").wait(**change_set, WaiterConfig={"Delay": 2})
+        pages = client.get_paginator("describe_change_set").paginate(**change_set)
+        return [change["ResourceChange"] for page in pages for change in page["Changes"]]
+    except WaiterError as error:
+        reason = str(error.last_response.get("StatusReason", ""))
+        if _NO_CHANGES in reason or "didn't contain changes" in reason:
+            return []
+        raise CommandError(f"CloudFormation cannot tell what would change: {reason or error}") from error
+    finally:
+        client.delete_change_set(**change_set)
+
+
+def _request(name: str, template: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "StackName": name,
+        "TemplateBody": json.dumps(template, separators=(",", ":")),
+        "Capabilities": list(CAPABILITIES),
+        "Tags": [{"Key": key, "Value": value} for key, value in sorted({**tags, STACK_TAG: name}.items())],
+    }
+
+
+def _unless_equal(send: Callable[[], object]) -> bool:
+    from botocore.exceptions import ClientError
+
+    try:
+        send()
+    except ClientError as error:
+        if _NO_CHANGES in error.response["Error"].get("Message", ""):
+            return False
+        raise
+    return True
+
+
+def _stack(found: Mapping[str, Any]) -> Stack:
+    return Stack(
+        name=found["StackName"],
+        status=found["StackStatus"],
+        reason=found.get("StackStatusReason", ""),
+        outputs={each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", ())},
+        parameters={each["ParameterKey"]: each["ParameterValue"] for each in found.get("Parameters", ())},
+        tags={each["Key"]: each["Value"] for each in found.get("Tags", ())},
+        protected=bool(found.get("EnableTerminationProtection")),
+        changed_at=f"{found.get('LastUpdatedTime', found['CreationTime']):%Y-%m-%d %H:%M:%S}",
+    )
+
+
+def _parsed(body: str) -> dict[str, Any]:
+    """A template of another's making may be YAML, of which nothing is kept."""
+    try:
+        parsed: dict[str, Any] = json.loads(body)
+    except ValueError:
+        return {}
+    return parsed

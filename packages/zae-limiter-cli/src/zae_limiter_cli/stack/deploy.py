@@ -1,0 +1,177 @@
+"""What lives here: bringing a stack to what its options say: the stack, the code, the version record, `default`.
+What never does: the words and the options of the command (commands).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..artifacts.builder import LAMBDAS, Artifact, LambdaName, build_artifact
+from ..connection import Connection
+from ..errors import CommandError
+from ..progress import Tell
+from . import cloudformation, record
+from .cloudformation import Stack
+from .code import Outcome, find_function, function_name, upload
+from .following import Follower, failure, way_out
+from .options import StackOptions, check_stack_name
+from .template.build import METADATA, plain
+from .template.parameters import options_of
+
+Action = Literal["created", "updated", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the operator asked for; options that were not given are ``None``, and stay what they were."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    allow_downgrade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What shall be: rendered, and beside what there is; ``stack`` is ``None`` where there is none yet."""
+
+    stack: Stack | None
+    options: StackOptions
+    tags: Mapping[str, str]
+    template: Mapping[str, Any]
+    equal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What became of it."""
+
+    action: Action
+    stack: Stack
+    options: StackOptions
+    code: Mapping[LambdaName, Outcome]
+    versions: Mapping[LambdaName, str]
+    recorded: bool
+    default_namespace: bool
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything is not as it was before."""
+        return self.action != "unchanged" or self.recorded or "uploaded" in self.code.values()
+
+
+def make_plan(client: Any, name: str, wish: Wish) -> Plan:
+    """What shall be, from what there is and what was asked for. Raises ``CommandError`` where it cannot be."""
+    stack = cloudformation.find(client, name)
+    if stack is not None and not stack.usable:
+        raise CommandError(f"stack {name} is {stack.status}: {way_out(stack)}")
+    before = {} if stack is None else cloudformation.template_of(client, name)
+    options = earlier_options(before, stack).changed(**wish.options)
+    tags = {**({} if stack is None else _own_tags(stack)), **wish.tags}
+    template = plain(name, options)
+    equal = stack is not None and template == before and tags == _own_tags(stack)
+    return Plan(stack, options, tags, template, equal)
+
+
+def deploy(connection: Connection, wish: Wish, tell: Tell) -> Deployed:
+    """The stack as it is asked for, with our code and record; ``tell`` hears of the progress.
+
+    Raises ``CommandError`` and errors of the SDK.
+    """
+    client, plan = begin(connection, wish)
+    artifacts = build_artifacts(plan.options)  # before anything is changed: they may be impossible
+    action, stack = _settle(client, connection.name, plan, tell)
+    return finish(connection, stack, plan.options, action, artifacts, tell)
+
+
+def upgrade_code(connection: Connection, stack: Stack, options: StackOptions, tell: Tell) -> Deployed:
+    """The stack as it is, with our code and record. Raises as ``deploy`` does."""
+    return finish(connection, stack, options, "unchanged", build_artifacts(options), tell)
+
+
+def begin(connection: Connection, wish: Wish) -> tuple[Any, Plan]:
+    """A client, and the plan, which is not one to downgrade by chance."""
+    check_stack_name(connection.name)  # before anybody asks for credentials
+    client = connection.client("cloudformation")
+    plan = make_plan(client, connection.name, wish)
+    if plan.stack is not None and not wish.allow_downgrade:
+        with record.open_table(connection) as table:
+            record.refuse_downgrade(connection.name, record.read_record(table))
+    return client, plan
+
+
+def start(client: Any, name: str, plan: Plan) -> Action:
+    """Have CloudFormation begin; what is there already is not waited for."""
+    protected = plan.options.deletion_protection
+    if plan.stack is None:
+        cloudformation.create(client, name, plan.template, plan.tags, protected=protected)
+        return "created"
+    turned = cloudformation.protect(client, plan.stack, protected=protected)
+    updated = not plan.equal and cloudformation.update(client, name, plan.template, plan.tags)
+    return "updated" if turned or updated else "unchanged"
+
+
+def build_artifacts(options: StackOptions) -> list[Artifact]:
+    """The code of the Lambdas that the stack shall have."""
+    return [build_artifact(name) for name in LAMBDAS if getattr(options, name)]
+
+
+def upload_code(connection: Connection, artifacts: Sequence[Artifact], tell: Tell) -> dict[LambdaName, Outcome]:
+    """What became of the code of each Lambda."""
+    client = connection.client("lambda")
+    outcomes: dict[LambdaName, Outcome] = {}
+    for artifact in artifacts:
+        name = function_name(connection.name, artifact.name)
+        function = find_function(client, name)
+        if function is None:
+            raise CommandError(f"there is no Lambda {name}: run `zae-limiter deploy --name {connection.name}`")
+        if function.code_sha256 != artifact.code_sha256:
+            tell(f"uploading the code of {name}, {len(artifact.content) / 1e6:.1f} MB")
+        outcomes[artifact.name] = upload(client, function, artifact)
+    return outcomes
+
+
+def earlier_options(template: Mapping[str, Any], stack: Stack | None) -> StackOptions:
+    """The options that a stack has, from its template and, where that has any, its parameters."""
+    chosen = template.get("Metadata", {}).get(METADATA, {}).get("Options", {})
+    given = {} if stack is None else options_of(stack.parameters)
+    return StackOptions.kept({**chosen, **given})
+
+
+def finish(
+    connection: Connection,
+    stack: Stack,
+    options: StackOptions,
+    action: Action,
+    artifacts: Sequence[Artifact],
+    tell: Tell,
+) -> Deployed:
+    """What CloudFormation does not do: code, version record, the namespace `default`."""
+    code = upload_code(connection, artifacts, tell)
+    versions = {artifact.name: artifact.version for artifact in artifacts}
+    with record.open_table(connection) as table:
+        recorded, default = record.write_record(table), record.register_default(table)
+    return Deployed(action, stack, options, code, versions, recorded, default)
+
+
+def _settle(client: Any, name: str, plan: Plan, tell: Tell) -> tuple[Action, Stack]:
+    follower = Follower(client, name, lambda event: tell(str(event)))
+    if plan.stack is not None:
+        follower.skip()
+    action = start(client, name, plan)
+    if action == "unchanged" and plan.stack is not None:
+        return action, plan.stack
+    stack = follower.wait()
+    if stack is None:
+        raise CommandError(f"stack {name} is gone: somebody else deleted it meanwhile")
+    if not stack.well:
+        raise failure(stack, action, follower.failures)
+    return action, stack
+
+
+def _own_tags(stack: Stack) -> dict[str, str]:
+    """Those that an operator may have given."""
+    return {
+        key: value
+        for key, value in stack.tags.items()
+        if key != cloudformation.STACK_TAG and not key.startswith("aws:")
+    }

@@ -1,0 +1,166 @@
+"""What lives here: what operators choose about a stack: each option once, with its default, its rule and its help.
+What never does: what a template makes of it (template), or how the command line spells it (commands).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, Final, Self
+
+from ..errors import CommandError
+
+RETENTION_DAYS: Final = (
+    1,
+    3,
+    5,
+    7,
+    14,
+    30,
+    60,
+    90,
+    120,
+    150,
+    180,
+    365,
+    400,
+    545,
+    731,
+    1096,
+    1827,
+    2192,
+    2557,
+    2922,
+    3288,
+    3653,
+)
+LONGEST_NAME: Final = 45  # that of the provisioner has 64 characters at most
+
+_NAME: Final = re.compile(rf"[A-Za-z][A-Za-z0-9-]{{2,{LONGEST_NAME - 1}}}")
+_FORMAT: Final = r"|[A-Za-z0-9+=,.@_-]*\{\}[A-Za-z0-9+=,.@_-]*"
+
+
+def _arn(service: str) -> str:
+    return rf"|arn:aws[a-z-]*:{service}:.+"
+
+
+def _choice(default: Any, told: str, **rule: Any) -> Any:
+    """A field; of its rule ``least`` and ``most`` bound a number, ``among`` lists values, ``like`` is an expression.
+
+    ``structural`` ones shape the template when it is rendered: they cannot become parameters of it.
+    """
+    return field(default=default, metadata={"help": told, **rule})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackOptions:
+    """How a stack is to be. An empty text, or 0 where that is said, means: none. Raises ``CommandError``."""
+
+    aggregator: bool = _choice(True, "The Lambda on the table's stream: usage, refill, shards, archive.")
+    aggregator_memory: int = _choice(256, "Memory of the aggregator, MB.", least=128, most=10_240)
+    aggregator_timeout: int = _choice(60, "Time-out of the aggregator, seconds.", least=1, most=900)
+    aggregator_concurrency: int = _choice(
+        0, "Reserved concurrency of the aggregator; 0 reserves none.", least=0, most=10_000
+    )
+    batch_size: int = _choice(
+        1_000, "How many records of the stream the aggregator takes at once, at most.", least=1, most=10_000
+    )
+    batch_window: int = _choice(2, "How long a batch may wait to be filled, seconds.", least=0, most=300)
+    retry_attempts: int = _choice(50, "How often a failing batch is sent again.", least=0, most=10_000)
+    refill_after_seconds: int = _choice(
+        3600, "How old the anchor of a bucket in use may become; 0 never moves one.", least=0, most=10**9
+    )
+    usage_hourly_days: int = _choice(90, "How long hourly usage is kept, days; 0 for ever.", least=0, most=36_500)
+    usage_daily_days: int = _choice(730, "How long daily usage is kept, days; 0 for ever.", least=0, most=36_500)
+    provisioner: bool = _choice(True, "The Lambda that applies manifests of limits.")
+    provisioner_memory: int = _choice(512, "Memory of the provisioner, MB.", least=128, most=10_240)
+    provisioner_timeout: int = _choice(300, "Time-out of the provisioner, seconds.", least=1, most=900)
+    provisioner_concurrency: int = _choice(
+        0, "Reserved concurrency of the provisioner; 0 reserves none.", least=0, most=10_000
+    )
+    architecture: str = _choice("x86_64", "Architecture of both Lambdas.", among=("x86_64", "arm64"))
+    log_retention_days: int = _choice(30, "How long logs of both Lambdas are kept, days.", among=RETENTION_DAYS)
+    tracing: bool = _choice(False, "Trace both Lambdas with X-Ray.")
+    alarms: bool = _choice(True, "Alarms on both Lambdas and the dead letters.")
+    alarm_topic_arn: str = _choice("", "SNS topic that alarms are sent to.", like=_arn("sns"))
+    point_in_time_recovery: bool = _choice(False, "Continuous backups of the table.")
+    deletion_protection: bool = _choice(False, "Refuse to delete the stack and its table.")
+    kms_key_arn: str = _choice("", "Customer key that encrypts table, dead letters and archive.", like=_arn("kms"))
+    archive: bool = _choice(True, "A bucket that audit events go to when they expire. Needs the aggregator.")
+    archive_glacier_days: int = _choice(90, "After how many days they move to Glacier; 0 never.", least=0, most=36_500)
+    iam: bool = _choice(True, "Make roles and policies; without, the Lambdas need roles of yours.")
+    aggregator_role_arn: str = _choice("", "A role of yours for the aggregator.", like=_arn("iam"))
+    provisioner_role_arn: str = _choice("", "A role of yours for the provisioner.", like=_arn("iam"))
+    policies: bool = _choice(True, "Managed policies to attach to applications and people.")
+    app_roles: bool = _choice(False, "Roles with these policies, which the account may assume.")
+    permission_boundary_arn: str = _choice("", "Permission boundary of all roles.", like=_arn("iam"))
+    role_name_format: str = _choice(
+        "", "Name of the roles, such as 'corp-{}'; without, CloudFormation finds one.", like=_FORMAT, structural=True
+    )
+    policy_name_format: str = _choice(
+        "", "Name of the policies, such as 'corp-{}'; without, CloudFormation finds one.", like=_FORMAT, structural=True
+    )
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            _check(each, getattr(self, each.name))
+        for name in ("aggregator", "provisioner"):
+            if getattr(self, name) and not self.iam and not getattr(self, f"{name}_role_arn"):
+                raise CommandError(f"--no-iam: the {name} needs a role: give --{name}-role-arn, or --no-{name}")
+        for name in ("usage_hourly_days", "usage_daily_days"):
+            if getattr(self, name) == 1:
+                raise CommandError(
+                    f"{flag(name)} 1: must be 0 for ever, or at least 2: the stream keeps its records a day"
+                )
+        if self.app_roles and not (self.iam and self.policies):
+            raise CommandError(
+                "--app-roles: they carry the managed policies, which --no-iam and --no-policies leave out"
+            )
+
+    def changed(self, **given: Any) -> Self:
+        """These options, but for those that were given: ``None`` stands for one that was not."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+    def chosen(self) -> dict[str, Any]:
+        """What differs from the defaults, to be kept with the stack."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+
+    @classmethod
+    def kept(cls, chosen: Mapping[str, Any]) -> Self:
+        """The options that ``chosen`` came from; what this release does not know is passed over."""
+        known = {each.name for each in fields(cls)}
+        return cls(**{name: value for name, value in chosen.items() if name in known})
+
+
+def check_stack_name(name: str) -> str:
+    """The name, where a stack, its table and its Lambdas can have it. Raises ``CommandError``."""
+    if _NAME.fullmatch(name):
+        return name
+    rule = f"must be 3 to {LONGEST_NAME} characters: a letter, then letters, digits and hyphens"
+    raise CommandError(f"stack name {name!r}: {rule}")
+
+
+def flag(name: str) -> str:
+    """How the command line spells an option."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _check(each: Field[Any], value: object) -> None:
+    problem = _problem(each.metadata, value, each.default)
+    if problem is not None:
+        raise CommandError(f"{flag(each.name)} {value!r}: must be {problem}")
+
+
+def _problem(rule: Mapping[str, Any], value: Any, default: object) -> str | None:
+    """What the value must be and is not."""
+    wrong_type = type(value) is not type(default)
+    if wrong_type:
+        return {"bool": "true or false", "int": "a whole number", "str": "text"}[type(default).__name__]
+    if "among" in rule and value not in rule["among"]:
+        return f"one of {', '.join(map(str, rule['among']))}"
+    if "least" in rule and not rule["least"] <= value <= rule["most"]:
+        return f"{rule['least']} to {rule['most']}"
+    if "like" in rule and re.fullmatch(rule["like"], value) is None:
+        return (
+            "a name with one {} in it, which stands for ours" if rule["like"] == _FORMAT else "an ARN of that service"
+        )
+    return None

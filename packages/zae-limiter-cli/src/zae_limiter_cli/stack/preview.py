@@ -1,0 +1,64 @@
+"""What lives here: what `deploy` would do, told without doing it.
+What never does: a change; a change set is made and removed again.
+"""
+
+from collections.abc import Iterator
+from typing import Any, TypedDict
+
+from ..connection import Connection
+from . import cloudformation, record
+from .code import find_function, function_name
+from .deploy import Plan, build_artifacts
+
+
+class Change(TypedDict):
+    """One thing that would change: ``action`` is ``+``, ``~``, ``-`` or, where it is made anew, ``-/+``."""
+
+    action: str
+    what: str
+    kind: str
+    details: str
+
+
+def preview(client: Any, plan: Plan, connection: Connection) -> list[Change]:
+    """Everything that `deploy` would change, the stack's resources first."""
+    return [*_resources(client, connection.name, plan), *_beside(connection, plan)]
+
+
+def _resources(client: Any, name: str, plan: Plan) -> Iterator[Change]:
+    if plan.stack is None:
+        for what, resource in plan.template["Resources"].items():
+            yield {"action": "+", "what": what, "kind": resource["Type"], "details": ""}
+    elif not plan.equal:
+        yield from map(_change, cloudformation.preview(client, name, plan.template, plan.tags))
+
+
+def _change(told: dict[str, Any]) -> Change:
+    action = {"Add": "+", "Remove": "-"}.get(told["Action"], "~")
+    if told.get("Replacement") == "True":
+        action = "-/+"
+    targets = (each.get("Target", {}) for each in told.get("Details", ()))
+    named = {target.get("Name") or target.get("Attribute", "") for target in targets}
+    return {
+        "action": action,
+        "what": told["LogicalResourceId"],
+        "kind": told["ResourceType"],
+        "details": ", ".join(sorted(named)),
+    }
+
+
+def _beside(connection: Connection, plan: Plan) -> Iterator[Change]:
+    """What CloudFormation knows nothing of: code and the version record."""
+    client = connection.client("lambda")
+    for artifact in build_artifacts(plan.options):
+        name = function_name(connection.name, artifact.name)
+        function = None if plan.stack is None else find_function(client, name)
+        if function is None or function.code_sha256 != artifact.code_sha256:
+            action = "~" if function and function.version else "+"
+            yield {"action": action, "what": name, "kind": "code", "details": artifact.version}
+    ours = record.record_of_this_release()
+    with record.open_table(connection) as table:
+        before = None if plan.stack is None else record.read_record(table)
+    if before != ours:
+        action, told = "~" if before else "+", f"schema {ours.schema_version}, core {ours.core_version}"
+        yield {"action": action, "what": connection.name, "kind": "version record", "details": told}

@@ -1,0 +1,121 @@
+"""What lives here: how each part of a stack is, asked of AWS.
+What never does: how that is shown (commands).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any, Final
+
+from zae_limiter import SyncRepository
+
+from ..artifacts.builder import LAMBDAS, LambdaName
+from ..connection import Connection
+from . import cloudformation, record
+from .cloudformation import Stack
+from .code import find_function, function_name
+from .deploy import earlier_options
+from .following import way_out
+
+PINGS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One part of the stack: ``ok`` is ``None`` for one that is switched off."""
+
+    part: str
+    ok: bool | None
+    told: str
+    details: Mapping[str, Any]
+
+
+def checks(connection: Connection) -> Iterator[Check]:
+    """Every part, one after the other; a stack that is not there is the only one."""
+    client = connection.client("cloudformation")
+    stack = cloudformation.find(client, connection.name)
+    if stack is None:
+        way = f"there is none: `zae-limiter deploy --name {connection.name}` makes it"
+        yield Check("stack", False, way, {})
+        return
+    yield _stack(stack)
+    yield _table(connection)
+    options = earlier_options(cloudformation.template_of(client, connection.name), stack)
+    for name in LAMBDAS:
+        yield _lambda(connection, name) if getattr(options, name) else Check(name, None, "off", {})
+    if options.aggregator:
+        yield _stream(connection)
+        yield _dead_letters(connection, stack)
+    with record.open_table(connection) as table:
+        yield _version(table, connection.name)
+        yield _latency(table)
+
+
+def _stack(stack: Stack) -> Check:
+    told = stack.status if stack.well else f"{stack.status}: {stack.reason or way_out(stack)}"
+    return Check("stack", stack.usable, told, {"status": stack.status, "changed_at": stack.changed_at})
+
+
+def _table(connection: Connection) -> Check:
+    client = connection.client("dynamodb")
+    try:
+        table = client.describe_table(TableName=connection.name)["Table"]
+    except client.exceptions.ResourceNotFoundException:
+        return Check("table", False, f"there is no table {connection.name}", {})
+    indexes = {index["IndexName"]: index["IndexStatus"] for index in table.get("GlobalSecondaryIndexes", ())}
+    status, items = table["TableStatus"], table.get("ItemCount", 0)
+    ok = status in {"ACTIVE", "UPDATING"} and set(indexes.values()) <= {"ACTIVE", "UPDATING"}
+    # DynamoDB counts every six hours
+    told = f"{status}, {len(indexes)} indexes, about {items:,} items"
+    return Check("table", ok, told, {"status": status, "indexes": indexes, "items": items})
+
+
+def _version(table: SyncRepository, stack: str) -> Check:
+    found = record.read_record(table)
+    if found is None:
+        way = f"the table has no version record: `zae-limiter deploy --name {stack}` writes it"
+        return Check("version", False, way, {})
+    told = f"schema {found.schema_version}, set up by core {found.core_version}"
+    return Check("version", True, told, asdict(found))
+
+
+def _lambda(connection: Connection, name: LambdaName) -> Check:
+    function = find_function(connection.client("lambda"), function_name(connection.name, name))
+    if function is None:
+        return Check(name, False, f"there is no Lambda {function_name(connection.name, name)}", {})
+    details = {"state": function.state, "version": function.version, "name": function.name}
+    if function.version is None:
+        way = f"it has no code: `zae-limiter deploy --name {connection.name}` uploads it"
+        return Check(name, False, way, details)
+    # a Lambda that nobody has called for weeks sleeps until the next call
+    return Check(name, function.state in {"Active", "Inactive"}, f"{function.state}, {function.version}", details)
+
+
+def _stream(connection: Connection) -> Check:
+    client = connection.client("lambda")
+    function = function_name(connection.name, "aggregator")
+    mappings = client.list_event_source_mappings(FunctionName=function)["EventSourceMappings"]
+    if not mappings:
+        return Check("stream", False, f"nothing feeds {function}", {})
+    state, result = mappings[0]["State"], mappings[0].get("LastProcessingResult", "No records processed")
+    ok = state in {"Enabled", "Enabling", "Updating", "Creating"} and not result.startswith("PROBLEM")
+    return Check("stream", ok, f"{state}, {result}", {"state": state, "last_result": result})
+
+
+def _dead_letters(connection: Connection, stack: Stack) -> Check:
+    client, name = connection.client("sqs"), "ApproximateNumberOfMessages"
+    url = stack.outputs.get("DeadLettersUrl")
+    if url is None:
+        return Check("dead letters", False, "the stack has no queue for them", {})
+    answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=[name])
+    count = int(answer["Attributes"][name])
+    told = f"{count} batches that the aggregator could not process" if count else "none"
+    return Check("dead letters", not count, told, {"count": count})
+
+
+def _latency(table: SyncRepository) -> Check:
+    taken = record.read_seconds(table, PINGS)
+    if taken is None:
+        return Check("latency", False, "the table does not answer a read", {})
+    ms = 1000 * median(taken)
+    return Check("latency", True, f"{ms:.1f} ms for a read, median of {PINGS}", {"median_ms": round(ms, 3)})

@@ -1,0 +1,65 @@
+"""What lives here: managed policies for applications and people, and roles that carry them.
+What never does: the roles of the Lambdas (functions).
+"""
+
+from typing import Final
+
+from .functions import FUNCTIONS
+from .grants import EVERY_NAMESPACE, OWN_NAMESPACE, acquiring, everything, reading, with_key
+from .language import Resources, Value, allow, attribute, document, ref, resource, text, when
+from .names import policy_name, role_name
+
+USES: Final = {"Acquire": acquiring, "Full": everything, "Read": reading}
+WHAT: Final = {"Acquire": "acquire and nothing else", "Full": "read and write everything", "Read": "read everything"}
+
+
+def policies(name_format: str) -> Resources:
+    """One policy for each use, on the whole table and on the principal's own namespace; and one to invoke."""
+    made: Resources = {}
+    for use, statements in USES.items():
+        what = WHAT[use]
+        made[f"{use}Policy"] = _policy(use.lower(), what, statements(EVERY_NAMESPACE), name_format)
+        own = _policy(
+            f"{use.lower()}-own", f"{what}, in the principal's namespace", statements(OWN_NAMESPACE), name_format
+        )
+        made[f"{use}OwnPolicy"] = own
+    invoke = allow(["lambda:InvokeFunction"], attribute(FUNCTIONS["provisioner"], "Arn"))
+    made["InvokeProvisionerPolicy"] = resource(
+        "IAM::ManagedPolicy",
+        {
+            **policy_name(name_format, "invoke-provisioner"),
+            "Description": text("${AWS::StackName}: apply limits to every namespace"),
+            "PolicyDocument": document([invoke]),
+        },
+        condition="HasInvokePolicy",
+    )
+    return made
+
+
+def roles(name_format: str) -> Resources:
+    """A role for each use on the whole table, which principals of the account may assume."""
+    account = {"AWS": text("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")}
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": account}
+    return {
+        f"{use}Role": resource(
+            "IAM::Role",
+            {
+                **role_name(name_format, use.lower()),
+                "AssumeRolePolicyDocument": document([trust]),
+                "PermissionsBoundary": when("HasBoundary", ref("PermissionBoundaryArn")),
+                "ManagedPolicyArns": [ref(f"{use}Policy")],
+            },
+            condition="HasAppRoles",
+        )
+        for use in USES
+    }
+
+
+def _policy(name: str, what: str, statements: list[Value], name_format: str) -> Value:
+    with_customer_key = [*statements, with_key("dynamodb", ["Decrypt"])]
+    policy = {
+        **policy_name(name_format, name),
+        "Description": text(f"${{AWS::StackName}}: {what}"),
+        "PolicyDocument": document(when("HasKey", with_customer_key, statements)),
+    }
+    return resource("IAM::ManagedPolicy", policy, condition="HasPolicies")

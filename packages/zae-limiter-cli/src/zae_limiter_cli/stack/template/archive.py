@@ -1,0 +1,36 @@
+"""What lives here: the bucket that audit events go to when they expire.
+What never does: what is written there.
+"""
+
+from .language import Resources, ref, resource, when
+
+
+def archive() -> Resources:
+    """The bucket. It outlives its stack: `zae-limiter delete` asks about it, CloudFormation alone keeps it."""
+    encryption = when(
+        "HasKey",
+        {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": ref("KmsKeyArn")},
+        {"SSEAlgorithm": "AES256"},
+    )
+    to_glacier = {
+        "Id": "glacier",
+        "Status": "Enabled",
+        "Transitions": [{"StorageClass": "GLACIER", "TransitionInDays": ref("ArchiveGlacierDays")}],
+    }
+    clean_up = {"Id": "unfinished", "Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
+    bucket = {
+        "BucketEncryption": {"ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": encryption}]},
+        "LifecycleConfiguration": {"Rules": when("HasGlacier", [to_glacier, clean_up], [clean_up])},
+        "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
+        "PublicAccessBlockConfiguration": {
+            "BlockPublicAcls": True,
+            "BlockPublicPolicy": True,
+            "IgnorePublicAcls": True,
+            "RestrictPublicBuckets": True,
+        },
+    }
+    return {
+        "ArchiveBucket": resource(
+            "S3::Bucket", bucket, condition="HasArchive", DeletionPolicy="Retain", UpdateReplacePolicy="Retain"
+        )
+    }

@@ -1,0 +1,76 @@
+"""What lives here: the template, with parameters and without.
+What never does: a resource (table, functions, archive, access, alarms).
+"""
+
+from typing import Any
+
+from ..options import StackOptions, check_stack_name
+from .access import policies, roles
+from .alarms import alarms
+from .archive import archive
+from .functions import FUNCTIONS, aggregator, provisioner
+from .language import Resource, Resources, attribute, ref, text
+from .names import check_lengths
+from .parameters import CONDITIONS, parameters, values
+from .resolve import resolve
+from .table import STREAM_ARN, TABLE_ARN, table
+
+METADATA = "ZaeLimiter"
+
+
+def parametrized(options: StackOptions) -> dict[str, Any]:
+    """The template for tools that bring parameters; its defaults are what the options say."""
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Description": "zae-limiter: rate limits in one DynamoDB table, with the Lambdas that look after it",
+        "Metadata": {METADATA: {"Options": options.chosen()}},
+        "Parameters": parameters(options),
+        "Conditions": CONDITIONS,
+        "Resources": _resources(options),
+        "Outputs": _outputs(),
+    }
+
+
+def plain(name: str, options: StackOptions) -> dict[str, Any]:
+    """The same for one stack: what CloudFormation would make of parameters and conditions is made of them here.
+
+    Raises ``CommandError`` for a name that something in it cannot have.
+    """
+    pseudo = {"AWS::StackName": check_stack_name(name)}
+    template = resolve(parametrized(options), {**values(options), **pseudo})
+    check_lengths(template["Resources"])
+    return template
+
+
+def _resources(options: StackOptions) -> Resources:
+    return {
+        **table(),
+        **aggregator(options.role_name_format),
+        **provisioner(options.role_name_format),
+        **archive(),
+        **policies(options.policy_name_format),
+        **roles(options.role_name_format),
+        **alarms(),
+    }
+
+
+def _outputs() -> Resources:
+    provisioner_arn = attribute(FUNCTIONS["provisioner"], "Arn")
+    return {
+        "TableName": _output(ref("Table")),
+        "TableArn": _output(TABLE_ARN),
+        "StreamArn": _output(STREAM_ARN),
+        "AggregatorArn": _output(attribute(FUNCTIONS["aggregator"], "Arn"), "HasAggregator"),
+        "DeadLettersUrl": _output(ref("DeadLetters"), "HasAggregator"),
+        "LimitsProvisionerArn": {
+            **_output(provisioner_arn, "HasProvisioner"),
+            "Export": {"Name": text("${AWS::StackName}-LimitsProvisionerArn")},
+        },
+        "ArchiveBucketName": _output(ref("ArchiveBucket"), "HasArchive"),
+        **{f"{name}Arn": _output(ref(name), made["Condition"]) for name, made in policies("").items()},
+        **{f"{name}Arn": _output(attribute(name, "Arn"), made["Condition"]) for name, made in roles("").items()},
+    }
+
+
+def _output(value: Any, condition: str | None = None) -> Resource:
+    return {"Value": value} if condition is None else {"Condition": condition, "Value": value}

@@ -1,0 +1,151 @@
+"""What lives here: both Lambdas, each with its role and its log group, and the stream that feeds the aggregator.
+What never does: their code, which `deploy` uploads.
+"""
+
+import json
+from typing import Final
+
+from zae_limiter.schema import AUDIT_PREFIX, sk_state
+
+from ...artifacts.builder import LambdaName
+from ...artifacts.requirements import RUNTIME
+from ..code import function_name
+from .grants import (
+    AGGREGATOR_CALLS,
+    PROVISIONER_CALLS,
+    PROVISIONER_INDEXES,
+    logging_to,
+    on_indexes,
+    on_table,
+    reading_stream,
+    with_key,
+)
+from .language import Resources, Value, allow, attribute, document, ref, resource, text, when
+from .names import role_name
+from .table import STREAM_ARN
+
+FUNCTIONS: Final[dict[LambdaName, str]] = {
+    "aggregator": "AggregatorFunction",
+    "provisioner": "LimitsProvisionerFunction",
+}
+NO_CODE_YET: Final = "# `zae-limiter deploy` puts the code here; until then every invocation fails.\n"
+
+
+def aggregator(role_format: str) -> Resources:
+    """The aggregator, and what comes with it."""
+    environment = {
+        "ZAEL_STACK": ref("AWS::StackName"),
+        "ZAEL_ARCHIVE_BUCKET": when("HasArchive", ref("ArchiveBucket")),
+        "ZAEL_REFILL_AFTER_SECONDS": ref("RefillAfterSeconds"),
+        "ZAEL_USAGE_HOURLY_DAYS": ref("UsageHourlyDays"),
+        "ZAEL_USAGE_DAILY_DAYS": ref("UsageDailyDays"),
+    }
+    return {
+        **_function("aggregator", environment),
+        **_role("aggregator", [on_table(AGGREGATOR_CALLS), *reading_stream()], role_format),
+        **_grant("aggregator", "Traces", [_tracing()]),
+        **_grant("aggregator", "Archives", [allow(["s3:PutObject"], text("${ArchiveBucket.Arn}/*"))]),
+        **_grant(
+            "aggregator",
+            "UsesKey",
+            [
+                with_key("dynamodb", ["Decrypt"]),
+                with_key("sqs", ["Decrypt", "GenerateDataKey"]),
+                with_key("s3", ["Decrypt", "GenerateDataKey"]),
+            ],
+        ),
+        "AggregatorStream": _stream(),
+        "DeadLetters": resource(
+            "SQS::Queue",
+            {
+                "MessageRetentionPeriod": 14 * 24 * 3600,
+                "KmsMasterKeyId": when("HasKey", ref("KmsKeyArn")),
+                "SqsManagedSseEnabled": when("HasKey", False, True),
+            },
+            condition="HasAggregator",
+            DeletionPolicy="Delete",
+            UpdateReplacePolicy="Delete",
+        ),
+    }
+
+
+def provisioner(role_format: str) -> Resources:
+    """The provisioner, and what comes with it."""
+    return {
+        **_function("provisioner", {"ZAEL_STACK": ref("AWS::StackName")}),
+        **_role("provisioner", [on_table(PROVISIONER_CALLS), on_indexes(PROVISIONER_INDEXES)], role_format),
+        **_grant("provisioner", "Traces", [_tracing()]),
+        **_grant("provisioner", "UsesKey", [with_key("dynamodb", ["Decrypt"])]),
+    }
+
+
+def _function(name: LambdaName, environment: Resources) -> Resources:
+    prefix, called = name.capitalize(), function_name("${AWS::StackName}", name)
+    function = {
+        "FunctionName": text(called),
+        "Runtime": RUNTIME,
+        "Handler": f"zae_limiter_{name}.handler.on_event",
+        "Code": {"ZipFile": NO_CODE_YET},
+        "Role": when(f"Own{prefix}Role", attribute(f"{prefix}Role", "Arn"), ref(f"{prefix}RoleArn")),
+        "Architectures": [ref("Architecture")],
+        "MemorySize": ref(f"{prefix}Memory"),
+        "Timeout": ref(f"{prefix}Timeout"),
+        "ReservedConcurrentExecutions": when(f"Reserves{prefix}", ref(f"{prefix}Concurrency")),
+        "TracingConfig": {"Mode": when("HasTracing", "Active", "PassThrough")},
+        "Environment": {"Variables": environment},
+        "LoggingConfig": {"LogGroup": ref(f"{prefix}Logs")},
+    }
+    logs = {"LogGroupName": text(f"/aws/lambda/{called}"), "RetentionInDays": ref("LogRetentionDays")}
+    condition = f"Has{prefix}"
+    return {
+        FUNCTIONS[name]: resource("Lambda::Function", function, condition=condition),
+        f"{prefix}Logs": resource(
+            "Logs::LogGroup", logs, condition=condition, DeletionPolicy="Delete", UpdateReplacePolicy="Delete"
+        ),
+    }
+
+
+def _role(name: LambdaName, statements: list[Value], role_format: str) -> Resources:
+    prefix = name.capitalize()
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
+    policy = {"PolicyName": "own", "PolicyDocument": document([logging_to(f"{prefix}Logs"), *statements])}
+    role = {
+        **role_name(role_format, name),
+        "AssumeRolePolicyDocument": document([trust]),
+        "PermissionsBoundary": when("HasBoundary", ref("PermissionBoundaryArn")),
+        "Policies": [policy],
+    }
+    return {f"{prefix}Role": resource("IAM::Role", role, condition=f"Own{prefix}Role")}
+
+
+def _grant(name: LambdaName, verb: str, statements: list[Value]) -> Resources:
+    """What a role may do besides, under the condition of that name."""
+    prefix = name.capitalize()
+    policy = {"PolicyName": verb.lower(), "PolicyDocument": document(statements), "Roles": [ref(f"{prefix}Role")]}
+    return {f"{prefix}{verb}Policy": resource("IAM::Policy", policy, condition=f"{prefix}{verb}")}
+
+
+def _tracing() -> Value:
+    return allow(["xray:PutTelemetryRecords", "xray:PutTraceSegments"], "*")
+
+
+def _stream() -> Value:
+    buckets = {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"Keys": {"SK": {"S": [sk_state()]}}}}
+    expired_audit = {
+        "eventName": ["REMOVE"],
+        "userIdentity": {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]},
+        "dynamodb": {"Keys": {"SK": {"S": [{"prefix": AUDIT_PREFIX}]}}},
+    }
+    mapping = {
+        "EventSourceArn": STREAM_ARN,
+        "FunctionName": ref(FUNCTIONS["aggregator"]),
+        "StartingPosition": "TRIM_HORIZON",
+        "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern)} for pattern in (buckets, expired_audit)]},
+        "BatchSize": ref("BatchSize"),
+        "MaximumBatchingWindowInSeconds": ref("BatchWindow"),
+        "MaximumRetryAttempts": ref("RetryAttempts"),
+        "BisectBatchOnFunctionError": True,
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "DestinationConfig": {"OnFailure": {"Destination": attribute("DeadLetters", "Arn")}},
+    }
+    return resource("Lambda::EventSourceMapping", mapping, condition="HasAggregator")

@@ -1,0 +1,99 @@
+"""What lives here: who may do what: the calls of each Lambda and of each kind of application, as statements.
+What never does: a role or a policy that carries them (access, functions).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from zae_limiter.schema import INDEXES
+from zae_limiter.schema.keys import REGISTRY, pk_bucket, pk_system
+
+from .language import Value, allow, attribute, ref, text
+from .table import STREAM_ARN, TABLE_ARN, index_arn
+
+# A transaction is allowed by what it is made of. Tests hold these together with what the code really calls.
+PROVISIONER_CALLS: Final = ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem")
+PROVISIONER_INDEXES: Final = ("GSI4",)
+AGGREGATOR_CALLS: Final = ("BatchGetItem", "PutItem", "UpdateItem")
+STREAM_CALLS: Final = ("DescribeStream", "GetRecords", "GetShardIterator")
+
+READ_ITEMS: Final = ("BatchGetItem", "GetItem")
+READ: Final = (*READ_ITEMS, "Query")
+WRITE_BUCKETS: Final = ("PutItem", "UpdateItem")
+WRITE: Final = ("BatchWriteItem", "DeleteItem", *WRITE_BUCKETS)
+
+# The principal's tag that says which namespace it belongs to, by its id.
+NAMESPACE_TAG: Final = "zael-namespace-id"
+OWN_NAMESPACE: Final = f"${{aws:PrincipalTag/{NAMESPACE_TAG}}}"
+EVERY_NAMESPACE: Final = "*"
+ADMIN_INDEX: Final = "GSI4"  # its key is the namespace, which no pattern of leading keys can tell from another's
+
+
+def on_table(calls: Sequence[str], *, keys: Sequence[str] = ()) -> Value:
+    """Calls on the table; with ``keys``, on partitions alone that are like one of them."""
+    return allow(_dynamodb(calls), TABLE_ARN, _leading(keys))
+
+
+def on_indexes(names: Iterable[str], *, keys: Sequence[str] = ()) -> Value:
+    """Queries on indexes; with ``keys`` on partitions alone that are like one of them."""
+    return allow(_dynamodb(["Query"]), [index_arn(name) for name in names], _leading(keys))
+
+
+def acquiring(namespace: str) -> list[Value]:
+    """Reading limits and taking tokens: nothing but buckets is written."""
+    return [
+        on_table(READ_ITEMS, keys=_readable(namespace)),
+        on_table(WRITE_BUCKETS, keys=[_buckets(namespace)]),
+    ]
+
+
+def reading(namespace: str) -> list[Value]:
+    """Reading everything."""
+    indexes = [name for name in INDEXES if namespace == EVERY_NAMESPACE or name != ADMIN_INDEX]
+    return [on_table(READ, keys=_readable(namespace)), on_indexes(indexes, keys=_own(namespace))]
+
+
+def everything(namespace: str) -> list[Value]:
+    """Reading and writing everything."""
+    return [*reading(namespace), on_table(WRITE, keys=_own(namespace))]
+
+
+def with_key(service: str, calls: Sequence[str]) -> Value:
+    """Use of the customer's key by way of a service."""
+    by_way = {"StringEquals": {"kms:ViaService": text(f"{service}.${{AWS::Region}}.${{AWS::URLSuffix}}")}}
+    return allow([f"kms:{call}" for call in calls], ref("KmsKeyArn"), by_way)
+
+
+def reading_stream() -> list[Value]:
+    """What an event source mapping does in the name of its function."""
+    return [
+        allow(_dynamodb(STREAM_CALLS), STREAM_ARN),
+        allow(_dynamodb(["ListStreams"]), text("${Table.Arn}/stream/*")),
+        allow(["sqs:SendMessage"], attribute("DeadLetters", "Arn")),
+    ]
+
+
+def logging_to(group: str) -> Value:
+    """Writing the log of a function."""
+    return allow(["logs:CreateLogStream", "logs:PutLogEvents"], attribute(group, "Arn"))
+
+
+def _dynamodb(calls: Sequence[str]) -> list[str]:
+    return [f"dynamodb:{call}" for call in calls]
+
+
+def _leading(keys: Sequence[str]) -> Value:
+    return {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(keys)}} if keys else None
+
+
+def _readable(namespace: str) -> list[str]:
+    """All partitions of the namespace, and the registry, where its name is looked up."""
+    return [] if namespace == EVERY_NAMESPACE else [f"{namespace}/*", pk_system(REGISTRY)]
+
+
+def _own(namespace: str) -> list[str]:
+    return [] if namespace == EVERY_NAMESPACE else [f"{namespace}/*"]
+
+
+def _buckets(namespace: str) -> str:
+    return pk_bucket(namespace, "*", "*", 0).removesuffix("#*#0")

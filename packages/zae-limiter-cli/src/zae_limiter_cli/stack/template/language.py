@@ -1,0 +1,64 @@
+"""What lives here: the few words of CloudFormation's language that the template uses.
+What never does: a resource.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+Value = Any  # JSON, as CloudFormation reads it
+Resource = dict[str, Value]
+Resources = dict[str, Resource]
+
+NO_VALUE: Final = {"Ref": "AWS::NoValue"}
+
+
+def ref(name: str) -> Value:
+    """The value of a parameter, or the id of a resource."""
+    return {"Ref": name}
+
+
+def attribute(resource: str, name: str) -> Value:
+    """An attribute of a resource."""
+    return {"Fn::GetAtt": [resource, name]}
+
+
+def text(template: str) -> Value:
+    """A text with ``${Name}`` in it."""
+    return {"Fn::Sub": template}
+
+
+def when(condition: str, then: Value, otherwise: Value = NO_VALUE) -> Value:
+    """One value or the other; without the other, the property is not there. Not for an item of a list."""
+    return {"Fn::If": [condition, then, otherwise]}
+
+
+def equals(parameter: str, value: str) -> Value:
+    """A condition on a parameter."""
+    return {"Fn::Equals": [ref(parameter), value]}
+
+
+def differs(parameter: str, value: str) -> Value:
+    """The opposite."""
+    return {"Fn::Not": [equals(parameter, value)]}
+
+
+def both(*conditions: Value) -> Value:
+    """All of them; one that is a name stands for the condition of that name."""
+    return {"Fn::And": [{"Condition": each} if isinstance(each, str) else each for each in conditions]}
+
+
+def resource(kind: str, properties: Resource, *, condition: str | None = None, **attributes: Value) -> Resource:
+    """A resource of type ``AWS::{kind}``; attributes such as ``DependsOn`` stand beside its properties."""
+    conditional = {} if condition is None else {"Condition": condition}
+    return {"Type": f"AWS::{kind}", **conditional, **attributes, "Properties": properties}
+
+
+def allow(actions: Sequence[str], resources: Value, condition: Value = None) -> Resource:
+    """A statement of a policy."""
+    conditional = {} if condition is None else {"Condition": condition}
+    return {"Effect": "Allow", "Action": list(actions), "Resource": resources, **conditional}
+
+
+def document(statements: Value) -> Resource:
+    """A policy of statements."""
+    return {"Version": "2012-10-17", "Statement": statements}

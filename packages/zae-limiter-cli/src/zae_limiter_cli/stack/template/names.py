@@ -1,0 +1,34 @@
+"""What lives here: names of roles and policies, by the formats that operators give.
+What never does: a role or a policy.
+"""
+
+from typing import Final
+
+from ...errors import CommandError
+from .language import Resource, Resources, text
+
+LONGEST: Final = {"RoleName": 64, "ManagedPolicyName": 128}
+
+
+def role_name(form: str, name: str) -> Resource:
+    """The property that names a role; none where CloudFormation shall find a name, which no other region has."""
+    return {"RoleName": _formed(form, name)} if form else {}
+
+
+def policy_name(form: str, name: str) -> Resource:
+    """The property that names a managed policy, likewise."""
+    return {"ManagedPolicyName": _formed(form, name)} if form else {}
+
+
+def check_lengths(resources: Resources) -> None:
+    """Raise ``CommandError`` where IAM takes no name of such a length; only a stack's own name tells."""
+    for each in resources.values():
+        for kind, longest in LONGEST.items():
+            name = each["Properties"].get(kind, "")
+            if len(name) > longest:
+                option = "--role-name-format" if kind == "RoleName" else "--policy-name-format"
+                raise CommandError(f"{option}: {name!r} has {len(name)} characters, and IAM takes {longest} at most")
+
+
+def _formed(form: str, name: str) -> Resource:
+    return text(form.replace("{}", f"${{AWS::StackName}}-{name}"))  # type: ignore[no-any-return]

@@ -1,0 +1,39 @@
+"""What lives here: the table, as core's schema has it.
+What never does: a key, an index or an attribute of its own.
+"""
+
+from zae_limiter.schema import TTL_ATTRIBUTE, create_table_request
+
+from .language import Resources, attribute, ref, resource, text, when
+
+
+def table() -> Resources:
+    """The table."""
+    schema = create_table_request("")
+    return {
+        "Table": resource(
+            "DynamoDB::Table",
+            {
+                **{name: value for name, value in schema.items() if name not in {"TableName", "StreamSpecification"}},
+                "TableName": ref("AWS::StackName"),
+                "StreamSpecification": {"StreamViewType": schema["StreamSpecification"]["StreamViewType"]},
+                "TimeToLiveSpecification": {"AttributeName": TTL_ATTRIBUTE, "Enabled": True},
+                "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": when("HasRecovery", True, False)},
+                "DeletionProtectionEnabled": when("HasProtection", True, False),
+                "SSESpecification": when(
+                    "HasKey", {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": ref("KmsKeyArn")}
+                ),
+            },
+            DeletionPolicy="Delete",
+            UpdateReplacePolicy="Retain",
+        )
+    }
+
+
+TABLE_ARN = attribute("Table", "Arn")
+STREAM_ARN = attribute("Table", "StreamArn")
+
+
+def index_arn(name: str) -> dict[str, str]:
+    """The ARN of an index, or of all of them for ``*``."""
+    return text(f"${{Table.Arn}}/index/{name}")  # type: ignore[no-any-return]

@@ -1,0 +1,90 @@
+"""What lives here: the versions of a stack beside those that are installed here.
+What never does: a change of either (deploy).
+"""
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Final, NamedTuple
+
+from zae_limiter import VersionError, VersionRecord
+from zae_limiter.versions import SCHEMA_VERSION, check_compatible, core_version
+
+from ..artifacts.builder import LAMBDAS, LambdaName
+from ..connection import Connection
+from ..errors import CommandError
+from . import cloudformation, record
+from .code import find_function, function_name
+from .deploy import earlier_options
+
+DISTRIBUTIONS: Final = tuple(f"zae-limiter-{part}" for part in ("core", "manifest", "provisioner", "aggregator", "cli"))
+
+
+class Part(NamedTuple):
+    """One version, of the stack and of this release."""
+
+    part: str
+    stack: str
+    here: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How a stack and this release fit, and what to do where they do not."""
+
+    parts: tuple[Part, ...]
+    advice: str
+    fits: bool
+
+
+def installed_versions() -> dict[str, str | int]:
+    """Of each distribution, and of the schema that they write."""
+    return {**{name: version(name) for name in DISTRIBUTIONS}, "schema": SCHEMA_VERSION}
+
+
+def compare(connection: Connection) -> Comparison:
+    """The stack beside this release. Raises ``CommandError`` where there is no stack."""
+    client = connection.client("cloudformation")
+    stack = cloudformation.find(client, connection.name)
+    if stack is None:
+        raise CommandError(
+            f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` makes it"
+        )
+    options = earlier_options(cloudformation.template_of(client, connection.name), stack)
+    lambdas = [name for name in LAMBDAS if getattr(options, name)]
+    with record.open_table(connection) as table:
+        found = record.read_record(table)
+    parts = (*_recorded(found), *_code(connection, lambdas))
+    problem = _problem(connection.name, found)
+    if problem is None and any(each.stack != each.here for each in parts):
+        problem = (
+            f"the stack is of another release: `zae-limiter upgrade --name {connection.name}` brings it to this one"
+        )
+    return Comparison(parts, problem or "Stack and release fit.", problem is None)
+
+
+def _recorded(found: VersionRecord | None) -> list[Part]:
+    ours = record.record_of_this_release()
+    return [
+        Part("schema", str(found.schema_version) if found else "-", str(ours.schema_version)),
+        Part("core", found.core_version if found else "-", ours.core_version),
+        Part("oldest client", found.min_client_version if found else "-", ours.min_client_version),
+    ]
+
+
+def _code(connection: Connection, lambdas: list[LambdaName]) -> list[Part]:
+    client = connection.client("lambda")
+    found = {name: find_function(client, function_name(connection.name, name)) for name in lambdas}
+    return [
+        Part(name, (function and function.version) or "-", version(f"zae-limiter-{name}"))
+        for name, function in found.items()
+    ]
+
+
+def _problem(stack: str, found: VersionRecord | None) -> str | None:
+    if found is None:
+        return None
+    try:
+        check_compatible(found, stack=stack, client_version=core_version())
+    except VersionError as error:
+        return str(error)
+    return None

@@ -1,0 +1,45 @@
+"""What lives here: instants as people write them, and as they are shown to them: always in UTC.
+What never does: a look at the clock.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from .errors import CommandError
+
+_AGO: Final = re.compile(r"([0-9]{1,9})([mhdw])")
+_UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def parse_instant(option: str, text: str, now: datetime) -> datetime:
+    """An ISO time (UTC where it names no zone), or so long before ``now``: 30m, 24h, 7d. Raises ``CommandError``."""
+    from zae_limiter.usage import EARLIEST
+
+    try:
+        instant = _instant(text, now)
+    except (ValueError, OverflowError):
+        raise CommandError(
+            f"{option} {text!r}: must be a time like 2024-01-31 or 2024-01-31T14:00Z, "
+            "or how long ago (minutes, hours, days, weeks): 30m, 24h, 7d, 2w"
+        ) from None
+    if instant < EARLIEST:
+        raise CommandError(f"{option} {text!r}: must not be before {EARLIEST:%Y-%m-%d}")
+    return instant
+
+
+def shown(instant: datetime) -> str:
+    """For people: to the minute."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def iso(instant: datetime) -> str:
+    """For programs: to the second, cut where it has parts of one."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _instant(text: str, now: datetime) -> datetime:
+    if ago := _AGO.fullmatch(text):
+        return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+    instant = datetime.fromisoformat(text)
+    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)

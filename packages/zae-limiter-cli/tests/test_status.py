@@ -1,0 +1,152 @@
+import json
+from typing import Any
+
+import boto3
+import pytest
+from click.testing import CliRunner, Result
+
+from zae_limiter import SyncRepository, VersionRecord
+from zae_limiter_cli.main import main
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, args)
+
+
+def deploy(*args: str) -> None:
+    done = run("deploy", "-n", "my-app", "-q", *args)
+    assert done.exit_code == 0, done.output
+
+
+def status() -> tuple[int, dict[str, Any]]:
+    """The exit code, and each part by its name."""
+    done = run("status", "-n", "my-app", "--output", "json")
+    return done.exit_code, {each["part"]: each for each in json.loads(done.stdout)}
+
+
+def bad(parts: dict[str, Any]) -> dict[str, str]:
+    return {name: each["told"] for name, each in parts.items() if each["ok"] is False}
+
+
+def test_a_fresh_stack_is_well_in_every_part(aws: str) -> None:
+    deploy()
+    code, parts = status()
+    assert (code, bad(parts)) == (0, {})
+    assert list(parts) == [
+        *("stack", "table", "aggregator", "provisioner", "stream", "dead letters", "version", "latency")
+    ]
+    assert parts["provisioner"]["version"] == "0.1.0"
+    assert parts["table"]["indexes"] == {"GSI1": "ACTIVE", "GSI2": "ACTIVE", "GSI3": "ACTIVE", "GSI4": "ACTIVE"}
+    assert parts["latency"]["median_ms"] > 0
+
+
+def test_people_see_a_line_for_each_part(aws: str) -> None:
+    deploy("--no-provisioner")
+    done = run("status", "-n", "my-app")
+    assert done.exit_code == 0
+    words = [line.split()[:2] for line in done.stdout.splitlines()]
+    assert ["ok", "table"] in words
+    assert ["-", "provisioner"] in words
+
+
+def test_a_stack_that_is_not_there_is_told_with_the_way_to_make_it(aws: str) -> None:
+    code, parts = status()
+    assert (code, bad(parts)) == (1, {"stack": "there is none: `zae-limiter deploy --name my-app` makes it"})
+
+
+def test_what_deploy_has_not_done_yet_is_told(aws: str) -> None:
+    deploy("--no-wait")
+    code, parts = status()
+    assert code == 1
+    way = "it has no code: `zae-limiter deploy --name my-app` uploads it"
+    assert bad(parts) == {
+        "version": "the table has no version record: `zae-limiter deploy --name my-app` writes it",
+        "aggregator": way,
+        "provisioner": way,
+    }
+
+
+def test_parts_that_were_taken_away_are_told(aws: str) -> None:
+    deploy()
+    client = boto3.client("lambda")
+    (mapping,) = client.list_event_source_mappings()["EventSourceMappings"]
+    client.delete_event_source_mapping(UUID=mapping["UUID"])
+    client.delete_function(FunctionName="my-app-limits-provisioner")
+    code, parts = status()
+    assert code == 1
+    assert bad(parts) == {
+        "provisioner": "there is no Lambda my-app-limits-provisioner",
+        "stream": "nothing feeds my-app-aggregator",
+    }
+
+
+def make_another_stack(name: str) -> None:
+    template = '{"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}}'
+    boto3.client("cloudformation").create_stack(StackName=name, TemplateBody=template)
+
+
+def test_a_stack_of_something_else_has_nothing_that_is_well(aws: str) -> None:
+    make_another_stack("my-app")
+    code, parts = status()
+    assert code == 1
+    assert bad(parts) == {
+        "table": "there is no table my-app",
+        "version": "the table has no version record: `zae-limiter deploy --name my-app` writes it",
+        "aggregator": "there is no Lambda my-app-aggregator",
+        "provisioner": "there is no Lambda my-app-limits-provisioner",
+        "stream": "nothing feeds my-app-aggregator",
+        "dead letters": "the stack has no queue for them",
+        "latency": "the table does not answer a read",
+    }
+
+
+def test_dead_letters_are_told(aws: str) -> None:
+    deploy()
+    (queue,) = boto3.client("sqs").list_queues()["QueueUrls"]
+    boto3.client("sqs").send_message(QueueUrl=queue, MessageBody="{}")
+    code, parts = status()
+    assert (code, bad(parts)) == (1, {"dead letters": "1 batches that the aggregator could not process"})
+
+
+def test_a_list_has_the_stacks_of_deploy_and_no_others(aws: str) -> None:
+    assert run("list").stdout == "No stacks in this region.\n"
+    deploy()
+    make_another_stack("another")
+    assert [each["name"] for each in json.loads(run("list", "--output", "json").stdout)] == ["my-app"]
+    assert run("list").stdout.splitlines()[1].split()[:2] == ["my-app", "CREATE_COMPLETE"]
+
+
+def check() -> tuple[int, Any]:
+    done = run("check", "-n", "my-app", "--output", "json")
+    return done.exit_code, json.loads(done.stdout)
+
+
+def test_a_stack_of_this_release_fits(aws: str) -> None:
+    deploy()
+    code, found = check()
+    assert (code, found["fits"], found["advice"]) == (0, True, "Stack and release fit.")
+    assert run("check", "-n", "my-app").stdout.splitlines()[-1] == "Stack and release fit."
+
+
+@pytest.mark.parametrize(
+    ("record", "advice"),
+    [
+        (VersionRecord(0, "0.0.9", "0.0.1"), "upgrade it with `zae-limiter upgrade --name my-app`"),
+        (VersionRecord(1, "0.0.9", "0.1.0"), "`zae-limiter upgrade --name my-app` brings it to this one"),
+        (VersionRecord(9, "99.0.0", "99.0.0"), "needs zae-limiter-core 99.0.0 or newer"),
+    ],
+    ids=["too old", "older", "too new"],
+)
+def test_a_stack_of_another_release_is_told_with_what_to_upgrade(record: VersionRecord, advice: str, aws: str) -> None:
+    deploy()
+    with SyncRepository.open("default", stack="my-app") as repository:
+        repository.set_version_record(record)
+    code, found = check()
+    assert code == 1
+    assert advice in found["advice"]
+
+
+def test_version_tells_what_is_installed_and_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    assert json.loads(run("version", "--output", "json").stdout)["schema"] == 1
+    assert "zae-limiter-core         0.1.0" in run("version").stdout

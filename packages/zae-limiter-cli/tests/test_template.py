@@ -1,0 +1,246 @@
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from cfnlint.api import lint_all
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zae_limiter.schema import TTL_ATTRIBUTE, create_table_request
+from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
+from zae_limiter_cli.errors import CommandError
+from zae_limiter_cli.stack.code import function_name
+from zae_limiter_cli.stack.options import StackOptions
+from zae_limiter_cli.stack.template.build import parametrized, plain
+
+Template = Mapping[str, Any]
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+TOPIC = "arn:aws:sns:us-east-1:123456789012:alarms"
+ROLE = "arn:aws:iam::123456789012:role/lambda"
+BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
+
+EVERYTHING = StackOptions(
+    tracing=True,
+    point_in_time_recovery=True,
+    deletion_protection=True,
+    app_roles=True,
+    architecture="arm64",
+    aggregator_concurrency=2,
+    provisioner_concurrency=3,
+    kms_key_arn=KEY,
+    alarm_topic_arn=TOPIC,
+    permission_boundary_arn=BOUNDARY,
+    role_name_format="corp-{}-role",
+    policy_name_format="corp-{}-policy",
+)
+LITTLE = StackOptions(aggregator=False, provisioner=False, alarms=False, policies=False, archive=False)
+EXTERNAL = StackOptions(iam=False, policies=False, aggregator_role_arn=ROLE, provisioner_role_arn=ROLE)
+CASES = {"defaults": StackOptions(), "everything": EVERYTHING, "little": LITTLE, "external roles": EXTERNAL}
+
+# The parameter of a role's ARN is empty by default, and then not used: conditions see to that, which cfn-lint cannot.
+NAMED_EXCEPTIONS = {("W1030", "AggregatorRoleArn"), ("W1030", "ProvisionerRoleArn")}
+
+
+def resources(template: Template, kind: str) -> dict[str, Any]:
+    """Logical id and properties of the resources of a type."""
+    found = template["Resources"].items()
+    return {name: each["Properties"] for name, each in found if each["Type"] == f"AWS::{kind}"}
+
+
+def inside(value: Any) -> Iterator[Any]:
+    """The value, and all that is in it."""
+    yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from inside(part)
+
+
+def complaints(template: Template) -> set[tuple[str, str]]:
+    found = lint_all(json.dumps(template))
+    return {(each.rule.id, each.message) for each in found if each.rule.severity != "informational"}
+
+
+@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+def test_the_plain_template_is_clean(options: StackOptions) -> None:
+    assert complaints(plain("my-app", options)) == set()
+
+
+def test_the_parametrized_template_is_clean_but_for_named_exceptions() -> None:
+    for rule, message in complaints(parametrized(StackOptions())):
+        assert any(rule == named and f"'{parameter}'" in message for named, parameter in NAMED_EXCEPTIONS), message
+
+
+@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+def test_both_are_small_enough_to_be_sent_as_they_are(options: StackOptions) -> None:
+    for template in (plain("my-app", options), parametrized(options)):
+        assert len(json.dumps(template, separators=(",", ":"))) < 51_200
+
+
+def test_the_table_is_that_of_the_schema() -> None:
+    (table,) = resources(plain("my-app", StackOptions()), "DynamoDB::Table").values()
+    schema = create_table_request("my-app")
+    stream = schema.pop("StreamSpecification")
+    assert {name: table[name] for name in schema} == schema
+    assert table["StreamSpecification"] == {"StreamViewType": stream["StreamViewType"]}
+    assert table["TimeToLiveSpecification"] == {"AttributeName": TTL_ATTRIBUTE, "Enabled": True}
+
+
+@pytest.mark.parametrize("name", LAMBDAS)
+def test_the_functions_are_those_that_deploy_uploads_to(name: Any) -> None:
+    functions = resources(plain("my-app", StackOptions()), "Lambda::Function").values()
+    (function,) = [each for each in functions if each["FunctionName"] == function_name("my-app", name)]
+    assert function["Handler"] == build_artifact(name).handler
+
+
+def test_the_provisioner_is_exported_for_the_stacks_of_limits() -> None:
+    template = plain("my-app", StackOptions())
+    output = template["Outputs"]["LimitsProvisionerArn"]
+    assert output == {
+        "Value": {"Fn::GetAtt": ["LimitsProvisionerFunction", "Arn"]},
+        "Export": {"Name": "my-app-LimitsProvisionerArn"},
+    }
+    assert template["Resources"]["LimitsProvisionerFunction"]["Properties"]["FunctionName"] == (
+        "my-app-limits-provisioner"
+    )
+
+
+def test_the_stream_is_filtered_retried_bisected_and_ends_in_dead_letters() -> None:
+    (mapping,) = resources(plain("my-app", StackOptions()), "Lambda::EventSourceMapping").values()
+    assert mapping["BisectBatchOnFunctionError"] is True
+    assert mapping["MaximumRetryAttempts"] == 50
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": ["DeadLetters", "Arn"]}}}
+    patterns = [json.loads(each["Pattern"]) for each in mapping["FilterCriteria"]["Filters"]]
+    assert [each["dynamodb"]["Keys"]["SK"]["S"] for each in patterns] == [["#STATE"], [{"prefix": "#AUDIT#"}]]
+    assert [each["eventName"] for each in patterns] == [["INSERT", "MODIFY"], ["REMOVE"]]
+
+
+def test_alarms_watch_errors_duration_throttles_age_and_dead_letters() -> None:
+    template = plain("my-app", StackOptions(alarm_topic_arn=TOPIC, provisioner_timeout=60))
+    alarms = resources(template, "CloudWatch::Alarm")
+    assert set(alarms) == {
+        *(
+            f"{name}{what}Alarm"
+            for name in ("Aggregator", "Provisioner")
+            for what in ("Errors", "Throttles", "Duration")
+        ),
+        "AggregatorIteratorAgeAlarm",
+        "DeadLettersAlarm",
+    }
+    assert all(alarm["AlarmActions"] == [TOPIC] for alarm in alarms.values())
+    percent = alarms["ProvisionerDurationAlarm"]["Metrics"][1]["Expression"]
+    assert percent == "longest / (60 * 10)"  # ms in ms of the time-out, times 100
+    assert all(
+        "AlarmActions" not in alarm
+        for alarm in resources(plain("my-app", StackOptions()), "CloudWatch::Alarm").values()
+    )
+
+
+def test_the_archive_is_private_encrypted_moves_to_glacier_and_outlives_its_stack() -> None:
+    template = plain("my-app", StackOptions(archive_glacier_days=30))
+    assert template["Resources"]["ArchiveBucket"]["DeletionPolicy"] == "Retain"
+    (bucket,) = resources(template, "S3::Bucket").values()
+    assert all(bucket["PublicAccessBlockConfiguration"].values())
+    assert "AES256" in list(inside(bucket["BucketEncryption"]))
+    glacier, _ = bucket["LifecycleConfiguration"]["Rules"]
+    assert glacier["Transitions"] == [{"StorageClass": "GLACIER", "TransitionInDays": 30}]
+    (kept,) = resources(plain("my-app", StackOptions(archive_glacier_days=0)), "S3::Bucket").values()
+    assert len(kept["LifecycleConfiguration"]["Rules"]) == 1
+
+
+def test_options_reach_what_they_are_about() -> None:
+    template = plain("my-app", EVERYTHING)
+    (table,) = resources(template, "DynamoDB::Table").values()
+    assert table["DeletionProtectionEnabled"] is True
+    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert table["SSESpecification"]["KMSMasterKeyId"] == KEY
+    for function in resources(template, "Lambda::Function").values():
+        assert function["Architectures"] == ["arm64"]
+        assert function["TracingConfig"] == {"Mode": "Active"}
+        assert function["ReservedConcurrentExecutions"] in {2, 3}
+    for role in resources(template, "IAM::Role").values():
+        assert role["PermissionsBoundary"] == BOUNDARY
+        assert role["RoleName"].startswith("corp-my-app-")
+        assert role["RoleName"].endswith("-role")
+    for policy in resources(template, "IAM::ManagedPolicy").values():
+        assert policy["ManagedPolicyName"].startswith("corp-my-app-")
+        assert policy["ManagedPolicyName"].endswith("-policy")
+
+
+@pytest.mark.parametrize(
+    ("option", "form", "longest"),
+    [("role_name_format", "x" * 40 + "{}", 64), ("policy_name_format", "x" * 120 + "{}", 128)],
+)
+def test_a_format_that_makes_names_too_long_is_refused(option: str, form: str, longest: int) -> None:
+    with pytest.raises(
+        CommandError, match=rf"^--{option.replace('_', '-')}: 'x.*' has \d+ characters, .* {longest} at most"
+    ):
+        plain("a-stack-with-a-long-name", StackOptions(**{option: form}))
+
+
+def test_without_lambdas_there_is_the_table_and_nothing_else() -> None:
+    assert set(plain("my-app", LITTLE)["Resources"]) == {"Table"}
+
+
+def test_without_iam_the_lambdas_have_the_roles_they_were_given() -> None:
+    template = plain("my-app", EXTERNAL)
+    assert not [each for each in template["Resources"].values() if each["Type"].startswith("AWS::IAM::")]
+    assert [each["Role"] for each in resources(template, "Lambda::Function").values()] == [ROLE, ROLE]
+
+
+switches = {
+    name: st.booleans()
+    for name in (
+        *("aggregator", "provisioner", "tracing", "alarms", "archive", "policies", "app_roles", "iam"),
+        *("point_in_time_recovery", "deletion_protection"),
+    )
+}
+numbers = {"aggregator_concurrency": st.integers(0, 2), "archive_glacier_days": st.integers(0, 2)}
+texts = {
+    "kms_key_arn": st.sampled_from(["", KEY]),
+    "alarm_topic_arn": st.sampled_from(["", TOPIC]),
+    "aggregator_role_arn": st.sampled_from(["", ROLE]),
+    "provisioner_role_arn": st.sampled_from(["", ROLE]),
+    "permission_boundary_arn": st.sampled_from(["", BOUNDARY]),
+    "role_name_format": st.sampled_from(["", "corp-{}"]),
+}
+
+
+def allowed(chosen: dict[str, Any]) -> StackOptions:
+    """These options, mended where they do not go together."""
+    if not chosen["iam"]:
+        chosen |= {"aggregator_role_arn": ROLE, "provisioner_role_arn": ROLE}
+    return StackOptions(**{**chosen, "app_roles": chosen["app_roles"] and chosen["iam"] and chosen["policies"]})
+
+
+options = st.fixed_dictionaries({**switches, **numbers, **texts}).map(allowed)
+
+
+@given(options)
+def test_whatever_is_chosen_nothing_refers_to_what_is_not_there(chosen: StackOptions) -> None:
+    template = plain("my-app", chosen)
+    there = set(template["Resources"])
+    for value in inside({"Resources": template["Resources"], "Outputs": template["Outputs"]}):
+        match value:
+            case {"Ref": str(name)}:
+                assert name in there
+            case {"Fn::GetAtt": [str(name), _]}:
+                assert name in there
+            case {"Fn::Sub": str(text)}:
+                names = [part.split("}")[0].split(".")[0] for part in text.split("${")[1:]]
+                assert all(name in there or name.startswith("AWS::") for name in names)
+
+
+@given(options)
+def test_whatever_is_chosen_no_condition_and_no_parameter_is_left(chosen: StackOptions) -> None:
+    template = plain("my-app", chosen)
+    assert not {"Parameters", "Conditions"} & set(template)
+    for value in inside(template):
+        assert not (isinstance(value, dict) and {"Fn::If", "Condition"} & set(value) and "Effect" not in value)
+
+
+@given(options)
+def test_the_options_of_a_stack_can_be_read_from_its_template(chosen: StackOptions) -> None:
+    for template in (plain("my-app", chosen), parametrized(chosen)):
+        assert StackOptions.kept(template["Metadata"]["ZaeLimiter"]["Options"]) == chosen
