@@ -29,7 +29,13 @@ class Awaited:
         if name == "acquire":
             return lambda *args, **kwargs: _Block(value(*args, **kwargs), self._threads)
         if inspect.iscoroutinefunction(inspect.getattr_static(self._twin, name, None)):
-            return partial(_in_thread, self._threads, value)
+            return partial(self._call, value)
+        return self._faced(value)
+
+    async def _call(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self._faced(await _in_thread(self._threads, call, *args, **kwargs))
+
+    def _faced(self, value: Any) -> Any:
         return Awaited(value, self._threads) if type(value).__name__ in TWINS else value
 
 
@@ -39,6 +45,9 @@ class _Block:
     def __init__(self, inner: Any, threads: ThreadPoolExecutor) -> None:
         self._inner = inner
         self._threads = threads
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
     async def __aenter__(self) -> Awaited:
         return Awaited(await _in_thread(self._threads, self._inner.__enter__), self._threads)

@@ -5,14 +5,16 @@ What never does: a claim.
 import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from typing import get_args
 
 import pytest
 
 from colours import Colour
 from fetch import Unavailable
 from proxy import Proxy, between
+from stacks import drop
 from stage import Stage
-from targets import EMULATORS, TARGETS, Session, Target
+from targets import EMULATORS, REAL, TARGETS, Ability, Session, Target
 
 AWS_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -26,17 +28,30 @@ AWS_ENVIRONMENT = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--target", action="append", choices=list(TARGETS), help="run on this target only (repeatable)")
+    names = [name for name in TARGETS if name != REAL]
+    parser.addoption("--target", action="append", choices=names, help="run on this target only (repeatable)")
+    parser.addoption("--aws", action="store_true", help="run on the AWS account of the environment, and nowhere else")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "needs(*abilities): what the target must offer: endpoint, atomic, capacity")
+    config.addinivalue_line("markers", f"needs(*abilities): what the target must offer: {', '.join(get_args(Ability))}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "target" in metafunc.fixturenames:
-        names = metafunc.config.getoption("--target") or list(TARGETS)
-        metafunc.parametrize("target", names, indirect=True, scope="session")
+        needs = {need for mark in metafunc.definition.iter_markers("needs") for need in mark.args}
+        metafunc.parametrize("target", _chosen(metafunc.config, needs), indirect=True, scope="session")
+
+
+def _chosen(config: pytest.Config, needs: set[str]) -> list[str]:
+    """The targets asked for; else those with Lambdas for a test that needs Lambdas, and the others for the others.
+
+    What a data plane does is proved where it is done fast; `--target embedded` runs everything there, too.
+    """
+    if config.getoption("--aws"):
+        return [REAL]
+    fit = [name for name in TARGETS if name != REAL and TARGETS[name].lacks("lambda") != ("lambda" in needs)]
+    return config.getoption("--target") or fit
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,8 +66,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def aws_environment() -> Iterator[None]:
-    """Credentials that no account knows, for this process and those it starts."""
+def aws_environment(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Credentials that no account knows, for this process and those it starts; the user's own under ``--aws``."""
+    if pytestconfig.getoption("--aws"):
+        yield
+        return
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.delenv(name)
@@ -82,9 +100,12 @@ def target(request: pytest.FixtureRequest, targets: Session) -> Target:
 
 
 @pytest.fixture
-def table_name() -> str:
-    """A name no other test has, long enough for every target."""
-    return f"zael-{uuid.uuid4().hex[:12]}"
+def table_name(pytestconfig: pytest.Config) -> Iterator[str]:
+    """A name no other test has, long enough for every target; in a real account its table does not stay."""
+    name = f"zael-{uuid.uuid4().hex[:12]}"
+    yield name
+    if pytestconfig.getoption("--aws"):
+        drop(name)
 
 
 @pytest.fixture(params=["async", "sync"])

@@ -9,10 +9,11 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from fetch import Unavailable, java, npm_package
+from zae_limiter_cli.local.children import start_command
 
 START_SECONDS = 30.0
 Command = Callable[[int], list[str]]
@@ -35,27 +36,27 @@ def dynoxide() -> Command:
 
 @contextmanager
 def running(command: Command) -> Iterator[str]:
-    """The endpoint URL of an emulator that answers; it is killed on leaving."""
+    """The endpoint URL of an emulator that answers; it ends on leaving, and with a session that is killed."""
     port = _free_port()
-    process = subprocess.Popen(command(port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = command(port)
+    child = start_command(words, output=subprocess.DEVNULL)
     try:
         url = f"http://127.0.0.1:{port}"
-        _wait_until_it_answers(url, process)
+        _wait_until_it_answers(url, child.process, words)
         yield url
     finally:
-        process.kill()
-        process.wait()
+        child.end()
 
 
-def _wait_until_it_answers(url: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_it_answers(url: str, process: subprocess.Popen[bytes], words: Sequence[str]) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise Unavailable(f"{process.args!r} ended with code {process.returncode}")
+            raise Unavailable(f"`{' '.join(words)}` ended with code {process.returncode}")
         if _answers(url):
             return
         time.sleep(0.05)
-    raise Unavailable(f"{process.args!r} did not answer within {START_SECONDS:.0f} s")
+    raise Unavailable(f"`{' '.join(words)}` did not answer within {START_SECONDS:.0f} s")
 
 
 def _answers(url: str) -> bool:

@@ -10,6 +10,7 @@ from colours import Awaited, Colour
 from targets import Target
 from zae_limiter import Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore, Store
+from zae_limiter.clock import SystemClock
 from zae_limiter.operations import memory
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Query
@@ -34,19 +35,31 @@ class Stage:
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._aside = self._sync_store(None, None)
 
-    async def open(self, *, endpoint_url: str | None = None, read_timeout: float = 10, **options: Any) -> RateLimiter:
+    async def open(
+        self,
+        *,
+        endpoint_url: str | None = None,
+        read_timeout: float = 10,
+        machine: SystemClock | None = None,
+        **options: Any,
+    ) -> RateLimiter:
         """A limiter as a process of its own has it: its own client, cache and copies of buckets.
 
-        In the sync colour it is awaited all the same.
+        ``machine`` is what the process's machine takes for the time, ``clock`` what nothing corrects. In the sync
+        colour the limiter is awaited all the same.
         """
         chosen = Options(create_table=True, **options)
-        timeouts = {"endpoint_url": endpoint_url or self.target.endpoint_url, "read_timeout": read_timeout}
+        client = {
+            "endpoint_url": endpoint_url or self.target.endpoint_url,
+            "read_timeout": read_timeout,
+            "clock": machine,
+        }
         if self.colour == "async":
-            repository = await Repository.over(self._store(timeouts), chosen)
+            repository = await Repository.over(self._store(client), chosen)
             limiter = RateLimiter(repository=repository)
             self.namespace_id = repository.namespace_id
         else:
-            sync_repository = SyncRepository.over(self._sync_store(timeouts, self.meter), chosen)
+            sync_repository = SyncRepository.over(self._sync_store(client, self.meter), chosen)
             self.namespace_id = sync_repository.namespace_id
             limiter = cast("RateLimiter", Awaited(SyncRateLimiter(repository=sync_repository), self._threads))
         self._closing.append(limiter.close)
@@ -84,13 +97,13 @@ class Stage:
         self._aside.close()
         self._threads.shutdown()
 
-    def _store(self, timeouts: dict[str, Any]) -> Store:
+    def _store(self, client: dict[str, Any]) -> Store:
         if self.target.endpoint_url is None:
             return MemoryStore(self._memory)
-        return DynamoDBStore(self.table_name, region=REGION, meter=self.meter, **timeouts)
+        return DynamoDBStore(self.table_name, region=REGION, meter=self.meter, **client)
 
-    def _sync_store(self, timeouts: dict[str, Any] | None, meter: Meter | None) -> SyncStore:
+    def _sync_store(self, client: dict[str, Any] | None, meter: Meter | None) -> SyncStore:
         if self.target.endpoint_url is None:
             return SyncMemoryStore(self._memory)
-        chosen = timeouts or {"endpoint_url": self.target.endpoint_url, "read_timeout": 10}
+        chosen = client or {"endpoint_url": self.target.endpoint_url, "read_timeout": 10}
         return SyncDynamoDBStore(self.table_name, region=REGION, meter=meter, **chosen)

@@ -1,44 +1,101 @@
-"""What lives here: the data planes that tests run on, and what each of them can.
-What never does: how an emulator is fetched or started (fetch, emulators).
+"""What lives here: the targets that tests run on, and what each of them can.
+What never does: how one is fetched or started (fetch, emulators, stacks).
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
 
+import boto3
+
+import stacks
 from emulators import Command, dynamodb_local, dynoxide, running
 from fetch import Unavailable
 
-Ability = Literal["endpoint", "atomic", "capacity"]
+REAL = "aws"  # never by default
+
+# endpoint: an address that a proxy can stand before; streams: a table's changes can be read; lambda: there is a stack
+# whose functions run; the others as AWS has them.
+Ability = Literal["endpoint", "atomic", "capacity", "streams", "ttl-deletion", "lambda", "custom-resource"]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A data plane: ``endpoint_url`` is ``None`` for the store in process, else it may be used from any process."""
+    """A place for tables: ``endpoint_url`` is ``None`` for the store in process, else it may be used from any process.
+
+    ``stack`` names what `zae-limiter deploy` has made there, where functions run.
+    """
 
     name: str
-    atomic: bool
-    reports_capacity: bool
     endpoint_url: str | None = None
+    stack: str | None = None
+
+    def client(self, service: str) -> Any:
+        """A client of any AWS service there; the caller closes it."""
+        return boto3.client(service, endpoint_url=None if self.name == REAL else self.endpoint_url)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a target can, and how it is had; entering ``start`` may raise ``Unavailable``."""
+
+    abilities: frozenset[Ability]
+    start: Callable[[], AbstractContextManager[Target]]
 
     def lacks(self, ability: Ability) -> bool:
         """Whether a test that needs this ability cannot run here."""
-        return not {
-            "endpoint": self.name in EMULATORS,
-            "atomic": self.atomic,
-            "capacity": self.reports_capacity,
-        }[ability]
+        return ability not in self.abilities
 
 
-TARGETS: Mapping[str, Target] = {
-    name: Target(name, atomic=True, reports_capacity=True) for name in ("memory", "dynamodb-local", "dynoxide")
+@contextmanager
+def _memory() -> Iterator[Target]:
+    yield Target("memory")
+
+
+def _emulator(name: str, command: Callable[[], Command]) -> Callable[[], AbstractContextManager[Target]]:
+    @contextmanager
+    def start() -> Iterator[Target]:
+        with running(command()) as url:
+            yield Target(name, url)
+
+    return start
+
+
+def _stack(
+    name: str, place: Callable[[], AbstractContextManager[stacks.Place]]
+) -> Callable[[], AbstractContextManager[Target]]:
+    @contextmanager
+    def start() -> Iterator[Target]:
+        with place() as found:
+            yield Target(name, found.endpoint_url, found.stack)
+
+    return start
+
+
+def _offer(start: Callable[[], AbstractContextManager[Target]], *abilities: Ability) -> Offer:
+    return Offer(frozenset(abilities), start)
+
+
+TARGETS: Mapping[str, Offer] = {
+    "memory": _offer(_memory, "atomic", "capacity"),
+    "embedded": _offer(_stack("embedded", stacks.embedded), "endpoint", "atomic", "streams", "lambda"),
+    # It removes what expired, but not within half an hour.
+    "dynamodb-local": _offer(_emulator("dynamodb-local", dynamodb_local), "endpoint", "atomic", "capacity", "streams"),
+    "dynoxide": _offer(_emulator("dynoxide", dynoxide), "endpoint", "atomic", "capacity", "streams"),
+    "localstack": _offer(
+        _stack("localstack", stacks.localstack),
+        *("endpoint", "atomic", "capacity", "streams", "lambda", "custom-resource"),
+    ),
+    "aws": _offer(
+        _stack("aws", stacks.aws), "atomic", "capacity", "streams", "ttl-deletion", "lambda", "custom-resource"
+    ),
 }
-EMULATORS: Mapping[str, Callable[[], Command]] = {"dynamodb-local": dynamodb_local, "dynoxide": dynoxide}
+EMULATORS = ("dynamodb-local", "dynoxide")  # of which CI must have one
 
 
 class Session:
-    """The targets of one test session: each emulator is started on first use, once, and ends with the session."""
+    """The targets of one test session: each is started on first use, once, and ends with the session."""
 
     def __init__(self) -> None:
         self._open = ExitStack()
@@ -64,14 +121,11 @@ class Session:
         return reasons
 
     def close(self) -> None:
-        """End every emulator of this session."""
+        """End every target of this session."""
         self._open.close()
 
     def _start(self, name: str) -> Target | Unavailable:
-        target = TARGETS[name]
-        if name not in EMULATORS:
-            return target
         try:
-            return replace(target, endpoint_url=self._open.enter_context(running(EMULATORS[name]())))
+            return self._open.enter_context(TARGETS[name].start())
         except Unavailable as reason:
             return reason

@@ -74,7 +74,7 @@ async def past(stage: Stage) -> Past:
 
 
 def hit(stage: Stage, crowd: Crowd, processes: int) -> Haul:
-    return crowd.take(job(stage, most=5, seconds=0.7), processes=processes)
+    return crowd.take(job(stage, most=5, seconds=1.5), processes=processes)
 
 
 def is_one_burst(haul: Haul, burst: int) -> bool:

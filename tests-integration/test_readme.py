@@ -29,6 +29,11 @@ class Block:
         """Whether it connects."""
         return ".open(" in self.code or ".builder(" in self.code
 
+    @property
+    def needs_a_stack(self) -> bool:
+        """Whether it connects to what `deploy` has made, rather than to a table of its own making."""
+        return self.needs_a_table and "create_table" not in self.code
+
 
 def blocks() -> Iterator[Block]:
     for page in PAGES:
@@ -62,11 +67,26 @@ def test_an_example_in_memory_does_what_it_says(block: Block, capsys: pytest.Cap
     run(block, capsys)
 
 
+MAKES_A_TABLE = [block for block in ALL if block.needs_a_table and not block.needs_a_stack]
+
+
 @pytest.mark.needs("endpoint")
-@pytest.mark.parametrize("block", [block for block in ALL if block.needs_a_table], ids=lambda block: block.place)
+@pytest.mark.parametrize("block", MAKES_A_TABLE, ids=lambda block: block.place)
 def test_an_example_over_a_table_does_what_it_says(
     block: Block, target: Target, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert target.endpoint_url is not None
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", target.endpoint_url)
+    run(block, capsys)
+
+
+@pytest.mark.needs("endpoint", "lambda")
+@pytest.mark.parametrize("block", [block for block in ALL if block.needs_a_stack], ids=lambda block: block.place)
+def test_an_example_over_a_stack_does_what_it_says(
+    block: Block, target: Target, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert target.endpoint_url is not None
+    assert target.stack is not None
+    monkeypatch.setenv("AWS_ENDPOINT_URL", target.endpoint_url)
+    monkeypatch.setenv("ZAEL_STACK", target.stack)
     run(block, capsys)

@@ -57,6 +57,7 @@ conditions = st.builds(
     equals=st.dictionaries(names, values, max_size=1),
     at_least=st.dictionaries(names, numbers, max_size=2),
     at_most=st.dictionaries(names, numbers, max_size=2),
+    below=st.dictionaries(names, st.sampled_from(["x", "y", "é"]), max_size=1),
 ) | st.just(Conditions())
 
 

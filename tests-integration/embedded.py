@@ -1,0 +1,51 @@
+"""What lives here: a local stack with its Lambdas, from the command line, as a user has it.
+What never does: a claim.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+COMMAND = str(Path(sys.executable).with_name("zae-limiter"))
+NAME = "zael-embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A stack that is up; ``environment`` is what its users export."""
+
+    name: str
+    environment: dict[str, str]
+
+    @property
+    def endpoint_url(self) -> str:
+        """Where all of AWS is."""
+        return self.environment["AWS_ENDPOINT_URL"]
+
+    def client(self, service: str) -> Any:
+        """A client of boto3."""
+        return boto3.client(service, endpoint_url=self.endpoint_url, region_name=self.environment["AWS_REGION"])
+
+
+@contextmanager
+def local_stack(state: Path, *, plane: str = "moto") -> Iterator[Embedded]:
+    """A stack on moto alone, which every machine has, unless another data plane is named."""
+    environment = {**os.environ, "XDG_STATE_HOME": str(state)}
+
+    def run(*args: str) -> str:
+        command = [COMMAND, "local", *args, "--name", NAME]
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=180).stdout
+
+    run("up", "--port", "0", "--data-plane", plane, "--detach")
+    try:
+        lines = [line.removeprefix("export ") for line in run("env").splitlines() if line.startswith("export ")]
+        yield Embedded(NAME, dict(line.split("=", 1) for line in lines))
+    finally:
+        run("down")

@@ -1,0 +1,80 @@
+"""What lives here: a note of every public method that was called, and of whether it answered or refused.
+What never does: which of them have to be called.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import pytest
+
+from colours import Colour
+from zae_limiter import Lease, RateLimiter, Repository, SyncLease, SyncRateLimiter, SyncRepository
+
+CLASSES: dict[Colour, tuple[type, ...]] = {
+    "async": (RateLimiter, Repository, Lease),
+    "sync": (SyncRateLimiter, SyncRepository, SyncLease),
+}
+
+
+class Notes:
+    """The methods that answered and those that raised, as ``Repository.get_limits``; by the name of the async class."""
+
+    def __init__(self) -> None:
+        self.answered: set[str] = set()
+        self.refused: set[str] = set()
+
+    @contextmanager
+    def taken(self, method: str) -> Iterator[None]:
+        """Note how a call ends."""
+        try:
+            yield
+        except BaseException:
+            self.refused.add(method)
+            raise
+        self.answered.add(method)
+
+
+def public_methods() -> set[str]:
+    """Everything that a user may call or read on a limiter, a repository and a lease."""
+    return {f"{cls.__name__}.{name}" for cls in CLASSES["async"] for name in _public(cls)}
+
+
+def watch(colour: Colour, patch: pytest.MonkeyPatch) -> Notes:
+    """Take notes of every public method of a colour until ``patch`` is undone."""
+    notes = Notes()
+    for cls in CLASSES[colour]:
+        for name in _public(cls):
+            method = f"{cls.__name__.removeprefix('Sync')}.{name}"
+            patch.setattr(cls, name, _noted(notes, method, inspect.getattr_static(cls, name)))
+    return notes
+
+
+def _public(cls: type) -> list[str]:
+    kinds = (property, classmethod, staticmethod)
+    found = {name: inspect.getattr_static(cls, name) for name in dir(cls) if not name.startswith("_")}
+    return [name for name, member in found.items() if isinstance(member, kinds) or inspect.isfunction(member)]
+
+
+def _noted(notes: Notes, method: str, member: Any) -> Any:
+    if isinstance(member, property):
+        return property(_noted(notes, method, member.fget))
+    if isinstance(member, (classmethod, staticmethod)):
+        return type(member)(_noted(notes, method, member.__func__))
+    return _watched(notes, method, member)
+
+
+def _watched(notes: Notes, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    async def awaited(*args: Any, **kwargs: Any) -> Any:
+        with notes.taken(method):
+            return await function(*args, **kwargs)
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with notes.taken(method):
+            return function(*args, **kwargs)
+
+    return awaited if inspect.iscoroutinefunction(function) else called

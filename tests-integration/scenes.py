@@ -1,0 +1,39 @@
+"""What lives here: what the chapters about every method have in common.
+What never does: a claim.
+"""
+
+import inspect
+from collections.abc import Awaitable
+from typing import Any, NamedTuple
+
+import pytest
+
+from clocks import ManualClock
+from stage import Stage
+from zae_limiter import Limit, RateLimiter, Repository
+
+RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 1000)
+
+
+class Scene(NamedTuple):
+    """A process on a table of its own."""
+
+    stage: Stage
+    limiter: RateLimiter
+    clock: ManualClock
+
+    @property
+    def repository(self) -> Repository:
+        return self.limiter.repository
+
+
+async def now(value: Any) -> Any:
+    """What a call of either colour came to."""
+    return await value if inspect.isawaitable(value) else value
+
+
+async def refused(error: type[Exception], *calls: Awaitable[Any]) -> None:
+    """Each of the calls raises such an error."""
+    for call in calls:
+        with pytest.raises(error):
+            await call

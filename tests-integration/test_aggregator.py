@@ -1,0 +1,150 @@
+"""What lives here: the aggregator's real handler on real streams: what it counts is what was consumed.
+What never does: how a batch is read (the aggregator's own tests).
+"""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pytest
+from streams import record
+
+from crowd import Crowd, Job
+from customers import ENTITIES, RESOURCES, Books, consume, prepare
+from feed import Record, records_of
+from stage import Stage
+from targets import Target
+from zae_limiter import Limit, Options, SyncRepository
+from zae_limiter.operations.values import Get, Key
+from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId
+from zae_limiter.sync.store import SyncDynamoDBStore
+from zae_limiter.usage import UsageSnapshot, Window, window_start
+from zae_limiter_aggregator.handler import on_event
+
+pytestmark = pytest.mark.needs("endpoint", "atomic")
+
+# The more records a stream of dynoxide has, the longer a write takes it.
+ACQUIRES = {"dynamodb-local": 10_000, "dynoxide": 1_500}
+WINDOWS: tuple[Window, Window] = ("hourly", "daily")
+
+
+@pytest.fixture
+def stack(target: Target, table_name: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The environment in which the handler finds the table; the name of the table."""
+    assert target.endpoint_url is not None
+    monkeypatch.setenv("ZAEL_STACK", table_name)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", target.endpoint_url)
+    return table_name
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Iterator[Crowd]:
+    crowd = Crowd()
+    yield crowd
+    crowd.close()
+
+
+def snapshots(target: Target, table_name: str, window: Window) -> list[UsageSnapshot]:
+    store = SyncDynamoDBStore(table_name, region="us-east-1", endpoint_url=target.endpoint_url, read_timeout=10)
+    with SyncRepository.over(store, Options()) as repository:
+        found: list[UsageSnapshot] = []
+        for entity in ENTITIES:
+            found += repository.get_usage_snapshots(entity_id=entity, window=window, limit=1000).snapshots
+        return found
+
+
+def counted(snapshots: Sequence[UsageSnapshot]) -> Books:
+    books: Books = Counter()
+    for each in snapshots:
+        books[each.entity_id, each.resource, "events"] += each.total_events
+        for limit, amount in each.consumed.items():
+            books[each.entity_id, each.resource, limit] += amount
+    return books
+
+
+def by_window(records: Sequence[Record], window: Window) -> Counter[tuple[str, str, object]]:
+    """What the stream says was consumed of tokens, window by window, summed as plainly as can be."""
+    books: Counter[tuple[str, str, object]] = Counter()
+    for each in records:
+        change = each["dynamodb"]
+        if change["Keys"]["SK"]["S"] == "#STATE" and "NewImage" in change:
+            new, old = change["NewImage"], change.get("OldImage", {})
+            amount = int(new["b_tpm_tc"]["N"]) - int(old.get("b_tpm_tc", {"N": "0"})["N"])
+            start = window_start(window, int(change["ApproximateCreationDateTime"]) * 1000)
+            books[new["entity_id"]["S"], new["resource"]["S"], start] += amount // 1000
+    return books
+
+
+def deliver(records: Sequence[Record], *, most: int, seed: int) -> None:
+    """Batches cut by chance; every third comes twice, and every third overlaps the one before.
+
+    Where the handler says that a record failed, as by a table that is slow, the stream comes again from there.
+    """
+    chance, position = random.Random(seed), 0
+    numbers = {each["dynamodb"]["SequenceNumber"]: index for index, each in enumerate(records)}
+    while position < len(records):
+        end = position + chance.randint(1, most)
+        begin = max(0, position - chance.choice((0, 0, most // 2)))
+        for _ in range(chance.choice((1, 1, 2))):
+            failures = on_event({"Records": list(records[begin:end])}, None)["batchItemFailures"]
+        position = min([end, *(numbers[failure["itemIdentifier"]] for failure in failures)])
+
+
+async def test_usage_equals_what_three_processes_consumed(target: Target, stack: str) -> None:
+    assert target.endpoint_url is not None
+    await prepare(target.endpoint_url, stack)
+    consumed = consume(target.endpoint_url, stack, acquires=ACQUIRES[target.name], callers=100)
+    records = records_of(target.endpoint_url, stack)
+    deliver(records, most=1000, seed=1)
+    for window in WINDOWS:
+        found = snapshots(target, stack, window)
+        assert +counted(found) == +consumed
+        in_windows = {(s.entity_id, s.resource, s.window_start): s.consumed.get("tpm", 0) for s in found}
+        assert {place: amount for place, amount in in_windows.items() if amount} == +by_window(records, window)
+    assert len({(entity, resource) for entity, resource, _ in consumed}) == len(ENTITIES) * len(RESOURCES)
+
+
+async def test_a_second_delivery_of_the_whole_stream_changes_nothing(target: Target, stack: str) -> None:
+    assert target.endpoint_url is not None
+    await prepare(target.endpoint_url, stack)
+    consumed = consume(target.endpoint_url, stack, acquires=300, callers=10)
+    for seed in range(2):  # the second time, with what the first has written itself
+        deliver(records_of(target.endpoint_url, stack), most=400, seed=seed)
+        assert +counted(snapshots(target, stack, "daily")) == +consumed
+
+
+STANDING = Limit.custom("tpm", 2000, refill_amount=1, refill_period=10 * 365 * 24 * 3600)
+
+
+def heat(stage: Stage, shard: int) -> None:
+    """Have the handler see a shard, as soon as it is there, as if it had just been written 900 times."""
+    key = Key(BucketId(stage.namespace_id, "key", "gpt-4", shard).pk, "#STATE")
+    for _ in range(600):
+        item = stage.perform(Get(key))
+        if item is not None:
+            break
+        time.sleep(0.05)
+    hot = record(1, item, {**item, WRITES: item[WRITES] + 900 * ONE_WRITE}, at_ms=time.time_ns() // 1_000_000)
+    assert on_event({"Records": [hot]}, None) == {"batchItemFailures": []}
+
+
+@pytest.mark.parametrize("colour", ["async"], indirect=True)
+async def test_shards_that_it_splits_give_no_more_and_no_less_while_processes_take_from_them(
+    stage: Stage, stack: str, crowd: Crowd, target: Target
+) -> None:
+    limiter = await stage.open()
+    await limiter.set_resource_defaults("gpt-4", [STANDING])
+    job = Job(target.endpoint_url or "", stage.table_name, "key", "gpt-4", "tpm", "async", most=3)
+    taking = asyncio.get_running_loop().run_in_executor(None, crowd.take, job)
+    for shard in (0, 0, 1):
+        await asyncio.to_thread(heat, stage, shard)
+    haul = await taking
+    bucket = await limiter.repository.get_bucket("key", "gpt-4")
+    assert bucket is not None
+    assert bucket.shard_count == 4
+    assert 1990 <= haul.admitted <= 2000
+    deliver(records_of(target.endpoint_url or "", stack), most=300, seed=3)
+    (usage,) = (await limiter.repository.get_usage_snapshots(entity_id="key", window="daily")).snapshots
+    assert usage.consumed == {"tpm": haul.admitted}
