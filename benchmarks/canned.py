@@ -36,6 +36,7 @@ class Split:
     def __init__(self, table: MemoryStore, remote: DynamoDBStore) -> None:
         self._table = table
         self._remote = remote
+        self.clock = remote.clock
         self.last: Update | None = None
 
     async def perform(self, operation: Operation) -> Any:
@@ -54,6 +55,7 @@ class SyncSplit:
     def __init__(self, table: MemoryStore, remote: SyncDynamoDBStore) -> None:
         self._table = table
         self._remote = remote
+        self.clock = remote.clock
         self.last: Update | None = None
 
     def perform(self, operation: Operation) -> Any:

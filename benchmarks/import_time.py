@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from statistics import median
 
 from .measure import pin_client
@@ -22,12 +23,9 @@ CLIENTS = ("aioboto3", "aiobotocore", "aiohttp", "boto3", "botocore")
 
 def measure() -> list[Row]:
     pin_client()
-    with tempfile.TemporaryDirectory() as bytecode:
-        # Bytecode of our own: what an environment has may be old, or be forbidden.
-        environment = {**os.environ, "PYTHONPYCACHEPREFIX": bytecode}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        _cpu_ms(f"{USED}; {THEIRS}", environment)
-        taken = [[_cpu_ms(statement, environment) for statement in (OURS, USED, THEIRS)] for _ in range(ROUNDS)]
+    with bytecode_apart() as environment:
+        cpu_ms(f"{USED}; {THEIRS}", environment)
+        taken = [[cpu_ms(statement, environment) for statement in (OURS, USED, THEIRS)] for _ in range(ROUNDS)]
         loaded = _printed(f"{USED}; import sys; print(len(sys.modules.keys() & {set(CLIENTS)!r}))", environment)
     ours, used, theirs = (median(column) for column in zip(*taken, strict=True))
     return [
@@ -40,7 +38,17 @@ def measure() -> list[Row]:
     ]
 
 
-def _cpu_ms(statement: str, environment: Mapping[str, str]) -> float:
+@contextmanager
+def bytecode_apart() -> Iterator[dict[str, str]]:
+    """An environment with bytecode of its own: what there is may be old, or be forbidden."""
+    with tempfile.TemporaryDirectory() as bytecode:
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": bytecode}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        yield environment
+
+
+def cpu_ms(statement: str, environment: Mapping[str, str]) -> float:
+    """CPU time of a statement in a fresh interpreter, whatever else it prints."""
     program = f"import time; begun = time.process_time(); {statement}; print(time.process_time() - begun)"
     return 1000 * _printed(program, environment)
 
@@ -48,4 +56,4 @@ def _cpu_ms(statement: str, environment: Mapping[str, str]) -> float:
 def _printed(program: str, environment: Mapping[str, str]) -> float:
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
-    return float(done.stdout)
+    return float(done.stdout.splitlines()[-1])

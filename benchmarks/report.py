@@ -7,10 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal, Protocol
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-HEAD = ("what", "measured", "target", "")
+DOCS = Path(__file__).parent.parent / "docs"
 
 Unit = Literal["", "%", "us", "ms", "B", "MB", "s"]
 
@@ -19,9 +18,33 @@ class NotHere(Exception):
     """This machine cannot run a benchmark; the text says why."""
 
 
+class Line(Protocol):
+    """A row of a table; ``block`` names the markers that the table stands between on its page."""
+
+    PAGE: ClassVar[Path]
+    HEAD: ClassVar[tuple[str, ...]]
+    RULE: ClassVar[tuple[str, ...]]
+
+    @property
+    def block(self) -> str:
+        """Empty for the name of the benchmark."""
+
+    @property
+    def missed(self) -> bool:
+        """Whether it is outside of its target."""
+
+    def cells(self) -> tuple[str, ...]:
+        """What stands in its columns."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One figure; without a target it is for orientation."""
+
+    PAGE: ClassVar[Path] = DOCS / "benchmarks.md"
+    HEAD: ClassVar[tuple[str, ...]] = ("what", "measured", "target", "")
+    RULE: ClassVar[tuple[str, ...]] = ("---", "---:", "---", "---")
+    block: ClassVar[str] = ""
 
     what: str
     value: float
@@ -49,21 +72,20 @@ class Row:
         return f"{_amount(self.at_least)} to {_amount(self.at_most, self.unit)}"
 
 
-def as_text(rows: Sequence[Row]) -> str:
+def as_text(rows: Sequence[Line]) -> str:
     """The rows as columns for a terminal."""
     table = [row.cells() for row in rows]
-    widths = [max(len(line[column]) for line in table) for column in range(len(HEAD))]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
 
 
-def as_markdown(rows: Sequence[Row]) -> str:
+def as_markdown(rows: Sequence[Line]) -> str:
     """The rows as a table for the docs."""
-    rule = ("---", "---:", "---", "---")
-    lines = (HEAD, rule, *(row.cells() for row in rows))
+    lines = (rows[0].HEAD, rows[0].RULE, *(row.cells() for row in rows))
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def write_into(page: str, name: str, rows: Sequence[Row]) -> str:
+def write_into(page: str, name: str, rows: Sequence[Line]) -> str:
     """The page with the rows between the markers of ``name``. ``KeyError`` where it has no such markers."""
     block = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
     if block.search(page) is None:

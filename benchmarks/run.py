@@ -1,4 +1,4 @@
-"""``just bench [NAME …]``: run benchmarks, print what they found, and write it into docs/benchmarks.md.
+"""``just bench [NAME …]``: run benchmarks, print what they found, and write it into the docs.
 
 Lives here: the list of benchmarks, and a process of its own for each. Never: a measurement.
 """
@@ -7,10 +7,11 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
+from itertools import groupby
 from multiprocessing import get_context
 
 from .measure import prepare_process
-from .report import PAGE, NotHere, Row, as_text, write_into
+from .report import Line, NotHere, as_text, write_into
 
 NAMES = (
     "cpu_async",
@@ -18,11 +19,15 @@ NAMES = (
     "latency",
     "group_commit",
     "writes_per_admission",
+    "model_writes",
     "overload_simulated",
     "overload",
     "memory_store",
+    "aggregator",
     "import_time",
+    "help_time",
     "memory",
+    "costs",
     "peers",
 )
 
@@ -39,7 +44,7 @@ def main(names: Sequence[str]) -> int:
     return 1 if missed else 0
 
 
-def run(name: str) -> Sequence[Row]:
+def run(name: str) -> Sequence[Line]:
     """What one benchmark found, in a process of its own; nothing where this machine cannot run it."""
     print(f"\n== {name}", flush=True)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -49,14 +54,17 @@ def run(name: str) -> Sequence[Row]:
             print(f"not here: {reason}")
             return ()
     print(as_text(rows), flush=True)
-    PAGE.write_text(write_into(PAGE.read_text(), name, rows))
+    for block, part in groupby(rows, key=lambda row: row.block or name):
+        lines = list(part)
+        page = lines[0].PAGE
+        page.write_text(write_into(page.read_text(), block, lines))
     return rows
 
 
-def measure(name: str) -> Sequence[Row]:
+def measure(name: str) -> Sequence[Line]:
     """The rows of a benchmark."""
     prepare_process()
-    rows: Sequence[Row] = import_module(f".{name}", __package__).measure()
+    rows: Sequence[Line] = import_module(f".{name}", __package__).measure()
     return rows
 
 

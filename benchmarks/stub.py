@@ -13,6 +13,7 @@ import re
 import sys
 import zlib
 from collections import Counter
+from email.utils import formatdate
 from pathlib import Path
 
 from .measure import pin_server
@@ -79,7 +80,7 @@ class Connection(asyncio.Protocol):
 def _http(body: bytes) -> bytes:
     head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\nConnection: keep-alive\r\n"
     checks = f"Content-Length: {len(body)}\r\nx-amz-crc32: {zlib.crc32(body)}\r\n\r\n"
-    return (head + checks).encode() + body
+    return (head + f"Date: {formatdate(usegmt=True)}\r\n" + checks).encode() + body
 
 
 async def serve(answer: bytes, service_ms: float) -> None:

@@ -1,0 +1,65 @@
+"""What every public method asks of the table, and what that costs: the same on every computer.
+
+Lives here: the counting, on a table in memory. Never: the calls (cost_cases), which the tests make on real tables too.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import ClassVar
+
+from zae_limiter.operations.capacity import Meter
+
+from .report import DOCS
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A row for methods that cost the same in the same case."""
+
+    PAGE: ClassVar[Path] = DOCS / "core.md"
+    HEAD: ClassVar[tuple[str, ...]] = ("method", "when", "requests", "reads", "writes", "on indexes")
+    RULE: ClassVar[tuple[str, ...]] = ("---", "---", "---", "---:", "---:", "---:")
+    missed: ClassVar[bool] = False
+
+    block: str
+    methods: tuple[str, ...]
+    when: str
+    requests: str
+    reads: float
+    writes: float
+    on_indexes: float
+
+    def cells(self) -> tuple[str, ...]:
+        """What stands in its columns."""
+        methods = ", ".join(f"`{method}`" for method in self.methods)
+        units = (self.reads, self.writes, self.on_indexes)
+        return methods, self.when, self.requests, *(f"{unit:,.10g}" for unit in units)
+
+
+def measure() -> list[Cost]:
+    """The rows of all tables, in order."""
+    return [cost for section in _sections() for cost in _merged(section)]
+
+
+def _sections() -> list[list[Cost]]:
+    from cost_cases import SECTIONS, counted_in_memory  # beside the tests, like what they need
+
+    return [
+        [_cost(f"costs: {name}", case.method, case.when, asyncio.run(counted_in_memory(case))) for case in cases]
+        for name, cases in SECTIONS.items()
+    ]
+
+
+def _cost(block: str, method: str, when: str, meter: Meter) -> Cost:
+    requests = [name if count == 1 else f"{count} {name}" for name, count in sorted(meter.requests.items())]
+    units = (meter.read_units, meter.write_units, meter.index_units)
+    return Cost(block, (method,), when, ", ".join(requests) or "none", *units)
+
+
+def _merged(costs: Sequence[Cost]) -> list[Cost]:
+    """Neighbours that differ in the method alone become one row."""
+    groups = (list(group) for _, group in groupby(costs, key=lambda cost: cost.cells()[1:]))
+    return [replace(group[0], methods=tuple(dict.fromkeys(cost.methods[0] for cost in group))) for group in groups]
