@@ -34,9 +34,20 @@ test pkg=packages:
 integration *args:
     uv run pytest tests-integration {{args}}
 
+# Histories of several processes on one table, on all cores: `just simulate --seeds 100000`, `just simulate --replay 17`
+simulate *args:
+    PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation {{args}}
+
+# The deliberate faults, and the history that finds each
+mutants:
+    PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation --mutants
+
 # What the README promises about speed and cost: `just bench`, `just bench latency`
 bench *names:
-    PYTHONPATH=tests-integration uv run --group bench python -m benchmarks.run {{names}}
+    PYTHONPATH=tests-integration:packages/zae-limiter-core/tests/support uv run --group bench python -m benchmarks.run {{names}}
+
+# Writes per admission for few and many processes, in virtual time
+model-writes: (bench "model_writes")
 
 # The site
 docs:
