@@ -147,3 +147,19 @@ def test_another_client_of_another_key_sees_the_same(account: Account) -> None:
     with closing(other):
         put(other, name)
     assert eventually(lambda: account.client("dynamodb").scan(TableName=name)["Count"] == 1)
+
+
+def test_an_iterator_expires_where_a_transaction_is_taken_back(account: Account, dynamodb: Any) -> None:
+    name, arn = account.table()
+    streams = account.client("dynamodbstreams")
+    (shard,) = streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
+    start = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
+    first = streams.get_shard_iterator(**start)["ShardIterator"]
+    second = streams.get_records(ShardIterator=first)["NextShardIterator"]
+    impossible = {**addition(name, "other"), "ConditionExpression": "attribute_exists(nothing)"}
+    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+        dynamodb.transact_write_items(TransactItems=[{"Update": addition(name, "a")}, {"Update": impossible}])
+    for iterator in (first, second):
+        with pytest.raises(ClientError, match="ExpiredIteratorException"):
+            streams.get_records(ShardIterator=iterator)
+    assert streams.get_records(ShardIterator=streams.get_shard_iterator(**start)["ShardIterator"])["Records"] == []

@@ -3,6 +3,7 @@ What never does: what becomes of the records.
 """
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -69,10 +70,8 @@ class Stream:
         start = {"ShardIteratorType": "TRIM_HORIZON"}
         if position is not None:
             start = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": position}
-        # A new one each time: after a transaction that failed, moto's old iterators read what never happened.
-        iterator = self._client.get_shard_iterator(StreamArn=self._arn, ShardId=shard, **start)["ShardIterator"]
         # One more than is wanted: a record that announces the next one goes with it.
-        page = self._client.get_records(ShardIterator=iterator, Limit=limit + 1)
+        page = self._page(limit + 1, StreamArn=self._arn, ShardId=shard, **start)
         if not page["Records"]:
             if page.get("NextShardIterator") is None:
                 self._ended.add(shard)
@@ -83,3 +82,10 @@ class Stream:
             found.pop()
         records = fold(found)[:limit]
         return Batch(shard, records, sequence_number(records[-1]))
+
+    def _page(self, limit: int, **start: str) -> dict[str, Any]:
+        while True:
+            iterator = self._client.get_shard_iterator(**start)["ShardIterator"]
+            with suppress(self._client.exceptions.ExpiredIteratorException):
+                page: dict[str, Any] = self._client.get_records(ShardIterator=iterator, Limit=limit)
+                return page
