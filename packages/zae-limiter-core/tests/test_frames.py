@@ -78,10 +78,10 @@ def test_an_adjust_at_the_ceiling_forgets_what_overflowed_too() -> None:
 
 
 @pytest.mark.parametrize("elapsed_ms", [1000, 10 * MINUTE])
-def test_give_backs_alone_ask_only_that_the_balance_is_there(elapsed_ms: int) -> None:
+def test_give_backs_alone_ask_only_that_the_balance_is_there_and_not_split_since(elapsed_ms: int) -> None:
     it = at({RPM: 5000}, elapsed_ms=elapsed_ms)
     write = first_write(it, it.entry(given={"rpm": 3000}, events=-1))
-    assert write.when == Conditions(exists=("b_rpm_tk",))
+    assert write.when == Conditions(exists=("b_rpm_tk",), equals={"shard_count": 1})
     assert write.add == counters(b_rpm_tk=3000, b_rpm_tc=-3000, ev=-1)
     assert write.set == {}
 

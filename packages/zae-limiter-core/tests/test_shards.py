@@ -10,6 +10,7 @@ from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExc
 from zae_limiter.bucket import NEVER
 from zae_limiter.operations.errors import Conflict, OutcomeUnknown
 from zae_limiter.operations.values import BatchGet, Delete, Key, Put, Transact, Update
+from zae_limiter.testing import ManualClock
 
 DAILY = Limit.per_day("rpm", 100)
 RPM = Limit.per_minute("rpm", 60)
@@ -213,6 +214,59 @@ async def test_what_came_from_several_shards_goes_back_to_each(world: World, way
     except KeyError:
         pass
     assert {shard: item["b_rpm_tk"] for shard, item in shard_items(world, limiter).items()} == before
+
+
+@pytest.mark.parametrize("way", ["rollback", "release"])
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("count", [2, 4, 8])
+async def test_what_was_taken_before_a_split_comes_back_whole(
+    world: World, way: str, count: int, *, known: bool
+) -> None:
+    limiter, _ = await world.process(default_limits=[DAILY])
+    await take(limiter, "e", "r", rpm=1)
+    try:
+        async with limiter.acquire("e", "r", {"rpm": 98}) as lease:
+            split_into(world, limiter, count)
+            if known:
+                await limiter.available("e", "r")
+                await take(limiter, "e", "r", rpm=0)
+            if way == "rollback":
+                raise KeyError
+            await lease.release(rpm=98)
+    except KeyError:
+        pass
+    assert await whole(limiter) == {"rpm": 99}
+    assert {view.tokens_milli("rpm") for view in views(world, limiter).values()} == {99_000 // count}
+
+
+async def test_what_was_taken_in_parts_before_and_after_a_split_comes_back_whole(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[DAILY])
+    async with limiter.acquire("e", "r", {"rpm": 40}) as lease:
+        split_into(world, limiter, 2)
+        aim_at(limiter, 0)
+        await lease.consume(rpm=20)
+        split(world, limiter, "e", "r", 0, 1)
+        await lease.release(rpm=60)
+    assert await whole(limiter) == {"rpm": 100}
+    assert {view.tokens_milli("rpm") for view in views(world, limiter).values()} == {25_000}
+
+
+async def test_limits_that_the_call_gives_hold_on_every_shard_whatever_clocks_said(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[DAILY])
+    await take(limiter, "e", "r", rpm=1)
+    split_into(world, limiter, 4)
+    ahead = ManualClock(world.clock.now_ms() + 30_000)
+    other = (await world.process(default_limits=[DAILY], clock=ahead)).limiter
+    for shard in range(1, 4):
+        await take(other, "e", "r", rpm=1)
+        aim_at(other, shard)
+        async with other.acquire("e", "r", {"rpm": 1}, limits=[Limit.per_day("rpm", 400)]):
+            pass
+    for shard in range(4):
+        aim_at(limiter, shard)
+        async with limiter.acquire("e", "r", {"rpm": 1}, limits=[Limit.per_day("rpm", 200)]):
+            pass
+    assert {view.shapes["rpm"].limit.capacity for view in views(world, limiter).values()} == {200}
 
 
 async def test_more_is_consumed_from_the_shard_of_the_lease(world: World) -> None:

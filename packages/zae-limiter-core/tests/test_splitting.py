@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -9,10 +10,19 @@ from shards import shard_items, split_into
 from worlds import World, outcomes, passes, take, until
 
 from zae_limiter import Limit, RateLimiter
+from zae_limiter.clock import SystemClock
 from zae_limiter.flows.scope import Scope, Settings
 from zae_limiter.flows.splitting import split_shard
 from zae_limiter.flows.steps import Tell, play
-from zae_limiter.operations.errors import Conflict, NotApplied, OutcomeUnknown, StoreError, Throttled
+from zae_limiter.operations.errors import (
+    Conflict,
+    NotApplied,
+    OutcomeUnknown,
+    Reason,
+    StoreError,
+    Throttled,
+    TransactionCancelled,
+)
 from zae_limiter.operations.values import BatchGet, Key, Transact, Update
 from zae_limiter.schema.items import BucketId
 
@@ -99,8 +109,8 @@ async def test_a_split_that_fails_is_nobodys_loss_and_is_tried_again(
     limiter, wire = await world.process(default_limits=[DAILY], split_above=20)
     wire.break_down(error, on=Transact)
     await drive(world, limiter, 25)
+    await until(lambda: "bucket e/r is written too often, but could not be split" in caplog.text)
     assert shard_count(world, limiter) == 1
-    assert "bucket e/r is written too often, but could not be split" in caplog.text
     wire.repair()
     await drive(world, limiter, 25)
     assert shard_count(world, limiter) == 2
@@ -125,6 +135,73 @@ async def test_several_who_split_at_once_split_it_once(world: World) -> None:
     await outcomes(*(take(limiter, "e", "r", rpm=1) for limiter in limiters))
     assert shard_count(world, limiters[0]) == 2
     assert await limiters[0].available("e", "r") == {"rpm": 100_000 - 36 + 1}
+
+
+async def test_who_was_served_does_not_wait_for_a_split(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[DAILY], split_above=20)
+    await drive(world, limiter, 19)
+    for _ in range(25):
+        await take(limiter, "e", "r", rpm=1)
+    wire.hold(on=(Transact, Update))
+    callers = [asyncio.create_task(take(limiter, "e", "r", rpm=1))]
+    await until(lambda: wire.in_flight == 1)
+    callers += [asyncio.create_task(take(limiter, "e", "r", rpm=1)) for _ in range(3)]
+    lane = limiter.repository.scope.shadows.get(("e", "r", 0)).lane
+    await until(lambda: len(lane.waiting) == 3)
+    world.clock.advance(1)
+    wire.hold(on=Transact)
+    await until(lambda: sum(caller.done() for caller in callers) >= 3)  # one of a sync process does the splitting
+    assert shard_count(world, limiter) == 1
+    wire.let_go()
+    await asyncio.gather(*callers)
+    await until(lambda: shard_count(world, limiter) == 2)
+
+
+async def test_no_shard_splits_where_the_first_cannot(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[DAILY])
+    await take(limiter, "e", "r", rpm=1)
+    split_into(world, limiter, 2)
+    ns = limiter.repository.namespace_id
+    home = BucketId(ns, "e", "r", 0).pk
+    other = Scope("default", ns, stack="test", now=world.clock.now_ms, settings=Settings())
+
+    def perform(step: Any) -> Any:
+        if isinstance(step, Transact) and step.writes[0] == Update(Key(home, "#STATE"), *step.writes[0][1:]):
+            item = shard_items(world, limiter)[0]
+            raise TransactionCancelled((Reason("ConditionalCheckFailed", item), Reason("None", None)))
+        return None if isinstance(step, Tell) else world.table.execute(step)
+
+    assert play(split_shard(other, BucketId(ns, "e", "r", 1)), perform) is False
+    assert {shard: item["shard_count"] for shard, item in shard_items(world, limiter).items()} == {0: 2, 1: 2}
+
+
+async def test_a_process_that_stood_still_does_not_take_a_slow_bucket_for_a_hot_one(world: World) -> None:
+    begun, stood = world.clock.now_ms(), 0
+
+    def monotonic_ms() -> int:
+        return world.clock.now_ms() - begun - stood
+
+    clock = SystemClock(wall_ns=lambda: begun * 1_000_000, monotonic_ns=lambda: monotonic_ms() * 1_000_000)
+    limiter, wire = await world.process(default_limits=[DAILY], split_above=20, clock=clock)
+    other = (await world.process(default_limits=[DAILY], split_above=1000)).limiter
+    answer = wire.answer
+
+    def dated(operation: Any) -> Any:
+        """An answer that says what time it is."""
+        answered = answer(operation)
+        clock.on_answer(formatdate(world.clock.now_ms() // 1000, usegmt=True), monotonic_ms(), monotonic_ms())
+        return answered
+
+    wire.answer = dated  # type: ignore[method-assign]
+    await take(limiter, "e", "r", rpm=1)
+    for _ in range(300):
+        await take(other, "e", "r", rpm=1)
+        world.clock.advance(1)
+    stood = 298_500
+    assert monotonic_ms() == 1_500
+    await take(limiter, "e", "r", rpm=1)
+    assert limiter.repository.scope.shadows.get(("e", "r", 0)).pace.since_ms == begun + 1_500  # a window ended
+    assert shard_count(world, limiter) == 1
 
 
 async def test_a_shard_that_cannot_be_looked_for_is_the_store_that_is_away(world: World) -> None:

@@ -16,12 +16,14 @@ OWN_LEVELS = ("entity", "entity_default")
 class Config:
     """The limits that a process holds a bucket to, and when it read them (epoch ms).
 
-    ``own`` is set where they are the entity's own: such a bucket never expires.
+    ``own`` is set where they are the entity's own: such a bucket never expires. ``given`` is set where the call gave
+    them: they hold now, whatever another process's clock said of the bucket's limits.
     """
 
     limits: tuple[Limit, ...]
     read_at_ms: int
     own: bool = False
+    given: bool = False
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

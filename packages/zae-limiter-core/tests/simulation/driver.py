@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from zae_limiter.flows.lane import Entry, Lane, Ticket
 from zae_limiter.flows.pairs import Pair
-from zae_limiter.flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell
+from zae_limiter.flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell, Wake
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Put, Update
 
@@ -77,6 +77,8 @@ class Driver:
             return (yield from _gather(parts))
         if isinstance(step, Tell):
             return None
+        if isinstance(step, Wake):
+            return _wake(step.tickets)
         return (yield self._link.send(step).answer)
 
     def _pause(self, step: Sleep) -> Future:
@@ -89,11 +91,15 @@ class Driver:
         return waker
 
     def _enter(self, ticket: Ticket, account: Account) -> None:
+        for part in parts(ticket):
+            if isinstance(part, Entry):
+                account.gives(pk_of(part), part.given)
+        self._wait_in_lane(ticket, account)
+
+    def _wait_in_lane(self, ticket: Ticket, account: Account) -> None:
         lane = ticket.lane
         for part in parts(ticket):
             self._accounts[part] = account
-            if isinstance(part, Entry):
-                account.gives(pk_of(part), part.given)
         lane.waiting.append(ticket)
         self.lanes.add(lane)
         if not lane.busy:
@@ -112,8 +118,7 @@ class Driver:
             for ticket in batch:
                 if ticket.outcome is None:
                     raise Violation("a run left a ticket without an outcome")
-                if ticket.waker is not None:
-                    ticket.waker.settle()
+            _wake(batch)
             self._unwind(ticket for ticket in batch if ticket.unwanted)
         lane.busy = False
 
@@ -125,11 +130,11 @@ class Driver:
             step = next(flow)
             while True:
                 open_entries = self._note(open_entries, None)
-                if isinstance(step, (Sleep, Tell)):
-                    yield from self._perform(step, [], Account())
+                if isinstance(step, (Sleep, Tell, Wake, Queued, Parallel)):
+                    yield from self._beside(batch, step)
                     step = next(flow)
                     continue
-                sending = self._link.send(step)  # type: ignore[arg-type]  # a run queues nothing
+                sending = self._link.send(step)
                 try:
                     answer = yield sending.answer
                 except StoreError as error:
@@ -146,6 +151,23 @@ class Driver:
                         open_entries = self._note(open_entries, sending)
         except StopIteration:
             self._note(open_entries, None)
+
+    def _beside(self, batch: Sequence[Ticket], step: Sleep | Tell | Wake | Queued | Parallel) -> Script[None]:
+        """A run queues what goes back to shards that were split off: for those for whom all of it went back before."""
+        if isinstance(step, (Sleep, Tell, Wake)):
+            return (yield from self._perform(step, [], Account()))
+        queued = cast("Sequence[Queued]", step.steps if isinstance(step, Parallel) else [step])
+        wakers = []
+        for ticket in (cast("Entry", each.ticket) for each in queued):
+            [whose] = [
+                entry
+                for entry in batch
+                if isinstance(entry, Entry) and any(part.given is ticket.given for part in entry.elsewhere)
+            ]
+            ticket.waker = Future()
+            wakers.append(ticket.waker)
+            self._wait_in_lane(ticket, self._accounts[whose])
+        return (yield from _gather(wakers))
 
     def _note(self, entries: Sequence[Entry], sending: Any) -> list[Entry]:
         for entry in entries:
@@ -180,6 +202,13 @@ class Driver:
         for ticket in tickets:
             for entry in ticket.unwind():
                 self._enter(entry, self._accounts[ticket])
+
+
+def _wake(tickets: Sequence[Ticket]) -> None:
+    for ticket in tickets:
+        if ticket.waker is not None:
+            waker, ticket.waker = ticket.waker, None
+            waker.settle()
 
 
 def _gather(parts: Sequence[Future | Task]) -> Script[list[Any]]:

@@ -93,7 +93,7 @@ class World:
         self, namespace: str = "default", *, default_limits: list[Limit] | None = None, **options: Any
     ) -> Process:
         wire = Wire(self.table)
-        chosen = Options(namespace=namespace, clock=self.clock, **options)
+        chosen = Options(namespace=namespace, **{"clock": self.clock, **options})
         if self.colour == "async":
             limiter = RateLimiter(await Repository.over(WireStore(wire), chosen), default_limits=default_limits)
         else:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from ..flows.lane import Lane, Ticket, fail, loss
-from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell
+from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell, Wake
 from ..operations.errors import StoreError
 from .store import Store
 
@@ -68,6 +68,8 @@ class Driver:
             return await asyncio.gather(*parts, return_exceptions=True)
         if type(step) is Tell:
             return log.log(step.level, step.message)
+        if type(step) is Wake:
+            return _wake(step.tickets)
         return await self._store.perform(step)  # type: ignore[arg-type]
 
     def _queue(self, ticket: Ticket, tickets: list[Ticket]) -> asyncio.Future[None]:
@@ -99,6 +101,7 @@ class Driver:
                         raise
                     log.exception("a write of a bucket failed in a way that it should not")
                 finally:
+                    _tell_losses(batch)
                     _wake(batch)
                     self._unwind(ticket for ticket in batch if ticket.unwanted)
         finally:
@@ -120,9 +123,13 @@ class Driver:
                 self._enter(entry)
 
 
-def _wake(batch: Sequence[Ticket]) -> None:
+def _tell_losses(batch: Sequence[Ticket]) -> None:
     for ticket in batch:
         if (lost := loss(ticket)) is not None:
             log.warning(lost)
+
+
+def _wake(batch: Sequence[Ticket]) -> None:
+    for ticket in batch:
         if ticket.waker is not None and not ticket.waker.done():
             ticket.waker.set_result(None)

@@ -120,9 +120,7 @@ def _approach(scope: Scope, request: Request, entity_id: str) -> Flow[Side]:
 def _side(scope: Scope, request: Request, shadow: Shadow, resolved: Resolved, *, stale: bool = False) -> Side:
     config = resolved.config
     if request.limits:
-        config = Config(request.limits, scope.now(), own=config.own)
-        if shadow.view is not None:  # given now, whatever another process's clock said of the bucket's limits
-            config = config.read_again_after(shadow.view.item["cv"])
+        config = Config(request.limits, scope.now(), own=config.own, given=True)
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, config.read_at_ms)
     return Side(shadow, aim(scope, shadow), resolved, config, request.amounts, stale)

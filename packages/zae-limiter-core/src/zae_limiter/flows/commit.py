@@ -18,7 +18,7 @@ from .patience import ATTEMPTS, PAUSES, RaceLost
 from .repair import repair
 from .scope import Scope, Shadow
 from .splitting import appear, relieve
-from .steps import Flow, Sleep
+from .steps import Flow, Sleep, Wake
 
 
 def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]:
@@ -27,7 +27,7 @@ def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]
     write = lone_update(scope, shadow, view=view, entries=entries, now_ms=now_ms)
     if write is None:
         yield from _serve(_Run(scope, shadow, entries), attempts=ATTEMPTS)
-        return (yield from _keep_pace(scope, shadow))
+        return (yield from _keep_pace(scope, shadow, entries))
     failure: StoreError | None = None
     try:
         answer = yield write
@@ -44,12 +44,13 @@ def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]
     else:
         yield from run.failed(failure)
         yield from _serve(run, attempts=ATTEMPTS - 1)
-    return (yield from _keep_pace(scope, shadow))
+    return (yield from _keep_pace(scope, shadow, entries))
 
 
-def _keep_pace(scope: Scope, shadow: Shadow) -> Flow[None]:
-    """Split a shard that is written too often."""
+def _keep_pace(scope: Scope, shadow: Shadow, served: Sequence[Entry]) -> Flow[None]:
+    """Split a shard that is written too often; those who were served do not wait for it."""
     if shadow.pace.per_second and shadow.pace.exceeds(scope.settings.split_above, scope.now()):
+        yield Wake(served)
         yield from relieve(scope, shadow)
 
 
@@ -120,6 +121,8 @@ class _Run:
             self._drop_corrections()
             if not self.pending:
                 return None
+        else:
+            self._send_on(self.shadow.view.shard_count)
         self.frame = frame = self._frame()
         self._sort_out(frame)
         self.load = load = weigh(self.pending, frame.room, frame.ceilings)
@@ -221,10 +224,16 @@ class _Run:
             assert config is not None, "an entry that consumes carries its config"
             return New(shadow, self.now_ms, multiplier, config)
         if config is not None and not shadow.agrees_with(config) and any(entry.checked for entry in self.pending):
-            if config.read_at_ms > view.item["cv"]:
+            if config.given or config.read_at_ms > view.item["cv"]:
                 return Reshape(shadow, view, self.now_ms, multiplier, config)
             self.scope.expire(shadow)
         return Ordinary(shadow, view, self.now_ms, multiplier, config, self.slack)
+
+    def _send_on(self, shards: int) -> None:
+        """What was taken before the shard was split goes back to each half."""
+        for entry in self.pending:
+            if entry.given:
+                entry.divide(self.shadow.id.shard, shards)
 
     def _drop_corrections(self) -> None:
         """Without a bucket there is nothing to give back to: it was full when it expired."""

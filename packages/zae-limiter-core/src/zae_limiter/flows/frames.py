@@ -63,6 +63,7 @@ class Ordinary:
     def _give_back(self, load: Load) -> Update:
         draft = Draft()
         draft.exists = tuple(bucket_attributes(name).tk for name in load.given)
+        draft.equals["shard_count"] = self.view.shard_count
         for name, amount in load.given.items():
             at = bucket_attributes(name)
             draft.add[at.tk], draft.add[at.tc] = amount, -amount
@@ -148,7 +149,7 @@ class Reshape:
         for limit in self.config.limits:
             self._rule(draft, limit, load)
         draft.count_write(load)
-        draft.set.update(rf=self.anchor_ms, cv=self.config.read_at_ms)
+        draft.set.update(rf=self.anchor_ms, cv=self.config.read_again_after(self.view.item["cv"]).read_at_ms)
         rules = {name: shape.limit for name, shape in self.view.shapes.items()} | dict(self.config.by_name)
         longest_ms = max(self._wait_ms(limit, load) for limit in rules.values())
         draft.expire(expires_at(self, self.config, longest_ms), self.view.item)

@@ -56,9 +56,12 @@ class Entry(Ticket):
     """One request on one bucket: amounts in millitokens by limit.
 
     ``checked`` has to be there, ``unchecked`` may go into debt, ``given`` comes back; ``events`` counts acquires.
+    ``shards`` is among how many the bucket was divided when what comes back was taken, 0 where that does not matter;
+    ``elsewhere`` has, after the run, what goes back to shards that were split off since.
     """
 
     returned = False
+    elsewhere: "Sequence[Elsewhere]" = ()
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class Entry(Ticket):
         *,
         unchecked: Mapping[str, int] = NOTHING,
         given: Mapping[str, int] = NOTHING,
+        shards: int = 0,
     ) -> None:
         self.lane = lane
         self.checked = checked
@@ -76,6 +80,7 @@ class Entry(Ticket):
         self.given = given
         self.config = config
         self.events = events
+        self.shards = shards
 
     @property
     def droppable(self) -> bool:  # type: ignore[override]
@@ -95,13 +100,28 @@ class Entry(Ticket):
     def give_back(self, *, events: int) -> "Entry":
         """The entry that gives back what this one took; once."""
         self.returned = True
-        return Entry(self.lane, given={name: amount for name, amount in self.checked.items() if amount}, events=events)
+        given = {name: amount for name, amount in self.checked.items() if amount}
+        return Entry(self.lane, given=given, events=events, shards=self.taken_among)
 
     def merged(self, other: "Entry") -> "Entry":
         """One give-back for two."""
         names = {**self.given, **other.given}
         given = {name: self.given.get(name, 0) + other.given.get(name, 0) for name in names}
-        return Entry(self.lane, given=given, events=self.events + other.events)
+        return Entry(self.lane, given=given, events=self.events + other.events, shards=self.shards)
+
+    @property
+    def taken_among(self) -> int:
+        """Among how many shards the bucket was divided when the amounts were taken; 0 where they were not."""
+        view = None if self.outcome is None else self.outcome.view
+        return 0 if view is None else view.shard_count
+
+    def divide(self, shard: int, shards: int) -> None:
+        """Leave half of what comes back to the other half of the shard, for each time that it was split since."""
+        while 0 < self.shards < shards:
+            halves = {name: amount // 2 for name, amount in self.given.items()}
+            self.given = {name: amount - halves[name] for name, amount in self.given.items()}
+            self.shards *= 2
+            self.elsewhere = (*self.elsewhere, Elsewhere(shard + self.shards // 2, self.shards, halves))
 
     def trim(self, known: Mapping[str, int]) -> None:
         """Drop corrections of limits that the bucket has not: it expired, and was made again under another config."""
@@ -112,6 +132,18 @@ class Entry(Ticket):
     def unwind(self) -> "Sequence[Entry]":
         """The give-back, where tokens were taken that no caller has."""
         return [self.give_back(events=-self.events)] if self.admitted and any(self.checked.values()) else ()
+
+
+class Elsewhere(NamedTuple):
+    """Amounts that go back to another shard of a bucket that then was divided among ``shards``."""
+
+    shard: int
+    shards: int
+    given: Mapping[str, int]
+
+    def enter(self, lane: "Lane") -> Entry:
+        """The entry that gives them back there."""
+        return Entry(lane, given=self.given, shards=self.shards)
 
 
 class Lane:

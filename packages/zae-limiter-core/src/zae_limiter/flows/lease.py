@@ -5,6 +5,7 @@ Lives here: what happens to a grant in its block and behind it. Never: the first
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from ..exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
 from ..limits import MILLI, check_amounts
@@ -17,6 +18,13 @@ from .scope import Scope
 from .sides import Grant, Side
 from .spread import spread
 from .steps import Flow
+
+
+class _Place(NamedTuple):
+    """A shard, and among how many it was one."""
+
+    lane: Lane
+    shards: int
 
 
 def check_open(grant: Grant) -> None:
@@ -105,40 +113,41 @@ def _for_amounts(side: Side, amounts: Mapping[str, int]) -> Side:
 
 def _corrections(side: Side, corrections: Mapping[str, int]) -> list[Entry]:
     """One for each shard that is corrected: it gets back no more than was taken from it, while others were, too."""
-    parts: dict[Lane, dict[str, int]] = {}
+    parts: dict[_Place, dict[str, int]] = {}
     for name, amount in corrections.items():
         if name in side.config.by_name:
-            for lane, part in _divided(name, amount, _taken(side)):
-                parts.setdefault(lane, {})[name] = part
-    return [_correction(lane, amounts, side.config) for lane, amounts in parts.items()]
+            for place, part in _divided(name, amount, _taken(side)):
+                parts.setdefault(place, {})[name] = part
+    return [_correction(place, amounts, side.config) for place, amounts in parts.items()]
 
 
-def _correction(lane: Lane, amounts: Mapping[str, int], config: Config) -> Entry:
+def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> Entry:
     unchecked = {name: amount for name, amount in amounts.items() if amount > 0}
     given = {name: -amount for name, amount in amounts.items() if amount < 0}
-    return Entry(lane, unchecked=unchecked, given=given, config=config)
+    return Entry(place.lane, unchecked=unchecked, given=given, config=config, shards=place.shards)
 
 
-def _divided(name: str, amount: int, taken: Mapping[Lane, Mapping[str, int]]) -> Iterator[tuple[Lane, int]]:
+def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) -> Iterator[tuple[_Place, int]]:
     """More is taken from the shard that was consumed first; what comes back goes to where it was taken."""
     first, *others = taken
-    for lane in others if amount < 0 else ():
-        part = min(-amount, taken[lane].get(name, 0))
+    for place in others if amount < 0 else ():
+        part = min(-amount, taken[place].get(name, 0))
         amount += part
         if part:
-            yield lane, -part
+            yield place, -part
     if amount:
         yield first, amount
 
 
-def _taken(side: Side) -> dict[Lane, dict[str, int]]:
+def _taken(side: Side) -> dict[_Place, dict[str, int]]:
     """What stands of each shard, the one that was consumed first in front; the target where none was."""
-    taken: dict[Lane, dict[str, int]] = {}
+    taken: dict[_Place, dict[str, int]] = {}
     for entry in side.entries:
         if entry.admitted:
-            before = taken.get(entry.lane, {})
-            taken[entry.lane] = {**before, **{name: before.get(name, 0) + n for name, n in entry.checked.items()}}
-    return taken or {side.target.lane: {}}
+            place = _Place(entry.lane, entry.taken_among)
+            before = taken.get(place, {})
+            taken[place] = {**before, **{name: before.get(name, 0) + n for name, n in entry.checked.items()}}
+    return taken or {_Place(side.target.lane, 0): {}}
 
 
 def _first_error(entries: Iterable[Entry]) -> StoreError | None:

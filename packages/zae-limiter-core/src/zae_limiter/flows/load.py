@@ -11,8 +11,9 @@ from ..resolution import Resolved
 from ..schema.items import BucketId
 from .commit import commit
 from .configs import ConfigKeys
-from .lane import Lane, Outcome, Ticket
+from .lane import Entry, Lane, Outcome, Ticket
 from .patience import read_all
+from .queueing import queue
 from .scope import Scope, Shadow
 from .steps import Flow, Queued
 
@@ -22,10 +23,19 @@ def shadow_of(scope: Scope, entity_id: str, resource: str, *, shard: int = 0) ->
     shadow = scope.shadows.get((entity_id, resource, shard))
     if shadow is None:
         shadow = Shadow(BucketId(scope.namespace_id, entity_id, resource, shard))
-        shadow.lane = Lane(partial(commit, scope, shadow))
+        shadow.lane = Lane(partial(serve, scope, shadow))
         shadow.loading = Lane(partial(load, scope, shadow))
         shadow = scope.shadows.setdefault((entity_id, resource, shard), shadow)
     return shadow
+
+
+def serve(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]:
+    """Settle every entry; what goes back to shards that were split off is queued there, each higher than the last."""
+    yield from commit(scope, shadow, entries)
+    entity_id, resource = shadow.id.entity_id, shadow.id.resource
+    parts = [part for entry in entries for part in entry.elsewhere]
+    lanes = [shadow_of(scope, entity_id, resource, shard=part.shard).lane for part in parts]
+    yield from queue([part.enter(lane) for part, lane in zip(parts, lanes, strict=True)])
 
 
 def resolve(scope: Scope, shadow: Shadow, *, bucket_too: bool) -> Flow[Resolved]:

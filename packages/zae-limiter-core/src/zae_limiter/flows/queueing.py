@@ -22,9 +22,10 @@ def take_back(entries: Iterable[Entry], *, uncounted: bool) -> Flow[None]:
 
     What is ``uncounted`` was no acquire at all: it leaves the count of those that were admitted.
     """
-    given: dict[Lane, Entry] = {}
+    given: dict[tuple[Lane, int], Entry] = {}
     for entry in entries:
         if entry.admitted and any(entry.checked.values()):
             back = entry.give_back(events=-entry.events if uncounted else 0)
-            given[back.lane] = given[back.lane].merged(back) if back.lane in given else back
+            place = back.lane, back.shards
+            given[place] = given[place].merged(back) if place in given else back
     yield from queue(list(given.values()))

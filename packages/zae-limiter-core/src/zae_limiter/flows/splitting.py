@@ -23,8 +23,8 @@ from .steps import Flow, Sleep, Tell
 def split_shard(scope: Scope, bucket: BucketId, *, among: int | None = None) -> Flow[bool]:
     """Split a shard once, shard 0 of the bucket before any other; whether it was.
 
-    Nothing happens where it is missing, one of 64, or not one of ``among`` any more, where that is given. Raises
-    ``StoreError``.
+    Nothing happens where it is missing, one of 64, not one of ``among`` any more, where that is given, or where shard 0
+    cannot be split first. Raises ``StoreError``.
     """
     return (yield from _split_in_order(scope, Shadow(bucket), among))
 
@@ -98,6 +98,8 @@ def _split_in_order(scope: Scope, shadow: Shadow, among: int | None = None) -> F
     written: set[int] = set()
     if view.id.shard and home.shard_count <= view.shard_count:
         written.update((yield from _split(scope, home)))
+        if not written:
+            return False
     written.update((yield from _split(scope, view)))
     yield from _look(scope, shadow, written)
     return view.id.shard in written

@@ -3,7 +3,7 @@
 Lives here: the steps besides operations. Never: how they are performed (aio, sync).
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -38,13 +38,20 @@ class Tell:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Let those go whose tickets are settled: the run goes on without them. Answer: ``None``."""
+
+    tickets: Sequence["Ticket"]
+
+
 class Queued(NamedTuple):
     """Put the ticket into its lane and wait until it is settled. Answer: ``None``; the ticket has its outcome."""
 
     ticket: "Ticket"
 
 
-Step = Operation | Sleep | Tell | Parallel | Queued
+Step = Operation | Sleep | Tell | Wake | Parallel | Queued
 Flow = Generator[Step, Any, T]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from ..flows.lane import Lane, Ticket, fail, loss
-from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell
+from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell, Wake
 from ..operations.errors import StoreError
 from .store import SyncStore
 
@@ -63,6 +63,8 @@ class SyncDriver:
             return self._parallel(step.steps, tickets)  # type: ignore[union-attr]
         if kind is Tell:
             return log.log(step.level, step.message)  # type: ignore[union-attr]
+        if kind is Wake:
+            return self._wake(step.tickets)  # type: ignore[union-attr]
         return self._store.perform(step)  # type: ignore[arg-type]
 
     def _parallel(self, steps: Sequence[Step], tickets: list[Ticket]) -> list[Any]:
@@ -86,14 +88,13 @@ class SyncDriver:
 
     def _queue(self, ticket: Ticket, tickets: list[Ticket]) -> None:
         tickets.append(ticket)
-        lane = ticket.lane
+        lane, waker = ticket.lane, None
         with self._lock:
             if lane.busy:
-                ticket.waker = threading.Lock()
-                ticket.waker.acquire()
+                waker = ticket.waker = threading.Lock()
+                waker.acquire()
                 lane.waiting.append(ticket)
             lane.busy = True
-        waker = ticket.waker
         if waker is None:
             self._lead(lane, [ticket], ticket)
             return
@@ -129,12 +130,15 @@ class SyncDriver:
             for ticket in batch:
                 if (lost := loss(ticket)) is not None:
                     log.warning(lost)
-                if ticket.waker is not None:
-                    ticket.waker.release()
+            _wake(batch)
             if own.outcome is None:
                 return lane.take()
             _hand_over(lane)
             return ()
+
+    def _wake(self, tickets: Sequence[Ticket]) -> None:
+        with self._lock:
+            _wake(tickets)
 
     def _withdraw(self, own: Ticket, error: BaseException) -> None:
         """The leader is interrupted while it serves others: it does not come back for its own ticket."""
@@ -162,6 +166,14 @@ class SyncDriver:
     def _unwind(self, ticket: Ticket) -> None:
         for entry in ticket.unwind():
             self._queue(entry, [])
+
+
+def _wake(tickets: Sequence[Ticket]) -> None:
+    """Let those go who wait for their outcome, once; with the lock held."""
+    for ticket in tickets:
+        if ticket.waker is not None:
+            waker, ticket.waker = ticket.waker, None
+            waker.release()
 
 
 def _wait_for(threads: Sequence[threading.Thread]) -> None:
