@@ -76,8 +76,9 @@ def wrong_anchor(operation: Operation) -> Operation:
 
 def give_back_to_nobody(operation: Operation) -> Operation:
     """A give-back does not ask whether the bucket is still there."""
-    if isinstance(operation, Update):
-        return operation._replace(when=operation.when._replace(exists=()))
+    if isinstance(operation, Update) and operation.when.exists:
+        others = {name: value for name, value in operation.when.equals.items() if name != "shard_count"}
+        return operation._replace(when=operation.when._replace(exists=(), equals=others))
     return operation
 
 
@@ -190,7 +191,7 @@ def _forget(entries: Iterable[Entry], *, uncounted: bool) -> Flow[None]:
 
 
 def _at_home(side: Side) -> dict[Any, dict[str, int]]:
-    return {side.shadow.lane: {}}
+    return {lease._Place(side.shadow.lane, 0): {}}
 
 
 def _expiry(real: Callable[..., int | None]) -> Callable[..., int | None]:
