@@ -14,8 +14,9 @@ from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRepository
 from zae_limiter.aio.store import DynamoDBStore
 from zae_limiter.sync.store import SyncDynamoDBStore
 
+from .emulator import dynoxide
 from .overload_simulated import PROCESSES, RATE, SECONDS, due, press
-from .report import NotHere, Row
+from .report import Row
 
 TABLE = "zae-limiter-benchmarks"
 Run = tuple[int, float, float]  # how many were admitted, from when, until when
@@ -23,7 +24,7 @@ Run = tuple[int, float, float]  # how many were admitted, from when, until when
 
 def measure() -> list[Row]:
     with ExitStack() as stack:
-        url = _dynoxide(stack)
+        url = dynoxide(stack)
         with SyncRepository.over(
             SyncDynamoDBStore(TABLE, endpoint_url=url, region="us-east-1"), Options(stack=TABLE, create_table=True)
         ) as repository:
@@ -35,17 +36,6 @@ def measure() -> list[Row]:
         Row("granted of what is due", 100 * admitted / due(seconds), "%", at_least=98, at_most=100),
         Row("admitted in all", admitted),
     ]
-
-
-def _dynoxide(stack: ExitStack) -> str:
-    """Where the emulator answers, for as long as the stack is open."""
-    from emulators import dynoxide, running
-    from fetch import Unavailable
-
-    try:
-        return stack.enter_context(running(dynoxide()))
-    except Unavailable as reason:
-        raise NotHere(str(reason)) from reason
 
 
 def _in_processes(url: str) -> list[Run]:

@@ -14,7 +14,7 @@ import urllib.request
 import uuid
 import warnings
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -94,17 +94,10 @@ def aws() -> Iterator[Place]:
         _cli("delete", "-n", name, "--yes")
 
 
-def drop(table: str) -> None:
-    """Delete a table of the account that the environment names, where it is there."""
-    import boto3
-
-    client = boto3.client("dynamodb")
-    try:
+def drop(client: Any, table: str) -> None:
+    """Delete a table, where it is there."""
+    with suppress(client.exceptions.ResourceNotFoundException):
         client.delete_table(TableName=table)
-    except client.exceptions.ResourceNotFoundException:
-        return
-    finally:
-        client.close()
 
 
 def _cli(*words: str) -> None:

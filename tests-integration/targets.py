@@ -80,8 +80,11 @@ def _offer(start: Callable[[], AbstractContextManager[Target]], *abilities: Abil
 TARGETS: Mapping[str, Offer] = {
     "memory": _offer(_memory, "atomic", "capacity"),
     "embedded": _offer(_stack("embedded", stacks.embedded), "endpoint", "atomic", "streams", "lambda"),
-    # It removes what expired, but not within half an hour.
-    "dynamodb-local": _offer(_emulator("dynamodb-local", dynamodb_local), "endpoint", "atomic", "capacity", "streams"),
+    "dynamodb-local": _offer(
+        _emulator("dynamodb-local", dynamodb_local),
+        *("endpoint", "atomic", "capacity", "streams"),
+        "ttl-deletion",  # within seconds, but only from a table without indexes
+    ),
     "dynoxide": _offer(_emulator("dynoxide", dynoxide), "endpoint", "atomic", "capacity", "streams"),
     "localstack": _offer(
         _stack("localstack", stacks.localstack),
