@@ -12,6 +12,7 @@ from .exceptions import ClientTooOldError, StackTooOldError, ValidationError
 
 SCHEMA_VERSION: Final = 1  # of what this release writes; rises where an older client would misread it
 OLDEST_SCHEMA_VERSION: Final = 1  # that this release still works with
+OLDEST_CLIENT: Final = "0.1.0"  # that reads what this release writes
 
 _VERSION: Final = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:[-+.a-z][A-Za-z0-9.+\-]*)?")
 
@@ -32,6 +33,11 @@ class VersionRecord:
             raise ValidationError("schema_version", self.schema_version, "must be a whole number, at least 0")
         parse_version("core_version", self.core_version)
         parse_version("min_client_version", self.min_client_version)
+
+
+def record_of_this_release() -> VersionRecord:
+    """What a stack says of itself that this release has set up."""
+    return VersionRecord(SCHEMA_VERSION, core_version(), OLDEST_CLIENT)
 
 
 def check_compatible(record: VersionRecord, *, stack: str, client_version: str) -> None:

@@ -5,6 +5,8 @@ What never does: a change; a change set is made and removed again.
 from collections.abc import Iterator
 from typing import Any, TypedDict
 
+from zae_limiter.versions import record_of_this_release
+
 from ..connection import Connection
 from . import cloudformation, record
 from .code import find_function, function_name
@@ -56,7 +58,7 @@ def _beside(connection: Connection, plan: Plan) -> Iterator[Change]:
         if function is None or function.code_sha256 != artifact.code_sha256:
             action = "~" if function and function.version else "+"
             yield {"action": action, "what": name, "kind": "code", "details": artifact.version}
-    ours = record.record_of_this_release()
+    ours = record_of_this_release()
     with record.open_table(connection) as table:
         before = None if plan.stack is None else record.read_record(table)
     if before != ours:

@@ -3,23 +3,15 @@ What never does: a key or an item.
 """
 
 import time
-from typing import Final
 
 from zae_limiter import InfrastructureNotFoundError, NamespaceNotFoundError, Options, SyncRepository, VersionRecord
 from zae_limiter.starting import clock_over, scope_of
 from zae_limiter.sync.store import SyncDynamoDBStore
-from zae_limiter.versions import SCHEMA_VERSION, core_version, parse_version
+from zae_limiter.versions import core_version, parse_version, record_of_this_release
 
 from ..connection import Connection
 from ..errors import CommandError
 from ..options import DEFAULT_NAMESPACE
-
-OLDEST_CLIENT: Final = "0.1.0"  # that may use a stack of this release
-
-
-def record_of_this_release() -> VersionRecord:
-    """What `deploy` writes."""
-    return VersionRecord(SCHEMA_VERSION, core_version(), OLDEST_CLIENT)
 
 
 def open_table(connection: Connection) -> SyncRepository:

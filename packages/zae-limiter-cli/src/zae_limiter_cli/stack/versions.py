@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Final, NamedTuple
 
 from zae_limiter import VersionError, VersionRecord
-from zae_limiter.versions import SCHEMA_VERSION, check_compatible, core_version
+from zae_limiter.versions import SCHEMA_VERSION, check_compatible, core_version, record_of_this_release
 
 from ..artifacts.builder import LAMBDAS, LambdaName
 from ..connection import Connection
@@ -63,7 +63,7 @@ def compare(connection: Connection) -> Comparison:
 
 
 def _recorded(found: VersionRecord | None) -> list[Part]:
-    ours = record.record_of_this_release()
+    ours = record_of_this_release()
     return [
         Part("schema", str(found.schema_version) if found else "-", str(ours.schema_version)),
         Part("core", found.core_version if found else "-", ours.core_version),
