@@ -39,7 +39,7 @@ class Stage:
         self,
         *,
         endpoint_url: str | None = None,
-        read_timeout: float = 10,
+        read_timeout: float = 30,
         machine: SystemClock | None = None,
         **options: Any,
     ) -> RateLimiter:

@@ -2,6 +2,7 @@
 What never does: the calls (cost_cases), how they are counted (benchmarks.costs).
 """
 
+from contextlib import closing
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ from benchmarks.report import write_into
 
 from cost_cases import FREE, SECTIONS, Case, counted, counted_in_memory
 from notes import public_methods
+from stacks import drop
 from stage import Stage
 from targets import Target
 from zae_limiter.operations.capacity import Meter
@@ -41,9 +43,13 @@ async def test_both_colours_cost_the_same(case: Case) -> None:
 @pytest.mark.parametrize("section", SECTIONS)
 async def test_a_real_table_is_asked_the_same_and_counts_the_same(target: Target, section: str) -> None:
     for case in SECTIONS[section]:
+        if target.name == "dynamodb-local" and "1,000" in case.when:
+            continue  # half a minute for each: dynoxide shows them
         stage = Stage(target, f"zael-{uuid4().hex[:12]}", "async")
         there, here = await counted(case, stage), await counted_in_memory(case)
         await stage.close()
+        with closing(target.client("dynamodb")) as client:
+            drop(client, stage.table_name)
         assert told(case, there, target) == told(case, here, target)
 
 
