@@ -97,6 +97,16 @@ TARGETS: Mapping[str, Offer] = {
 EMULATORS = ("dynamodb-local", "dynoxide")  # of which CI must have one
 
 
+@contextmanager
+def apart(target: Target) -> Iterator[Target]:
+    """An emulator of its own for what changes many items: each record of a stream slows all later writes down."""
+    if target.name in EMULATORS:
+        with TARGETS[target.name].start() as own:
+            yield own
+    else:
+        yield target
+
+
 class Session:
     """The targets of one test session: each is started on first use, once, and ends with the session."""
 

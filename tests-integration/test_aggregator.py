@@ -15,7 +15,7 @@ from crowd import Crowd, Job
 from customers import ENTITIES, RESOURCES, Books, consume, prepare
 from feed import Record, records_of
 from stage import Stage
-from targets import Target
+from targets import Target, apart
 from zae_limiter import Limit, Options, SyncRepository
 from zae_limiter.operations.values import Get, Key
 from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId
@@ -28,6 +28,12 @@ pytestmark = pytest.mark.needs("endpoint", "atomic")
 # The more records a stream of dynoxide has, the longer a write takes it.
 ACQUIRES = {"dynamodb-local": 10_000, "dynoxide": 1_500}
 WINDOWS: tuple[Window, Window] = ("hourly", "daily")
+
+
+@pytest.fixture(scope="module")
+def target(target: Target) -> Iterator[Target]:
+    with apart(target) as own:
+        yield own
 
 
 @pytest.fixture

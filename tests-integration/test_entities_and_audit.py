@@ -2,12 +2,13 @@
 What never does: who is admitted (test_concurrency), limits at work (test_changes).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import pytest
 
 from stage import Stage
+from targets import Target, apart
 from zae_limiter import (
     EntityExistsError,
     EntityHasChildrenError,
@@ -25,6 +26,13 @@ from zae_limiter.schema import keys
 from zae_limiter.schema.audit import read_audit_event
 
 pytestmark = pytest.mark.needs("atomic", "capacity")
+
+
+@pytest.fixture(scope="module")
+def target(target: Target) -> Iterator[Target]:
+    with apart(target) as own:
+        yield own
+
 
 T = TypeVar("T")
 RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 10_000)

@@ -11,7 +11,7 @@ import pytest
 from kinds import of_every_kind
 
 from stage import REGION, Stage
-from targets import Target
+from targets import Target, apart
 from zae_limiter import (
     ClientTooOldError,
     InvalidNameError,
@@ -86,6 +86,12 @@ async def filled(stage: Stage, name: str) -> RateLimiter:
         pass
     stage.meter.reset()
     return limiter
+
+
+@pytest.fixture(scope="module")
+def target(target: Target) -> Iterator[Target]:
+    with apart(target) as own:
+        yield own
 
 
 @pytest.fixture
