@@ -15,7 +15,7 @@ from zae_limiter import Lease, Limit, OnUnavailable, RateLimiter, RateLimiterUna
 
 pytestmark = pytest.mark.needs("endpoint", "atomic")
 
-TIMEOUT = 0.3
+TIMEOUT = 1.0
 KINDS: tuple[Kind, ...] = ("drop", "throttle", "late")
 POLICIES: tuple[OnUnavailable, ...] = ("block", "allow")
 ONE = {"rpm": 1}
