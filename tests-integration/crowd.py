@@ -18,7 +18,7 @@ from zae_limiter.sync.store import SyncDynamoDBStore
 
 PROCESSES = 3
 PAUSE_SECONDS = 0.005  # after a refusal, so that those who are refused leave the processor to the others
-PATIENCE = 10.0  # a store that is slow because the machine is busy is not what these tests are about
+PATIENCE = 30.0  # a store that is slow because the machine is busy is not what these tests are about
 
 
 @dataclass(frozen=True, slots=True)

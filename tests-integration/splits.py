@@ -22,7 +22,7 @@ from zae_limiter.operations.values import Operation, Put, Transact, Update
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sync.store import SyncDynamoDBStore
 
-PATIENCE = 10.0  # a store that is slow because the machine is busy is not what these tests are about
+PATIENCE = 30.0  # a store that is slow because the machine is busy is not what these tests are about
 PAUSE_SECONDS = 0.005  # after a refusal, so that those who are refused leave the processor to the others
 WORKERS = 4
 DEAD = 9

@@ -53,7 +53,7 @@ def crowd() -> Iterator[Crowd]:
 
 
 def snapshots(target: Target, table_name: str, window: Window) -> list[UsageSnapshot]:
-    store = SyncDynamoDBStore(table_name, region="us-east-1", endpoint_url=target.endpoint_url, read_timeout=10)
+    store = SyncDynamoDBStore(table_name, region="us-east-1", endpoint_url=target.endpoint_url, read_timeout=30)
     with SyncRepository.over(store, Options()) as repository:
         found: list[UsageSnapshot] = []
         for entity in ENTITIES:

@@ -68,7 +68,7 @@ def test_an_audit_event_that_the_table_removes_is_kept_once(
     ]
     with closing(target.client("dynamodb")) as client:
         client.create_table(**request)
-    store = SyncDynamoDBStore(table_name, region="us-east-1", endpoint_url=target.endpoint_url, read_timeout=10)
+    store = SyncDynamoDBStore(table_name, region="us-east-1", endpoint_url=target.endpoint_url, read_timeout=30)
     last_year = ManualClock(round((time.time() - A_YEAR) * 1000))
     with SyncRepository.over(store, Options(clock=last_year)) as repository:
         for capacity in (1, 2, 3):

@@ -148,7 +148,7 @@ def pages(store: SyncStore, query: Query) -> Iterator[tuple[Any, ...]]:
 
 @pytest.fixture
 def dynamodb(target: Target, table_name: str) -> Iterator[SyncDynamoDBStore]:
-    store = SyncDynamoDBStore(table_name, region="us-east-1", endpoint_url=target.endpoint_url, read_timeout=10)
+    store = SyncDynamoDBStore(table_name, region="us-east-1", endpoint_url=target.endpoint_url, read_timeout=30)
     store.perform(CreateTable())
     while store.perform(DescribeTable()) != "ACTIVE":
         time.sleep(0.05)
