@@ -113,7 +113,7 @@ async def test_a_bucket_that_is_driven_splits_by_itself_and_spreads_its_writes(
     stage: Stage, reader: Reader, limiter: RateLimiter, closing: ExitStack
 ) -> None:
     """Three processes, one of which dies when it is about to split a shard."""
-    at = {"endpoint_url": stage.target.endpoint_url or "", "table_name": stage.table_name, "split_above": 30}
+    at = {"endpoint_url": stage.target.endpoint_url or "", "table_name": stage.table_name, "split_above": 10}
     mortal = Place(**{**at, "split_above": 1}, lives=0, mortal=(Transact,))
     drivers = Drivers([Place(**at), Place(**at, colour="sync"), mortal], reader)
     closing.callback(drivers.close)
