@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from account import eventually
@@ -110,8 +111,8 @@ def test_up_gives_a_stack_that_shells_and_python_find_by_what_it_prints(monkeypa
 
     assert "No changes" in in_shell("zae-limiter deploy")
     assert eventually(lambda: "REPORT RequestId" in zael("local", "logs", "aggregator"))
-    (reader,) = json.loads(zael("local", "status", "--output", "json"))["streams"]
-    assert (reader["function"], reader["records"], reader["given_up"]) == (f"{NAME}-aggregator", 2, 0)
+    assert eventually(lambda: stream()["records"] >= 2)
+    assert (stream()["function"], stream()["records"], stream()["given_up"]) == (f"{NAME}-aggregator", 2, 0)
     assert "runs already" in zael("local", "up", "--name", NAME, "--port", "0", code=1)
 
     processes = family(Home(NAME).holder())
@@ -119,6 +120,13 @@ def test_up_gives_a_stack_that_shells_and_python_find_by_what_it_prints(monkeypa
     assert zael("local", "down") == f"{NAME} is down\n"
     assert all(gone(pid) for pid in processes)
     assert "no local stack runs" in zael("local", "down", code=1)
+
+
+def stream() -> dict[str, Any]:
+    """What the stack's only stream reader has done."""
+    (reader,) = json.loads(zael("local", "status", "--output", "json"))["streams"]
+    found: dict[str, Any] = reader
+    return found
 
 
 @pytest.mark.usefixtures("state")
