@@ -34,8 +34,8 @@ def measure() -> list[Row]:
         url = dynoxide(stack)
         _create_table(url)
         meter = Meter()
+        SyncRepository.over(SyncDynamoDBStore(TABLE, endpoint_url=url, region=REGION), Options(stack=TABLE)).close()
         store = SyncDynamoDBStore(TABLE, endpoint_url=url, region=REGION, read_timeout=30, meter=meter)
-        SyncRepository.over(store, Options(stack=TABLE)).close()
         table = Table(store, TABLE)
         wanted = _manifest(capacity=10)
         rows = [Row("the request, packed", len(json.dumps(pack(Request.of("apply", wanted).to_dict()))) / 1e6, "MB")]
