@@ -15,7 +15,7 @@ from fetch import Unavailable
 from proxy import Proxy, between
 from stacks import drop
 from stage import Stage
-from targets import EMULATORS, REAL, TARGETS, Ability, Session, Target
+from targets import EMULATORS, REAL, TARGETS, Ability, Session, Target, apart
 
 AWS_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -36,12 +36,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"needs(*abilities): what the target must offer: {', '.join(get_args(Ability))}")
+    config.addinivalue_line("markers", "apart: the module changes many items and has an emulator of its own")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "target" in metafunc.fixturenames:
+    if "shared_target" in metafunc.fixturenames:
         needs = {need for mark in metafunc.definition.iter_markers("needs") for need in mark.args}
-        metafunc.parametrize("target", _chosen(metafunc.config, needs), indirect=True, scope="session")
+        metafunc.parametrize("shared_target", _chosen(metafunc.config, needs), indirect=True, scope="session")
 
 
 def _chosen(config: pytest.Config, needs: set[str]) -> list[str]:
@@ -58,7 +59,7 @@ def _chosen(config: pytest.Config, needs: set[str]) -> list[str]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         callspec = getattr(item, "callspec", None)
-        name = callspec.params.get("target") if callspec else None
+        name = callspec.params.get("shared_target") if callspec else None
         lacking = [
             need for mark in item.iter_markers("needs") for need in mark.args if name and TARGETS[name].lacks(need)
         ]
@@ -89,7 +90,7 @@ def targets() -> Iterator[Session]:
 
 
 @pytest.fixture(scope="session")
-def target(request: pytest.FixtureRequest, targets: Session) -> Target:
+def shared_target(request: pytest.FixtureRequest, targets: Session) -> Target:
     """One target after the other; one that is not to be had is a skip, but in CI one emulator must be there."""
     try:
         return targets.get(request.param)
@@ -98,6 +99,16 @@ def target(request: pytest.FixtureRequest, targets: Session) -> Target:
         if os.environ.get("CI") == "true" and len(missing) == len(EMULATORS):
             pytest.fail(f"no emulator is there: {dict(missing)}", pytrace=False)
         pytest.skip(f"{request.param}: {reason}")
+
+
+@pytest.fixture(scope="module")
+def target(request: pytest.FixtureRequest, shared_target: Target) -> Iterator[Target]:
+    """The target of the session, or one like it for a module that is marked ``apart``."""
+    if request.node.get_closest_marker("apart") is None:
+        yield shared_target
+        return
+    with apart(shared_target) as own:
+        yield own
 
 
 @pytest.fixture

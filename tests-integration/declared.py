@@ -5,6 +5,7 @@ What never does: a claim.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -19,26 +20,7 @@ from zae_limiter_provisioner.actions import perform
 from zae_limiter_provisioner.handler import on_event
 from zae_limiter_provisioner.table import Table
 
-MANIFEST = """\
-namespace: tenant-alpha
-system:
-  on_unavailable: allow
-  limits:
-    rpm: {capacity: 10000}
-    tpm: {capacity: 100000}
-resources:
-  gpt-4:
-    limits:
-      rpm: {capacity: 1000}
-      tpm: {capacity: 50000, burst: 75000, refill_amount: 50000, refill_period: 60}
-entities:
-  user-123:
-    resources:
-      gpt-4:
-        limits: {rpm: {capacity: 500}}
-      _default_:
-        limits: {rpm: {capacity: 200}}
-"""
+MANIFEST = (Path(__file__).parents[1] / "testdata" / "tenant-alpha.limits.yaml").read_text("utf-8")
 ALPHA = LimitsManifest.from_yaml(MANIFEST)
 
 

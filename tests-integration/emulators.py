@@ -3,7 +3,6 @@ What never does: a table, or a request that changes anything.
 """
 
 import platform
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 
 from fetch import Unavailable, java, npm_package
 from zae_limiter_cli.local.children import start_command
+from zae_limiter_cli.local.plane import free_port
 
 START_SECONDS = 30.0
 Command = Callable[[int], list[str]]
@@ -37,7 +37,7 @@ def dynoxide() -> Command:
 @contextmanager
 def running(command: Command) -> Iterator[str]:
     """The endpoint URL of an emulator that answers; it ends on leaving, and with a session that is killed."""
-    port = _free_port()
+    port = free_port()
     words = command(port)
     child = start_command(words, output=subprocess.DEVNULL)
     try:
@@ -67,10 +67,3 @@ def _answers(url: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

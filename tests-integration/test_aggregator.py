@@ -15,7 +15,7 @@ from crowd import Crowd, Job
 from customers import ENTITIES, RESOURCES, Books, consume, prepare
 from feed import Record, records_of
 from stage import Stage
-from targets import Target, apart
+from targets import Target
 from zae_limiter import Limit, Options, SyncRepository
 from zae_limiter.operations.values import Get, Key
 from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId
@@ -23,17 +23,11 @@ from zae_limiter.sync.store import SyncDynamoDBStore
 from zae_limiter.usage import UsageSnapshot, Window, window_start
 from zae_limiter_aggregator.handler import on_event
 
-pytestmark = pytest.mark.needs("endpoint", "atomic")
+pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.apart]
 
 # The more records a stream of dynoxide has, the longer a write takes it.
 ACQUIRES = {"dynamodb-local": 10_000, "dynoxide": 1_500}
 WINDOWS: tuple[Window, Window] = ("hourly", "daily")
-
-
-@pytest.fixture(scope="module")
-def target(target: Target) -> Iterator[Target]:
-    with apart(target) as own:
-        yield own
 
 
 @pytest.fixture

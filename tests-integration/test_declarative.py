@@ -7,20 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from declared import ALPHA, Deployed, changed, many
-from targets import Target, apart
+from targets import Target
 from zae_limiter import Limit, RateLimitExceeded
 from zae_limiter_manifest import LimitsManifest
 from zae_limiter_provisioner.table import _table
 
-pytestmark = pytest.mark.needs("endpoint", "atomic")
+pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.apart]
 
 RPM = "rpm"
-
-
-@pytest.fixture(scope="module")
-def target(target: Target) -> Iterator[Target]:
-    with apart(target) as own:
-        yield own
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 What never does: who is admitted (test_concurrency), limits at work (test_changes).
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import pytest
 
 from stage import Stage
-from targets import Target, apart
 from zae_limiter import (
     EntityExistsError,
     EntityHasChildrenError,
@@ -25,13 +24,7 @@ from zae_limiter.operations.values import BatchWrite, Key, Put, Query
 from zae_limiter.schema import keys
 from zae_limiter.schema.audit import read_audit_event
 
-pytestmark = pytest.mark.needs("atomic", "capacity")
-
-
-@pytest.fixture(scope="module")
-def target(target: Target) -> Iterator[Target]:
-    with apart(target) as own:
-        yield own
+pytestmark = [pytest.mark.needs("atomic", "capacity"), pytest.mark.apart]
 
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ import pytest
 from kinds import of_every_kind
 
 from stage import REGION, Stage
-from targets import Target, apart
+from targets import Target
 from zae_limiter import (
     ClientTooOldError,
     InvalidNameError,
@@ -40,6 +40,7 @@ RPM = Limit.per_minute("rpm", 100)
 PAIR_UNITS = {"memory": 4, "dynamodb-local": 2, "dynoxide": 4}
 PER_BATCH = 25
 
+pytestmark = pytest.mark.apart
 costed = pytest.mark.needs("atomic", "capacity")
 
 
@@ -86,12 +87,6 @@ async def filled(stage: Stage, name: str) -> RateLimiter:
         pass
     stage.meter.reset()
     return limiter
-
-
-@pytest.fixture(scope="module")
-def target(target: Target) -> Iterator[Target]:
-    with apart(target) as own:
-        yield own
 
 
 @pytest.fixture

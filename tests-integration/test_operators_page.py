@@ -31,7 +31,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
     with serving(tmp_path) as stack:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(handler, "table_of_environment", stack.world.table)
-        monkeypatch.setattr(handler, "log_as_json", lambda: None)
+        monkeypatch.setattr(handler, "log_as_json", lambda *_: None)
         yield stack
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from zae_limiter_aggregator.telemetry import LOGGERS
+from zae_limiter_aggregator.handler import LOGGERS
 
 
 @pytest.fixture(autouse=True)

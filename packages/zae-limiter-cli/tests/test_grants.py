@@ -11,8 +11,8 @@ from calls import Call, RecordingStore, allows, listed, recorded
 from zae_limiter import Limit, Options, ProvisionerState, StoredConfig, SyncRateLimiter, SyncRepository
 from zae_limiter.flows.splitting import split_shard
 from zae_limiter.schema.items import BucketId
+from zae_limiter_aggregator.handler import LOGGERS
 from zae_limiter_aggregator.handler import on_event as aggregate
-from zae_limiter_aggregator.telemetry import LOGGERS
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.build import plain

@@ -7,16 +7,18 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
+from zae_limiter.json_logs import log_as_json
 from zae_limiter.sync.driver import SyncDriver
 from zae_limiter.sync.store import SyncDynamoDBStore
 
 from .aggregation import Aggregator
 from .archive import open_archive
 from .settings import Settings
-from .telemetry import log_as_json, metrics
+from .telemetry import metrics
 
+LOGGERS: Final = ("zae_limiter", "zae_limiter_aggregator")
 log = logging.getLogger(__name__)
 
 
@@ -32,7 +34,7 @@ def on_event(event: Mapping[str, Any], context: object) -> BatchAnswer:  # noqa:
     The table is that of ``ZAEL_STACK``; region, endpoint and credentials are found as the SDK finds them. Raises
     ``ValidationError`` for an environment that is wrong, ``KeyError`` for an event that is no batch.
     """
-    log_as_json()
+    log_as_json(*LOGGERS)
     settings = Settings.read(os.environ)
     account = _aggregator(settings).take(event["Records"])
     for failure in account.failures:

@@ -1,6 +1,7 @@
 """Manifests, tables and plans for tests: the design's own, and any that there may be.
 Never an assertion."""
 
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,26 +18,7 @@ from zae_limiter_manifest import (
     fingerprint,
 )
 
-DESIGN = """\
-namespace: tenant-alpha
-system:
-  on_unavailable: allow          # allow | block
-  limits:
-    rpm: {capacity: 10000}
-    tpm: {capacity: 100000}
-resources:
-  gpt-4:
-    limits:
-      rpm: {capacity: 1000}
-      tpm: {capacity: 50000, burst: 75000, refill_amount: 50000, refill_period: 60}
-entities:
-  user-123:
-    resources:
-      gpt-4:
-        limits: {rpm: {capacity: 500}}
-      _default_:
-        limits: {rpm: {capacity: 200}}
-"""
+DESIGN = (Path(__file__).parents[4] / "testdata" / "tenant-alpha.limits.yaml").read_text("utf-8")
 
 RESOURCES = ["gpt-4", "a/b:1", "yes", "r.1"]
 ENTITIES = ["1", "0x1f", "2024-01-01", "1:30", "u@x", "on"]

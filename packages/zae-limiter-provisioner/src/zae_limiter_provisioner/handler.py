@@ -5,16 +5,17 @@ Lives here: telling the two apart, packing, the log. Never: planning or writing 
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from zae_limiter.json_logs import log_as_json
 from zae_limiter_manifest import Answer, Failure, FormatError, ManifestError, manifest_failures, page, unpack
 
 from .actions import perform, read_request
 from .cloudformation import is_stack_event, on_stack_event
 from .refusals import Refused
 from .table import table_of_environment
-from .telemetry import log_as_json
 
+LOGGERS: Final = ("zae_limiter", "zae_limiter_provisioner")
 logger = logging.getLogger(__name__)
 
 
@@ -23,7 +24,7 @@ def on_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
     The table is that of ``ZAEL_STACK``. An event of CloudFormation is answered at its ResponseURL.
     """
-    log_as_json()
+    log_as_json(*LOGGERS)
     if is_stack_event(event):
         return on_stack_event(event, context)
     try:

@@ -22,7 +22,7 @@ class Plane:
     def __init__(self, engine: Engine, log: Path) -> None:
         self._engine = engine
         self._log = log
-        self._port = _free_port()
+        self._port = free_port()
         self._child: Child | None = None
         self._way: HttpPlane | None = None
         if engine.command is not None:
@@ -68,7 +68,8 @@ def _answers(port: int) -> bool:
     return True
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,14 +1,12 @@
-"""What the Lambda tells: one JSON object a line.
+"""How a Lambda's log lines look: one JSON object a line.
 
-Lives here: how log lines look. Never: what is worth a line.
+Lives here: the handler of logging that both Lambdas use. Never: what is worth a line.
 """
 
 import json
 import logging
 import sys
-from typing import Any, Final
-
-LOGGERS: Final = ("zae_limiter", "zae_limiter_provisioner")
+from typing import Any
 
 
 class JsonLines(logging.Handler):
@@ -28,9 +26,9 @@ class JsonLines(logging.Handler):
         sys.stdout.flush()
 
 
-def log_as_json() -> None:
-    """Have our loggers write lines of JSON, and nothing else; once."""
-    for name in LOGGERS:
+def log_as_json(*loggers: str) -> None:
+    """Have the loggers of these names write lines of JSON, and nothing else; once."""
+    for name in loggers:
         logger = logging.getLogger(name)
         if not any(isinstance(handler, JsonLines) for handler in logger.handlers):
             logger.addHandler(JsonLines())
