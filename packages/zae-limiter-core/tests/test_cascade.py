@@ -4,6 +4,7 @@
 import asyncio
 
 import pytest
+from shards import aim_at, split_into
 from worlds import Process, World, drain, outcomes, passes, take, until
 
 from zae_limiter import Limit, RateLimitExceeded, ValidationError
@@ -305,3 +306,18 @@ async def test_a_cancellation_in_the_turn_in_which_the_block_ends_leaves_no_side
         await asyncio.create_task(work())
     await it.limiter.close()
     assert await both(it) == ((60, 90) if end == "rollback" else (43, 73))
+
+
+async def test_a_child_whose_shards_were_not_all_seen_is_not_said_never_to_pass(world: World) -> None:
+    it = await family(world, parent_limit=Limit.per_minute("rpm", 100))
+    await take(it.limiter, "key-1", "r", rpm=1)
+    split_into(world, it.limiter, 4, "key-1")
+    await take(it.limiter, "key-2", "r", rpm=60)  # leaves the project 39
+    aim_at(it.limiter, 0)
+    await take(it.limiter, "key-1", "r", rpm=1)  # sees that there are four, and one of them
+    with pytest.raises(RateLimitExceeded) as caught:
+        await take(it.limiter, "key-1", "r", rpm=40)
+    child, parent = caught.value.statuses
+    assert (child.entity_id, child.available, child.exceeded) == ("key-1", 58, False)
+    assert (parent.entity_id, parent.available, parent.exceeded) == ("project", 38, True)
+    assert caught.value.retry_after_seconds == pytest.approx(1.2, abs=0.001)

@@ -1,18 +1,19 @@
 """Tokens given by hand: a bucket reset, or credited; in both colours."""
 
+import asyncio
 from functools import partial
 from typing import Any
 
 import pytest
-from shards import split
-from worlds import World, drain, outcomes, passes, take
+from shards import shard_items, split, split_into
+from worlds import World, drain, outcomes, passes, take, until
 
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, ValidationError
 from zae_limiter.audit import AuditEvent
 from zae_limiter.flows.giving import credit_bucket, reset_bucket
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.errors import OutcomeUnknown, Throttled
-from zae_limiter.operations.values import Delete, Key, Operation, Transact
+from zae_limiter.operations.values import Delete, Key, Operation, Transact, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import WRITES, bucket_attributes
 
@@ -49,6 +50,33 @@ async def test_another_process_obeys_when_it_asks_the_store_again(world: World) 
     await here.repository.reset_bucket("e", "r")
     world.clock.advance(seconds=1)
     assert 57 <= await drain(elsewhere, "e", "r", "rpm") <= 60  # at the ceiling, others being active: 5 % of slack
+
+
+@giver
+@pytest.mark.parametrize("shards", [1, 4])
+async def test_what_is_given_to_a_bucket_that_a_wrong_clock_has_anchored_ahead_is_there(
+    world: World, method: str, arguments: tuple[Any, ...], shards: int
+) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    assert await drain(limiter, "e", "r", "rpm") == 60
+    split_into(world, limiter, shards)
+    for item in shard_items(world, limiter).values():
+        world.table.execute(Update(Key(item["PK"], item["SK"]), set={"rf": world.clock.now_ms() + 7_200_000}))
+    assert await getattr(limiter.repository, method)("e", "r", *arguments)
+    assert await limiter.available("e", "r") == {"rpm": 60}
+    assert await drain(limiter, "e", "r", "rpm") == 60
+
+
+async def test_a_credit_meets_a_split_and_reaches_both_halves(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    await take(limiter, "e", "r", rpm=50)
+    wire.hold(Transact)
+    credit = asyncio.create_task(limiter.repository.credit_bucket("e", "r", {"rpm": 40}))
+    await until(lambda: wire.in_flight == 1)
+    split(world, limiter, "e", "r")
+    wire.let_go()
+    assert await credit
+    assert await limiter.available("e", "r") == {"rpm": 50}
 
 
 @giver

@@ -14,6 +14,7 @@ from zae_limiter.sharding import (
     calculate_wait,
     halve,
     parent_of,
+    unseen_shards,
 )
 
 NOW = 1_700_000_000_000
@@ -135,3 +136,37 @@ def test_few_shards_serve_a_request() -> None:
 def test_a_shard_knows_whom_it_was_split_off_from_and_when() -> None:
     assert [parent_of(shard) for shard in (1, 2, 3, 5, 6, 63)] == [0, 0, 1, 1, 2, 31]
     assert [born_at(shard) for shard in (1, 2, 3, 5, 6, 63)] == [1, 2, 2, 4, 4, 32]
+
+
+@given(half_split(), st.data())
+def test_the_shards_that_were_seen_and_those_that_were_not_are_the_whole_where_no_parent_hides(
+    shards: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """Of a bucket whose shards were all split as often, whichever are seen, the others are known to be missing."""
+    count = max(count for _, count in shards)
+    seen = {0: count} | dict.fromkeys(data.draw(st.sets(st.integers(0, count - 1))), count)
+    assert sorted([*seen, *unseen_shards(seen)]) == list(range(count))
+
+
+@given(half_split())
+def test_a_shard_that_its_parent_has_not_been_split_for_is_not_missing(shards: list[tuple[int, int]]) -> None:
+    assert unseen_shards(dict(shards) | {0: max(count for _, count in shards)}) == [
+        shard for shard in unseen_shards({0: 64}) if shard in _missing(dict(shards))
+    ]
+
+
+def _missing(counts: dict[int, int]) -> set[int]:
+    """By walking down from shard 0, as if it had been split most often of all."""
+    newest, found = max(counts.values()), set()
+    for shard in range(1, newest):
+        if shard not in counts and parent_of(shard) == 0:
+            found.add(shard)
+        elif shard not in counts and parent_of(shard) in found:
+            found.add(shard)
+    return found
+
+
+def test_none_is_missing_where_shard_0_was_not_seen() -> None:
+    assert unseen_shards({}) == []
+    assert unseen_shards({3: 4}) == []
+    assert unseen_shards({0: 4, 1: 2}) == [2]  # 3 is part of 1 still

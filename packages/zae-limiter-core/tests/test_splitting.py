@@ -9,7 +9,7 @@ import pytest
 from shards import shard_items, split_into
 from worlds import World, outcomes, passes, take, until
 
-from zae_limiter import Limit, RateLimiter
+from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.clock import SystemClock
 from zae_limiter.flows.scope import Scope, Settings
 from zae_limiter.flows.splitting import split_shard
@@ -242,6 +242,30 @@ async def test_an_anchor_far_ahead_is_brought_back_and_what_was_stored_is_forgot
     assert await other.available("e", "r") == {"rpm": 50}
     await take(other, "e", "r", rpm=50)
     assert not await passes(other, "e", "r", rpm=1)
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+async def test_nobody_is_judged_by_an_anchor_that_is_to_be_brought_back(world: World, shards: int) -> None:
+    limiter, _ = await world.process(default_limits=[SECOND])
+    await take(limiter, "e", "r", rpm=1)
+    split_into(world, limiter, shards)
+    await take(limiter, "e", "r", rpm=1)
+    set_ahead(world, limiter, 7_200_000)
+    begun = world.clock.now_ms()
+    assert await limiter.available("e", "r") == {"rpm": 0}
+    assert await limiter.time_until_available("e", "r", {"rpm": 80}) == 0.8
+    bucket = await limiter.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert (bucket.available, bucket.anchor_ms) == ({"rpm": 0}, world.clock.now_ms())
+    capacity = await limiter.repository.get_resource_capacity("r")
+    assert capacity.limits[0].available == 0
+    with pytest.raises(RateLimitExceeded) as refusal:
+        await take(limiter, "e", "r", rpm=80)
+    assert refusal.value.retry_after_seconds == 0.8
+    world.clock.advance(ms=800)
+    while not await passes(limiter, "e", "r", rpm=80):  # a shard mints again from its own repair on
+        world.clock.advance(ms=1)
+    assert world.clock.now_ms() <= begun + 1_600
 
 
 async def test_what_is_owed_stays_owed_when_the_anchor_is_brought_back(world: World) -> None:

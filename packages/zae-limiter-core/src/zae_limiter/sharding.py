@@ -24,6 +24,24 @@ def parent_of(shard: int) -> int:
     return shard - born_at(shard)
 
 
+def unseen_shards(counts: Mapping[int, int]) -> list[int]:
+    """The shards of a bucket that are not among those seen, given by how many each knows to be one of.
+
+    A shard whose parent has not been split yet is part of that. None where shard 0, which knows how many there are, was
+    not seen.
+    """
+    return [shard for shard in range(counts.get(0, 0)) if shard not in counts and _was_split_off(shard, counts)]
+
+
+def _was_split_off(shard: int, counts: Mapping[int, int]) -> bool:
+    while shard not in counts:
+        parent = parent_of(shard)
+        if parent in counts:
+            return counts[parent] > born_at(shard)
+        shard = parent
+    return True
+
+
 class Halves(NamedTuple):
     """What a shard holds as of the new anchor, in millitokens: ``available`` now, of which ``given`` goes away.
 

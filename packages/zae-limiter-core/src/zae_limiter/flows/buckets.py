@@ -47,8 +47,9 @@ def get_resource_capacity(scope: Scope, resource: str) -> Flow[ResourceCapacity]
     while query is not None:
         query, views = yield from _views_of_page(query)
         entities += sum(_shard_of(view) == 0 for view in views)
+        now = scope.now()
         for view in views:
-            _add(sums, view, scope.now())
+            _add(sums, view.repaired(now), now)
     return ResourceCapacity(resource, tuple(sums[name].total(name) for name in sorted(sums)), entities)
 
 
@@ -66,6 +67,7 @@ def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:
 
 def bucket_of(views: Sequence[View], now_ms: int) -> Bucket:
     """The shards of a bucket as one."""
+    views = [view.repaired(now_ms) for view in views]
     first = min(views, key=_shard_of)
     ttl = first.item.get("ttl")
     return Bucket(

@@ -289,8 +289,11 @@ class _Run:
             self.slack |= {name for name, tk in names if tk in frame.upper and view.item[tk] > frame.upper[tk]}
 
     def _settle_by_answer(self) -> None:
-        """Refuse what does not fit the state that the answer showed, at the instant of the write; keep the rest."""
-        if self.shadow.view is None:
+        """Refuse what does not fit the state that the answer showed, at the instant of the write; keep the rest.
+
+        By an anchor that is to be repaired nobody is judged.
+        """
+        if self.shadow.view is None or self.shadow.is_ahead(self.now_ms):
             return
         frame = self._frame()
         if frame.reshapes:

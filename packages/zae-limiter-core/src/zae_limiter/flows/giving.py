@@ -16,7 +16,8 @@ from ..schema.items import ONE_WRITE, WRITES, BucketId, View, bucket_attributes
 from .audit import Plain, event
 from .buckets import bucket_of, read_whole
 from .optimistic import Write, optimistic
-from .patience import key_of
+from .patience import ATTEMPTS, RaceLost, key_of
+from .repair import repair
 from .scope import Scope
 from .steps import Flow
 
@@ -53,7 +54,7 @@ def credit_bucket(scope: Scope, entity_id: str, resource: str, credit: Mapping[s
     """Add tokens (in millitokens, by limit), each shard its share; ``False`` where there is no bucket.
 
     What is above the ceiling then is forgotten by the next write, as with a refill: balances stay where they are as of
-    the anchor, so that no condition on it is needed.
+    the anchor, so that none on it is needed; only that nobody has split a shard since its share was counted.
     """
 
     def writes(views: Sequence[View]) -> Sequence[Write]:
@@ -73,13 +74,26 @@ def _give(
     """All shards in one transaction, decided again where one of them changed its shape."""
 
     def attempt() -> Flow[tuple[Sequence[Write], Sequence[View]]]:
-        [views] = yield from read_whole([BucketId(scope.namespace_id, entity_id, resource)])
+        views = yield from _read_repaired(scope, BucketId(scope.namespace_id, entity_id, resource))
         return writes(views) if views else (), views
 
     views = yield from optimistic(cause, attempt)
     for view in views:
         _ask_again(scope, view)
     return bool(views)
+
+
+def _read_repaired(scope: Scope, bucket: BucketId) -> Flow[Sequence[View]]:
+    """Every shard; what is given to one whose anchor a wrong clock has set ahead, its repair would take away."""
+    for _ in range(ATTEMPTS):
+        [views] = yield from read_whole([bucket])
+        now = scope.now()
+        ahead = [view for view in views if view.is_ahead(now)]
+        if not ahead:
+            return views
+        for view in ahead:
+            yield from repair(view, now)
+    raise RaceLost
 
 
 def _filled(view: View, now_ms: int) -> Update:
@@ -93,7 +107,8 @@ def _filled(view: View, now_ms: int) -> Update:
 def _credited(view: View, credit: Mapping[str, int]) -> Update:
     shapes = {name: view.shapes[name] for name in credit if name in view.shapes}
     add = {bucket_attributes(name).tk: share(credit[name], s.shard, s.shards) for name, s in shapes.items()}
-    return Update(key_of(view.item), add={**add, WRITES: ONE_WRITE}, when=Conditions(exists=("PK", *add)))
+    same = Conditions(exists=("PK", *add), equals={"shard_count": view.shard_count})
+    return Update(key_of(view.item), add={**add, WRITES: ONE_WRITE}, when=same)
 
 
 def _event(scope: Scope, cause: Cause, action: AuditAction, views: Sequence[View], after: Plain) -> Put:

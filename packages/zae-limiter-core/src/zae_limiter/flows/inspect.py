@@ -50,7 +50,8 @@ def _look(scope: Scope, request: Request) -> Flow[list[_Look]]:
     """The buckets to ask, as the store has them now. What their lanes remember is left alone: they may be at work."""
     sides = yield from find_sides(scope, request)
     found = yield from read_whole([side.shadow.id for side in sides])
-    return [_Look(side, views) for side, views in zip(sides, found, strict=True)]
+    now = scope.now()
+    return [_Look(side, [view.repaired(now) for view in views]) for side, views in zip(sides, found, strict=True)]
 
 
 def _wait(look: _Look, name: str, amount: int, now_ms: int) -> float:

@@ -14,10 +14,7 @@ from .steps import Flow, Tell
 
 
 def repair(view: View, now_ms: int) -> Flow[tuple[Item | None, int]]:
-    """The item with its anchor brought back, and how many writes that took: none where others changed it first.
-
-    Nothing was minted, and what was stored is forgotten; a balance below zero stays: what is owed is owed.
-    """
+    """The item as ``View.repaired`` says, and how many writes that took: none where others changed it first."""
     try:
         item = yield _anchored(view, now_ms)
     except ConditionFailed as failure:

@@ -43,7 +43,7 @@ def spread(scope: Scope, sides: Sequence[Side]) -> Flow[None]:
 
 
 def survey(scope: Scope, side: Side) -> Flow[Sequence[View]]:
-    """Every shard of the bucket: by the copies where all are fresh, else as the store has them now."""
+    """Every shard of the bucket: by the copies where all are fresh, else as the store has them now, repaired."""
     begun = scope.now()
     views = copies(scope, side, begun)
     if views:
@@ -53,7 +53,7 @@ def survey(scope: Scope, side: Side) -> Flow[Sequence[View]]:
         scope.learn_beside(side.shadow.id, None, begun)
     for view in views:
         scope.learn_beside(view.id, view.item, begun)
-    return views
+    return [view.repaired(begun) for view in views]
 
 
 def copies(scope: Scope, side: Side, now_ms: int) -> Sequence[View]:

@@ -10,7 +10,7 @@ from ..bucket import Shape
 from ..limits import MILLI, LimitStatus
 from ..operations.values import NOTHING
 from ..schema.items import View
-from ..sharding import Part, calculate_balance, calculate_wait
+from ..sharding import Part, calculate_balance, calculate_wait, unseen_shards
 from .lane import Outcome
 from .scope import Scope
 from .sides import Side
@@ -75,7 +75,7 @@ def _statuses(
     statuses = []
     for name, amount in amounts.items():
         parts = _parts(side, views, name, at_ms)
-        if name in left:  # what the only shard held for this request, others served
+        if name in left and len(parts) == 1:  # what the only shard held for this request, others served
             parts = [Part(shape, left[name] - shape.minted_since_anchor(at_ms)) for shape, _ in parts]
         wait = calculate_wait(parts, amount, at_ms)
         statuses.append(
@@ -94,9 +94,21 @@ def _statuses(
 
 
 def _parts(side: Side, views: Sequence[View], name: str, at_ms: int) -> list[Part]:
-    """The limit on each shard; full where there is no bucket, or where it is new to the shard."""
-    parts = [Part(view.shapes[name], view.tokens_milli(name)) for view in views if name in view.shapes]
-    if parts:
-        return parts
-    shape = Shape(side.config.by_name[name], at_ms)
-    return [Part(shape, shape.ceiling_milli)]
+    """The limit on each shard; full where there is no bucket, where it is new to the shard, or the shard was not seen."""
+    seen = [view.repaired(at_ms) for view in views]
+    counts = {view.id.shard: view.shard_count for view in seen}
+    parts = [_part(side, view, name, at_ms) for view in seen]
+    parts += [_full(side, name, at_ms, shard, counts[0]) for shard in unseen_shards(counts)]
+    return parts or [_full(side, name, at_ms)]
+
+
+def _part(side: Side, view: View, name: str, at_ms: int) -> Part:
+    shape = view.shapes.get(name)
+    if shape is None:
+        return _full(side, name, at_ms, view.id.shard, view.shard_count)
+    return Part(shape, view.tokens_milli(name))
+
+
+def _full(side: Side, name: str, at_ms: int, shard: int = 0, shards: int = 1) -> Part:
+    shape = Shape(side.config.by_name[name], at_ms, shard, shards)
+    return Part(shape, shape.ceiling_milli)

@@ -79,6 +79,16 @@ class View(NamedTuple):
         """Whether the anchor lies so far ahead that a clock must have been wrong."""
         return self.anchor_ms > now_ms + AHEAD_MS
 
+    def repaired(self, now_ms: int) -> "View":
+        """The same, or with an anchor that a wrong clock has set ahead as the next write will leave it.
+
+        Nothing was minted, and what was stored is forgotten; a balance below zero stays: what is owed is owed.
+        """
+        if not self.is_ahead(now_ms):
+            return self
+        forgotten = {row.tk: min(self.item[row.tk], 0) for row in self.rows}
+        return read_bucket({**self.item, **forgotten, "rf": now_ms})
+
     @property
     def shard_count(self) -> int:
         """Among how many shards the bucket's limits are divided, as far as this shard knows."""
