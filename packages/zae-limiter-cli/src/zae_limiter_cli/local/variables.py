@@ -3,6 +3,7 @@ What never does: setting them.
 """
 
 import os
+import shlex
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
 from urllib.parse import urlsplit
@@ -13,8 +14,16 @@ Form = Literal["sh", "direnv", "powershell"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 
 # They would lead to another account, or to none.
-UNSET: Final = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_LAMBDA")
-_PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+UNSET: Final = (
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_SESSION_TOKEN",
+    "AWS_SECURITY_TOKEN",
+    "AWS_CREDENTIAL_EXPIRATION",
+)
+_ENDPOINTS: Final = "AWS_ENDPOINT_URL_"  # each with a service; it wins over the one for all
+_PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+_PAST_PROXIES: Final = ("NO_PROXY", "no_proxy")  # where both are set most programs heed the second alone
 
 
 def variables(running: Running, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -27,17 +36,41 @@ def variables(running: Running, environment: Mapping[str, str] = os.environ) -> 
         "AWS_ACCESS_KEY_ID": "local",
         "AWS_SECRET_ACCESS_KEY": "local",
         "AWS_EC2_METADATA_DISABLED": "true",
+        # Set rather than unset: the user's configuration file may ask for the same.
+        "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
+        "AWS_USE_FIPS_ENDPOINT": "false",
+        "AWS_USE_DUALSTACK_ENDPOINT": "false",
     }
     if any(environment.get(name) for name in _PROXIES):
-        found["NO_PROXY"] = str(urlsplit(running.endpoint_url).hostname)
+        past = _past_proxies(str(urlsplit(running.endpoint_url).hostname), environment)
+        found.update(dict.fromkeys(_PAST_PROXIES, past))
     return found
 
 
-def script(running: Running, form: Form) -> str:
+def unwanted(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """What must not be set, whether it is or not."""
+    return *UNSET, *sorted(name for name in environment if name.startswith(_ENDPOINTS))
+
+
+def script(running: Running, form: Form, environment: Mapping[str, str] = os.environ) -> str:
     """Lines for a shell to evaluate; for direnv the content of an `.envrc`, which is a file of the shell's."""
+    wanted, unset = variables(running, environment), unwanted(environment)
     if form == "powershell":
-        unset = [f"Remove-Item Env:{name} -ErrorAction SilentlyContinue" for name in UNSET]
-        return "\n".join([*unset, *(f'$Env:{name} = "{value}"' for name, value in variables(running).items())])
-    lines = [f"unset {' '.join(UNSET)}", *(f"export {name}={value}" for name, value in variables(running).items())]
+        removed = [f"Remove-Item Env:{name} -ErrorAction SilentlyContinue" for name in unset]
+        return "\n".join([*removed, *(f"$Env:{name} = {_quoted(value)}" for name, value in wanted.items())])
+    lines = [f"unset {' '.join(unset)}", *(f"export {name}={shlex.quote(value)}" for name, value in wanted.items())]
     told = ["# zae-limiter local env --format direnv > .envrc && direnv allow"] if form == "direnv" else []
     return "\n".join([*told, *lines])
+
+
+def _past_proxies(host: str, environment: Mapping[str, str]) -> str:
+    """What goes past the proxies already, and the host."""
+    there = [entry.strip() for name in _PAST_PROXIES for entry in environment.get(name, "").split(",")]
+    if "*" in there:
+        return "*"  # counts only where it stands alone
+    return ",".join(dict.fromkeys([*filter(None, there), host]))
+
+
+def _quoted(value: str) -> str:
+    """A value that PowerShell takes as it is."""
+    return "'" + value.replace("'", "''") + "'"
