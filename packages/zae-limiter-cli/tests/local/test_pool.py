@@ -1,6 +1,7 @@
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -171,6 +172,30 @@ def test_a_handler_that_cannot_be_loaded_fails_with_the_reason(
     outcome, _ = pool.run(function, zipped(source), Call(b"{}", "id"))
     assert outcome.failed
     assert told(outcome)["errorType"] == kind
+
+
+def test_a_handler_that_takes_long_to_load_does_so_in_its_first_call_s_time(
+    pool: Pool, function: Function, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "INIT_SECONDS", 0.1)
+    patient = replace(function, timeout_seconds=60)
+    source = "import time; time.sleep(1)\ndef handler(event, context): return context.get_remaining_time_in_millis()"
+    outcome, _ = pool.run(patient, zipped(source), Call(b"{}", "id"))
+    assert not outcome.failed
+    assert told(outcome) < 59_500
+    first, *_, last = (logs / "some.log").read_text().splitlines()
+    assert re.search(r" INIT_REPORT Init Duration: [\d.]+ ms\tPhase: init\tStatus: timeout$", first)
+    assert "Init Duration" not in last
+
+
+def test_a_handler_that_is_never_loaded_has_the_whole_time_of_its_first_call(
+    pool: Pool, function: Function, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "INIT_SECONDS", 0.1)
+    begun = time.monotonic()
+    outcome, _ = pool.run(function, zipped("import time; time.sleep(60)"), Call(b"{}", "id"))
+    assert time.monotonic() - begun >= 2.1
+    assert told(outcome)["errorMessage"] == "RequestId: id Error: Task timed out after 2.00 seconds"
 
 
 def test_a_handler_sees_lambdas_environment_and_its_own_variables(run: Run, function: Function) -> None:

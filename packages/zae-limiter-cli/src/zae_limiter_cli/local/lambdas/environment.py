@@ -18,7 +18,7 @@ from .log import CallLog, FunctionLog, Output, Report
 from .outcome import Ending, Outcome, TimedOut
 from .runtime_api import Answered, Event, Exited, Invocation, Ready, RuntimeApi
 
-INIT_SECONDS: Final = 10.0  # Lambda's own limit; then the function's time-out begins
+INIT_SECONDS: Final = 10.0  # Lambda's own limit; what is not loaded by then goes on in the first call's time
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class Environment:
     def __init__(self, function: Function, task: Path, *, endpoint_url: str, log: FunctionLog) -> None:
         self.function = function
         self.usable = True
-        self._init_ms: float | None = None
+        self._fresh = True
+        self._init_ms: float | None = None  # for the next report
         self._file = log
         self._log = CallLog(log)
         self._output = Output(self._note)
@@ -53,8 +54,7 @@ class Environment:
     def run(self, call: Call) -> tuple[Outcome, bytes]:
         """What became of a call, and the tail of its log."""
         self._log = CallLog(self._file)
-        first = self._init_ms is None
-        failure = self._init() if first else None
+        failure = self._init() if self._fresh else None
         self._log.write(f"START RequestId: {call.request_id} Version: {self.function.version}")
         begun = time.monotonic()
         ending = failure or self._answer(call)
@@ -64,7 +64,8 @@ class Environment:
             self.kill()
         self._output.catch_up()
         outcome = Outcome.of(ending, request_id=call.request_id, timeout_seconds=self.function.timeout_seconds)
-        figures = Report(duration_ms, self.function.memory_mb, used_mb, self._init_ms if first else None)
+        figures = Report(duration_ms, self.function.memory_mb, used_mb, self._init_ms)
+        self._init_ms = None
         for line in (*outcome.said, f"END RequestId: {call.request_id}", figures.line(call.request_id, outcome.status)):
             self._log.write(line)
         if not self.usable:
@@ -82,9 +83,17 @@ class Environment:
         self._output.close()
 
     def _init(self) -> Ending | None:
-        """Wait until the handler is loaded; what went wrong where it is not."""
+        """Wait until the handler is loaded, but no longer than Lambda; what went wrong where it cannot be.
+
+        https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html#runtimes-lifecycle-ib
+        """
         event = self._next(self._begun + INIT_SECONDS)
-        self._init_ms = (time.monotonic() - self._begun) * 1000
+        init_ms = (time.monotonic() - self._begun) * 1000
+        self._fresh = False
+        if isinstance(event, TimedOut):
+            self._log.write(f"INIT_REPORT Init Duration: {init_ms:.2f} ms\tPhase: init\tStatus: timeout")
+            return None
+        self._init_ms = init_ms
         return None if isinstance(event, Ready) else event
 
     def _answer(self, call: Call) -> Ending:
