@@ -1,7 +1,9 @@
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -68,6 +70,26 @@ def test_a_stack_ends_when_it_is_asked(start: Start) -> None:
     process = start("my-app")
     assert end(Home("my-app")) == "is down"
     assert process.wait() == -signal.SIGTERM
+
+
+def test_who_clears_up_for_a_new_one_is_told_already(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, told = Home("my-app"), []
+    home.make()
+    (home.directory / "lock").write_text("9999999999\n")  # of one that ran before: by now it may be anybody's
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: told.append(home.holder()))
+    home.take()
+    assert told == [os.getpid()] * 2
+
+
+def test_one_that_has_not_signed_yet_is_waited_for() -> None:
+    home = Home("my-app")
+    home.make()
+    lock = home.directory / "lock"
+    threading.Timer(0.1, lock.write_text, ["12345\n"]).start()
+    assert home.holder() == 12345
+    lock.write_text("")
+    with pytest.raises(CommandError, match="my-app is on its way up: ask again"):
+        home.holder()
 
 
 def test_one_that_does_not_heed_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

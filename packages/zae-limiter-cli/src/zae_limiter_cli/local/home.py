@@ -52,12 +52,11 @@ class Home:
             told = f"at {running.endpoint_url}" if running else "and is on its way up or down"
             os.close(lock)
             raise CommandError(f"{self.name} runs already, {told}: `zae-limiter local down --name {self.name}` ends it")
+        _sign(lock)
         self.forget()
         for directory in (self.logs, self.code):
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(exist_ok=True)
-        os.ftruncate(lock, 0)
-        os.write(lock, str(os.getpid()).encode())
 
     def write(self, running: Running) -> None:
         """Tell other commands."""
@@ -80,8 +79,13 @@ class Home:
             os.close(lock)
 
     def holder(self) -> int:
-        """The process that runs here, while it does."""
-        return int(self._lock.read_text(encoding="ascii"))
+        """The process that runs here, while it does. Raises ``CommandError`` where it does not tell."""
+        for _ in range(_LOCK_TRIES):
+            pid, end, _ = self._lock.read_text(encoding="ascii").partition("\n")
+            if end:
+                return int(pid)
+            time.sleep(_LOCK_PAUSE)
+        raise CommandError(f"{self.name} is on its way up: ask again")
 
     def crashed(self) -> bool:
         """Whether what ran here last was killed."""
@@ -137,6 +141,13 @@ def the_one(name: str | None) -> Home:
     if not up:
         raise CommandError("no local stack runs: `zae-limiter local up --name my-app` starts one")
     return up[0]
+
+
+def _sign(lock: int) -> None:
+    """Say in a lock that this process holds it; a reader never sees half of that, nor what stood there after it."""
+    signed = f"{os.getpid()}\n".encode()
+    os.pwrite(lock, signed, 0)
+    os.ftruncate(lock, len(signed))
 
 
 def _locked(lock: int, kind: int, tries: int = _LOCK_TRIES) -> bool:
