@@ -69,6 +69,74 @@ def test_every_mistake_is_told_at_its_place_and_in_order() -> None:
     assert places == sorted(places)
 
 
+NOT_AS_YAML = """\
+namespace: a
+system: {on_unavailable: *policy}
+resources:
+  gpt-4: {limits: {rpm: {capacity: 0}}}
+  gpt-4: {limits: {rpm: {capacity: 1, burst: *b, refill_period: 0}}}
+  gpt-4: {limit: 5}
+---
+namespace: 1
+"""
+
+NOT_AS_YAML_FOUND = """\
+2:26: system.on_unavailable: the alias "policy" has no anchor above it
+4:36: resources.gpt-4.limits.rpm.capacity: must be at least 1, not 0
+5:3: resources.gpt-4: the key "gpt-4" stands twice, first in line 4
+5:46: resources.gpt-4.limits.rpm.burst: the alias "b" has no anchor above it
+5:65: resources.gpt-4.limits.rpm.refill_period: must be at least 1, not 0
+6:3: resources.gpt-4: the key "gpt-4" stands twice, first in line 4
+6:3: resources.gpt-4: `limits` is missing
+6:11: resources.gpt-4.limit: unknown key "limit", did you mean `limits`?
+7:1: (document): a second document: a manifest is one document
+"""
+
+
+def test_a_mistake_in_the_yaml_does_not_hide_the_others() -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(NOT_AS_YAML, "bad.yaml")
+    assert sorted(str(caught.value).replace("bad.yaml:", "").splitlines()) == sorted(NOT_AS_YAML_FOUND.splitlines())
+
+
+def test_a_key_that_is_repeated_very_often_is_told_as_often() -> None:
+    with pytest.raises(ManifestError) as caught:
+        load("namespace: a\n" + "system: 1\n" * 5_000)
+    assert len(caught.value.problems) == 5_000 + 4_999
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        ("010", 'must be an integer in decimal digits, not "010": write 8 or 10'),
+        ("1:30", 'must be an integer in decimal digits, not "1:30": write 90'),
+        ("0x10", 'must be an integer in decimal digits, not "0x10": write 16'),
+        ("0b1", 'must be an integer in decimal digits, not "0b1": write 1'),
+        ("+5", 'must be an integer in decimal digits, not "+5": write 5'),
+        ("0", "must be at least 1, not 0"),
+        ("-5", "must be at least 1, not -5"),
+    ],
+)
+def test_a_number_is_written_in_decimal_digits(number: str, told: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(f"namespace: a\nsystem: {{limits: {{rpm: {{capacity: {number}}}}}}}\n")
+    (problem,) = caught.value.problems
+    assert problem.message == told
+
+
+def test_a_number_may_have_its_digits_apart() -> None:
+    (limits,) = (decl.limits for _, decl in load("namespace: a\nsystem: {limits: {rpm: {capacity: 1_000}}}").declared())
+    assert limits["rpm"].capacity == 1000
+
+
+def test_a_name_that_looks_like_a_number_is_told_to_stand_in_quotes_and_keeps_its_spelling_there() -> None:
+    text = "namespace: a\nentities: {NAME: {resources: {_default_: {limits: {rpm: {capacity: 1}}}}}}\n"
+    for name in ("010", "0x1f", "1:30", "+5"):
+        with pytest.raises(ManifestError, match=r"a key must be a string, not the integer .*: put it in quotes"):
+            load(text.replace("NAME", name))
+    assert list(load(text.replace("NAME", '"010"')).entities) == ["010"]
+
+
 def test_a_mistake_that_an_alias_repeats_is_told_once() -> None:
     text = "namespace: a\nresources:\n  r1: &r {limits: {rpm: {capacity: 0}}}\n  r2: *r\n  r3: *r\n"
     with pytest.raises(ManifestError) as caught:

@@ -2,7 +2,7 @@ import pytest
 import yaml
 from yaml.events import ScalarEvent
 
-from zae_limiter_manifest.scalars import ScalarError, is_merge_key, read_scalar
+from zae_limiter_manifest.scalars import OddInteger, ScalarError, is_merge_key, read_scalar
 
 
 def scalar(text: str) -> ScalarEvent:
@@ -14,13 +14,41 @@ def scalar(text: str) -> ScalarEvent:
     "text",
     [
         *("a", '"5"', "'yes'", "! 5", "!!str 5", "1e3", "12e03", "._", "null", "~", "yes", "Off", "true"),
-        *("5", "-5", "0x1f", "0b11", "010", "1_000", "1:30", "1.5", ".inf", "1.0e+3"),
+        *("0", "-0", "5", "-5", "1_000", "-1_000_000", "1.5", ".inf", "1.0e+3"),
         *("2024-01-01", "2024-01-01 10:00:00 +01:00"),
     ],
 )
 def test_a_scalar_is_read_as_safe_load_reads_it(text: str) -> None:
     value, expected = read_scalar(scalar(text)), yaml.safe_load(text)
     assert (type(value), value) == (type(expected), expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        *(
+            ("010", "write 8 or 10"),
+            ("-0_10", "write -8 or -10"),
+            ("00", "write 0"),
+            ("07", "write 7"),
+            ("0" * 5000 + "10_", "write 8 or 10"),
+        ),
+        *(
+            ("0x10", "write 16"),
+            ("-0b1", "write -1"),
+            ("+5", "write 5"),
+            ("1:30", "write 90"),
+            ("1:30:00", "write 5400"),
+        ),
+        *(("1__0", "write 10"), ("10_", "write 10"), ("0x" + "f" * 5000, "write its decimal digits")),
+    ],
+)
+def test_an_integer_that_is_not_in_decimal_digits_keeps_its_value_and_says_how_to_write_it(
+    text: str, advice: str
+) -> None:
+    value = read_scalar(scalar(text))
+    assert isinstance(value, OddInteger)
+    assert (value, value.text, value.advice) == (yaml.safe_load(text), text, advice)
 
 
 @pytest.mark.parametrize("text", ["=", "<<"])

@@ -1,7 +1,8 @@
 import pytest
 import yaml
 
-from zae_limiter_manifest.checks import Finding
+from zae_limiter_manifest.checks import SETTLED, Finding, Repeated
+from zae_limiter_manifest.problems import Occurrence
 from zae_limiter_manifest.source import MAX_DEPTH, read_source
 
 
@@ -98,6 +99,33 @@ def test_what_comes_after_a_mistake_is_read_too() -> None:
     assert len(source.problems) == 2
     assert isinstance(source.value, dict)
     assert source.value["b"] == 3
+
+
+def test_an_alias_that_means_nothing_stands_for_a_value_that_is_good() -> None:
+    source = read_source("a: *b\n? *b\n: 1\nc: &c [*c, 2]\nd: 3\n", "f")
+    assert [problem.line for problem in source.problems] == [1, 2, 4]
+    assert source.value == {"a": SETTLED, "c": [SETTLED, 2], "d": 3}
+
+
+def test_of_several_documents_the_first_is_the_value() -> None:
+    source = read_source("a: 1\n---\nb: 1\n---\n[\n", "f")
+    assert (len(source.problems), source.value) == (1, {"a": 1})
+
+
+def test_a_finding_in_any_value_of_a_repeated_key_is_located_in_that_one() -> None:
+    source = read_source("a: {b: 1}\na: 2\na:\n  b: 4\n", "f")
+    assert source.value == {"a": Repeated([{"b": 1}, 2, {"b": 4}])}
+    places = [source.locate(Finding(("a", Occurrence(n), "b"), "m")) for n in range(3)]
+    assert [(place.line, place.column, place.path) for place in places] == [(1, 8, "a.b"), (2, 4, "a.b"), (4, 6, "a.b")]
+    keys = [source.locate(Finding(("a", Occurrence(n)), "m", on_key=True)).line for n in range(3)]
+    assert (keys, source.locate(Finding(("a",), "m", on_key=True)).line) == ([1, 2, 3], 1)
+
+
+@pytest.mark.parametrize("first", ["x", "*a0"])
+def test_values_of_repeated_keys_explode_no_better_than_others(first: str) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n + 1}: &a{n + 1} {{x: {first}{f', x: *a{n}' * 10}}}" for n in range(20)]
+    assert problems_of("\n".join(lines))[-1].endswith("aliases repeat more than 1000000 values")
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_key() -> None:

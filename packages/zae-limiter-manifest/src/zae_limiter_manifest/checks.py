@@ -10,11 +10,20 @@ from typing import Final
 from attrs import frozen
 
 from .naming import NameKind, find_name_problem
-from .problems import ManifestError, Path, Problem, describe, format_path, show
+from .problems import ManifestError, Occurrence, Path, Problem, describe, format_path, show
+from .scalars import OddInteger
 from .shapes import Choice, Flag, Integer, Name, Record, Shape, Table
 
 SETTLED: Final = object()
 """Stands for a value that was judged before, found good or already complained about: every shape accepts it."""
+
+
+@frozen
+class Repeated:
+    """The values of a key that stands several times: each is judged."""
+
+    values: list[object]
+
 
 # CloudFormation hands numbers over as text, large ones now and then as 5.0E8.
 _DIGITS: Final = re.compile(r"-?[0-9]{1,20}|[0-9](\.[0-9]{1,20})?[eE][0-9]{1,2}")
@@ -33,6 +42,10 @@ class Finding:
 def find_in(shape: Shape, value: object, path: Path = ()) -> Iterator[Finding]:
     """What is wrong with a value, and with everything in it."""
     if value is SETTLED:
+        return
+    if isinstance(value, Repeated):
+        for index, each in enumerate(value.values):
+            yield from find_in(shape, each, (*path, Occurrence(index)))
         return
     match shape:
         case Integer():
@@ -80,7 +93,9 @@ def read_flag(value: object) -> bool | None:
 
 def _in_integer(shape: Integer, value: object, path: Path) -> Iterator[Finding]:
     number = read_integer(shape, value)
-    if number is None:
+    if isinstance(value, OddInteger):
+        yield Finding(path, f"must be an integer in decimal digits, not {show(value.text)}: {value.advice}")
+    elif number is None:
         yield Finding(path, f"must be an integer, not {describe(value)}")
     elif number < 1:
         yield Finding(path, f"must be at least 1, not {show(number)}")

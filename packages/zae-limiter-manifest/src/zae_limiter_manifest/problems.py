@@ -9,12 +9,21 @@ from typing import Final
 from attrs import frozen
 
 Path = tuple[object, ...]
-"""The keys from the top of a manifest down to a value, as they were read: a key that is wrong need not be a string."""
+"""The keys from the top of a manifest down to a value, as they were read: a key that is wrong need not be a string.
+
+An `Occurrence` follows a key that stands several times."""
 
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_SHOWN: Final = 60
 _LARGEST_SHOWN: Final = 10**30
 _CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(32), 127)}
+
+
+@frozen
+class Occurrence:
+    """Which of the values of a repeated key, from 0; a step of a path that is not written."""
+
+    index: int
 
 
 @frozen
@@ -45,7 +54,8 @@ class ManifestError(ValueError):
 
 def format_path(path: Path) -> str:
     """A path as people write it: `entities["a.b"].resources.gpt-4`, or `(document)` for the whole."""
-    steps = "".join(f".{key}" if _is_plain(key) else f"[{show(key)}]" for key in path)
+    written = (key for key in path if not isinstance(key, Occurrence))
+    steps = "".join(f".{key}" if _is_plain(key) else f"[{show(key)}]" for key in written)
     return steps.removeprefix(".") or "(document)"
 
 

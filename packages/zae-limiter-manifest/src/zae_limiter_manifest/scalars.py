@@ -1,8 +1,10 @@
 """One YAML scalar into None, a boolean, a number, a date or text, as yaml.safe_load reads it.
 Never sees a map, a list or the rest of the document."""
 
+import re
+from decimal import Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Final, Self
 
 from yaml.constructor import SafeConstructor
 from yaml.events import ScalarEvent
@@ -17,6 +19,10 @@ _NO_TAG: Final = (None, "!")
 # YAML 1.1 gives a lone "=" and "<<" a meaning that nobody who writes one as a value has in mind.
 _READ_AS_TEXT: Final = (_STRING_TAG, "tag:yaml.org,2002:value", _MERGE_TAG)
 _LONGEST_KEPT: Final = 64
+# YAML 1.1 reads octal, hexadecimal, binary and sexagesimal numbers where people, and YAML 1.2, may read others.
+_DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]*(_[0-9]+)*)")
+_OCTAL: Final = re.compile(r"[-+]?0[0-7_]+")
+_LARGEST_ADVISED: Final = 10**18
 _RESOLVER: Final = Resolver()
 
 
@@ -24,8 +30,32 @@ class ScalarError(ValueError):
     """A scalar that has no value; the message says why."""
 
 
+class OddInteger(int):
+    """An integer in YAML 1.1 whose `text` is not in plain decimal digits."""
+
+    text: str
+
+    @classmethod
+    def of(cls, value: int, text: str) -> Self:
+        """The integer, with the text that it was read from."""
+        odd = cls(value)
+        odd.text = text
+        return odd
+
+    @property
+    def advice(self) -> str:
+        """How to write it: both ways where it may mean two numbers."""
+        if abs(self) > _LARGEST_ADVISED:
+            return "write its decimal digits"
+        meant = {int(self), int(Decimal(self.text))} if _OCTAL.fullmatch(self.text) else {int(self)}
+        return f"write {' or '.join(map(str, sorted(meant, key=abs)))}"
+
+
 def read_scalar(event: ScalarEvent) -> object:
-    """The value of a scalar; raises `ScalarError` for a foreign tag and for what only looks like a number or a date."""
+    """The value of a scalar, an `OddInteger` where its digits are not plain decimal ones.
+
+    Raises `ScalarError` for a foreign tag and for what only looks like a number or a date.
+    """
     if event.tag not in _NO_TAG and event.tag != _STRING_TAG:
         raise ScalarError(f"the tag {show(event.tag)} is not supported")
     tag = _tag_of(event)
@@ -49,9 +79,9 @@ def _construct(tag: str, text: str) -> object:
     try:
         # A constructor keeps what it has built, so one serves one scalar.
         value: object = SafeConstructor().construct_object(ScalarNode(tag, text))
-        return value
     except (ValueError, OverflowError):
         raise ScalarError(f"cannot be read as {tag.rpartition(':')[2]}: {show(text)}") from None
+    return OddInteger.of(value, text) if type(value) is int and not _DECIMAL.fullmatch(text) else value
 
 
 # A large manifest says few numbers many times.

@@ -20,8 +20,8 @@ from yaml.events import (
 )
 from yaml.reader import Reader
 
-from .checks import SETTLED, Finding
-from .problems import Path, Problem, describe, format_path, show
+from .checks import SETTLED, Finding, Repeated
+from .problems import Occurrence, Path, Problem, describe, format_path, show
 from .scalars import ScalarError, is_merge_key, read_scalar
 
 MAX_DEPTH: Final = 20
@@ -48,6 +48,19 @@ class _Node:
         self.size += part.size
         self.keys[key] = key_at
         self.parts[key] = part if part.parts else part.at
+
+    def add_again(self, key: object, key_at: int, part: "_Node", before: object) -> Repeated:
+        """All values of a key, which had others before; the key stays where it stood first."""
+        values = before if isinstance(before, Repeated) else Repeated([before])
+        several = self.parts[key]
+        if isinstance(several, int) or several.value is not values:
+            first, several = several, _Node(values, self.keys[key])
+            several.keys[Occurrence(0)], several.parts[Occurrence(0)] = self.keys[key], first
+            self.parts[key] = several
+        several.add(Occurrence(len(values.values)), key_at, part)
+        values.values.append(part.value)
+        self.size += part.size
+        return values
 
 
 class _Text:
@@ -144,7 +157,8 @@ class _Reader:
             if not isinstance(event, DocumentStartEvent):
                 continue
             if root:
-                self._stop(_at(event), "a second document: a manifest is one document")
+                self._note(_at(event), "a second document: a manifest is one document")
+                break
             root = self._read_node(next(self._events))
         return root or self._stop(0, "is empty")
 
@@ -164,10 +178,10 @@ class _Reader:
 
     def _read_alias(self, event: AliasEvent) -> _Node:
         if event.anchor not in self._anchors:
-            self._stop(_at(event), f"the alias {show(event.anchor)} has no anchor above it")
+            return self._settle(_at(event), f"the alias {show(event.anchor)} has no anchor above it")
         node = self._anchors[event.anchor]
         if node is None:
-            self._stop(_at(event), f"the alias {show(event.anchor)} stands inside what it repeats")
+            return self._settle(_at(event), f"the alias {show(event.anchor)} stands inside what it repeats")
         self._aliased += node.size
         if self._aliased > MAX_ALIASED_NODES:
             self._stop(_at(event), f"aliases repeat more than {MAX_ALIASED_NODES} values")
@@ -177,8 +191,7 @@ class _Reader:
         try:
             return _Node(read_scalar(event), _at(event))
         except ScalarError as error:
-            self._note(_at(event), str(error))
-            return _Node(SETTLED, _at(event))
+            return self._settle(_at(event), str(error))
 
     def _read_collection(self, event: CollectionStartEvent) -> _Node:
         at = _at(event)
@@ -188,8 +201,7 @@ class _Reader:
         node = self._read_map(at) if isinstance(event, MappingStartEvent) else self._read_list(at)
         self._depth -= 1
         if event.tag not in (None, "!"):
-            self._note(at, f"the tag {show(event.tag)} is not supported")
-            return _Node(SETTLED, at)
+            return self._settle(at, f"the tag {show(event.tag)} is not supported")
         return node
 
     def _read_list(self, at: int) -> _Node:
@@ -210,6 +222,7 @@ class _Reader:
             if key in entries:
                 first = self._text.problem(node.keys[key], (), "").line
                 self._note(_at(event), f"the key {show(key)} stands twice, first in line {first}", key)
+                entries[key] = node.add_again(key, _at(event), part, entries[key])
             elif key is not SETTLED:
                 node.add(key, _at(event), part)
                 entries[key] = part.value
@@ -234,6 +247,10 @@ class _Reader:
 
     def _note(self, at: int, message: str, *below: object) -> None:
         self._problems.append(self._text.problem(at, (*self._path, *below), message))
+
+    def _settle(self, at: int, message: str) -> _Node:
+        self._note(at, message)
+        return _Node(SETTLED, at)
 
     def _stop(self, at: int, message: str) -> NoReturn:
         self._note(at, message)
