@@ -30,12 +30,16 @@ class Connection:
         if self.endpoint_url is not None and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", self.endpoint_url):
             raise CommandError(f"endpoint URL {self.endpoint_url!r}: must be an address like http://localhost:4566")
 
-    def client(self, service: str, *, read_seconds: int = READ_SECONDS) -> Any:
+    def client(self, service: str, *, read_seconds: int = READ_SECONDS, attempts: int = ATTEMPTS) -> Any:
         """A client of an AWS service. Raises errors of botocore where there is no region or no such profile."""
         from botocore.config import Config
 
-        retries = {"total_max_attempts": ATTEMPTS, "mode": "standard"}
-        config = Config(connect_timeout=CONNECT_SECONDS, read_timeout=read_seconds, retries=retries)
+        config = Config(
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=read_seconds,
+            retries={"total_max_attempts": attempts, "mode": "standard"},
+            tcp_keepalive=True,  # a NAT ends connections on which nothing comes for some minutes
+        )
         return self.session.client(service, endpoint_url=self.endpoint_url, config=config)
 
     @cached_property

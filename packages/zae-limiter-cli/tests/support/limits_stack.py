@@ -31,6 +31,7 @@ class Stack:
         self.asked: list[dict[str, Any]] = []
         self.before: Callable[[dict[str, Any]], None] = lambda _: None
         self.failing: dict[str, Any] | None = None
+        self.dropping = False  # whether connections end without an answer
 
     def write(self, content: str, name: str = "alpha.yaml") -> str:
         """A file, by its path."""
@@ -70,13 +71,17 @@ def serving(directory: Path) -> Iterator[Stack]:
             event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             stack.paths.append(self.path)
             stack.asked.append(event)
-            status, told = (200, stack.failing or handler.on_event(event, None)) if self.path == FUNCTION else (404, {})
+            failing = stack.failing
+            status, told = (200, failing or handler.on_event(event, None)) if self.path == FUNCTION else (404, {})
             stack.before(event)
+            if stack.dropping:
+                self.close_connection = True
+                return
             body = json.dumps(told).encode()
             self.send_response(status)
             if status == 404:
                 self.send_header("X-Amzn-ErrorType", "ResourceNotFoundException")
-            if stack.failing:
+            if failing:
                 self.send_header("X-Amz-Function-Error", "Unhandled")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -3,7 +3,7 @@ What never does: another AWS service, or a decision of what to ask.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -44,19 +44,19 @@ class Provisioner:
         except FormatError as error:
             raise CommandError(f"{self.name}: {error}; does its version fit? See `zae-limiter check`") from error
 
-    def apply(self, request: Request) -> Answer:
-        """The answer to an apply that went on until nothing was left, or nothing more could be done."""
+    def apply(self, request: Request) -> Iterator[Answer]:
+        """All that was done so far, after each invocation, until nothing is left or nothing more can be done."""
         total = answer = self.ask(request)
+        yield total
         while answer.remaining and answer.plan and answer.plan.changes:
             self.tell(f"{request.namespace}: {answer.remaining} changes left, going on")
             answer = self.ask(evolve(request, expected_serial=answer.plan.serial, expected_plan=None))
             total = _together(total, answer)
-        return total
+            yield total
 
     def _invoke(self, request: Request) -> Mapping[str, Any]:
-        payload = json.dumps(pack(request.to_dict())).encode()
         try:
-            answer = self._client.invoke(FunctionName=self.name, Payload=payload)
+            answer = self._client.invoke(FunctionName=self.name, Payload=_payload(request))
         except self._client.exceptions.ResourceNotFoundException as error:
             stack = self.connection.name
             message = f"there is no function {self.name}: has `zae-limiter deploy --name {stack}` made one here?"
@@ -68,7 +68,16 @@ class Provisioner:
 
     @cached_property
     def _client(self) -> Any:
-        return self.connection.client("lambda", read_seconds=LAMBDA_SECONDS + 10)
+        # An apply that is sent again would meet the lock of the first, which goes on without a listener.
+        return self.connection.client("lambda", read_seconds=LAMBDA_SECONDS + 10, attempts=1)
+
+
+def _payload(request: Request) -> bytes:
+    try:
+        return json.dumps(pack(request.to_dict()), separators=(",", ":")).encode()
+    except FormatError as error:
+        way_out = "what many entities share belongs into the limits of a resource"
+        raise CommandError(f"{request.namespace}: {error}; {way_out}") from error
 
 
 def _problem(told: object) -> str:

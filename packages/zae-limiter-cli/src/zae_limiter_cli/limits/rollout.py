@@ -5,7 +5,7 @@ What never does: an option of the command line, or how anything looks.
 import getpass
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from .files import load_files
 from .options import Form
 from .provisioner import Provisioner
 from .saved import SavedPlan
-from .showing import plan_of, refuse, show_applied, show_plans
+from .showing import announce, plan_of, show_outcomes
 
 OVERTAKEN: Final = frozenset({"stale", "different_plan"})
 ATTEMPTS: Final = 5
@@ -53,7 +53,8 @@ class Rollout:
         requests = [self._request("plan", manifest, take_over=take_over) for manifest in manifests]
         plans = [self._plan(request) for request in requests]
         self._confirm(plans)
-        return self._show([self._apply(*each) for each in zip(requests, plans, strict=True)])
+        pairs = zip(requests, plans, strict=True)
+        return self._carry_out({request.namespace: self._apply(request, plan) for request, plan in pairs})
 
     def of_saved(self, path: Path, stack: str) -> bool:
         """Apply a plan exactly as it was saved; whether all went well."""
@@ -63,9 +64,7 @@ class Rollout:
         self._guard(saved.plan)
         self._confirm([saved.plan])
         request = self._request("apply", saved.manifest, take_over=saved.plan.taken_from is not None)
-        answer = self.provisioner.apply(_exactly(request, saved.plan))
-        refuse(request.namespace, answer)
-        return self._show([answer])
+        return self._carry_out({request.namespace: self.provisioner.apply(_exactly(request, saved.plan))})
 
     def _request(self, action: Any, manifest: LimitsManifest, *, take_over: bool) -> Request:
         try:
@@ -84,9 +83,8 @@ class Rollout:
 
     def _confirm(self, plans: Sequence[Plan]) -> None:
         changing = [plan for plan in plans if plan.changes]
-        if self.form == "text" and changing:
-            show_plans(changing, "text")
-            click.echo()
+        if changing and (self.form == "text" or self._can_ask):
+            announce(changing, self.form)
         if changing and self._can_ask:
             click.confirm("Apply?", abort=True, err=True)
 
@@ -94,19 +92,31 @@ class Rollout:
     def _can_ask(self) -> bool:
         return self.asks and sys.stdin.isatty()
 
-    def _apply(self, request: Request, plan: Plan) -> Answer:
-        """What was shown is applied, or nothing; where nobody was asked, what is planned anew will do."""
-        for _ in range(ATTEMPTS):
-            answer = self.provisioner.apply(_exactly(request, plan))
-            overtaken = answer.status == "failed" and OVERTAKEN & {failure.code for failure in answer.errors}
-            if not overtaken or self._can_ask:
-                break
+    def _apply(self, request: Request, plan: Plan) -> Iterator[Answer]:
+        """What was shown is applied, or nothing: what is planned anew is shown, and asked about, as the first was."""
+        for left in reversed(range(ATTEMPTS)):
+            answers = self.provisioner.apply(_exactly(request, plan))
+            yield (first := next(answers))
+            yield from answers
+            if not (left and _is_overtaken(first)):
+                return
+            self.provisioner.tell(f"{request.namespace}: limits have changed since, planned anew")
             plan = self._plan(request)
-        return answer
+            self._confirm([plan])
 
-    def _show(self, answers: list[Answer]) -> bool:
-        show_applied(answers, self.form)
-        return not any(answer.errors or answer.remaining for answer in answers)
+    def _carry_out(self, applies: Mapping[str, Iterator[Answer]]) -> bool:
+        outcomes: dict[str, Answer] = {}
+        try:
+            for namespace, answers in applies.items():
+                for answer in answers:
+                    outcomes[namespace] = answer
+        finally:  # whatever ends this, nobody shall have to guess what was made before
+            show_outcomes(outcomes, self.form)
+        return not any(answer.errors or answer.remaining for answer in outcomes.values())
+
+
+def _is_overtaken(answer: Answer) -> bool:
+    return answer.status == "failed" and any(failure.code in OVERTAKEN for failure in answer.errors)
 
 
 def _exactly(request: Request, plan: Plan) -> Request:

@@ -2,10 +2,12 @@
 What never does: a word of its own; the manifest package has them.
 """
 
+from collections.abc import Mapping
+
 import click
 
 from zae_limiter_manifest import Answer, Plan
-from zae_limiter_manifest.render import as_json, as_markdown, as_text
+from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
 
 from ..errors import CommandError
 from ..terminal import Terminal
@@ -24,6 +26,13 @@ def show_plans(plans: list[Plan], form: Form) -> None:
     click.echo(text, nl=False)
 
 
+def announce(plans: list[Plan], form: Form) -> None:
+    """What is about to be done, for people: where standard output is a document, on standard error."""
+    beside = form != "text"
+    terminal = Terminal.of_stderr() if beside else Terminal.of_stdout()
+    click.echo(as_text.render_plan(*plans, color=terminal.colour), err=beside)
+
+
 def show_drift(plans: list[Plan], form: Form, *, list_unmanaged: bool) -> None:
     """What somebody else has changed."""
     match form:
@@ -36,8 +45,17 @@ def show_drift(plans: list[Plan], form: Form, *, list_unmanaged: bool) -> None:
     click.echo(text, nl=False)
 
 
-def show_applied(answers: list[Answer], form: Form) -> None:
-    """What was made, what failed."""
+def show_outcomes(outcomes: Mapping[str, Answer], form: Form) -> None:
+    """What was made in each namespace, and on standard error where nothing was, and why."""
+    documented = [each for each in outcomes.values() if form != "text" or each.status != "failed"]
+    if documented:
+        _show_applied(documented, form)
+    for namespace, answer in outcomes.items():
+        if answer.status == "failed":
+            click.echo(f"Error: {_told(namespace, answer)}", err=True)
+
+
+def _show_applied(answers: list[Answer], form: Form) -> None:
     match form:
         case "json":
             text = as_json.render_applied(*answers)
@@ -59,7 +77,11 @@ def plan_of(namespace: str, answer: Answer) -> Plan:
 def refuse(namespace: str, answer: Answer) -> None:
     """Raises ``CommandError`` where nothing was done."""
     if answer.status == "failed":
-        raise CommandError("\n".join(f"{namespace}: {failure.message}" for failure in answer.errors))
+        raise CommandError(_told(namespace, answer))
+
+
+def _told(namespace: str, answer: Answer) -> str:
+    return "\n".join(f"{namespace}: {words.failure_text(failure)}" for failure in answer.errors)
 
 
 def _colour() -> bool:
