@@ -10,7 +10,8 @@ from worlds import Process, World, take
 from zae_limiter import Limit, NamespaceNotFoundError, NamespaceStateError, ProvisionerState, RateLimiterUnavailable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown
 from zae_limiter.operations.memory import MemoryStore
-from zae_limiter.operations.values import BatchWrite, Get, Item, Put, Query, Unwritten
+from zae_limiter.operations.values import BatchWrite, Get, Item, Put, Query, Transact, Unwritten
+from zae_limiter.schema.registry import PURGED
 from zae_limiter.schema.usage import usage_item
 from zae_limiter.usage import UsageSnapshot
 
@@ -25,8 +26,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def every_item(table: MemoryStore) -> list[Item]:
-    """What a scan finds."""
-    return list(table._items.values())
+    """What a scan finds, but for the record of an id that was purged."""
+    return [item for item in table._items.values() if PURGED not in item]
 
 
 def items_of(table: MemoryStore, namespace_id: str) -> list[Item]:
@@ -81,14 +82,40 @@ async def test_a_purge_removes_all_of_a_namespace_and_nothing_of_another(world: 
     assert await other.repository.list_orphan_namespaces() == []
 
 
-async def test_after_a_purge_the_name_is_free_and_the_id_unknown(world: World) -> None:
+async def test_after_a_purge_the_name_is_free_and_nothing_comes_back(world: World) -> None:
     prod = await deleted(world)
     namespace_id = prod.repository.namespace_id
     await prod.repository.purge_namespace(namespace_id)
-    for call in (prod.repository.purge_namespace, prod.repository.recover_namespace):
-        with pytest.raises(NamespaceNotFoundError, match=f"'{namespace_id}'"):
-            await call(namespace_id)
+    with pytest.raises(NamespaceStateError, match="its purge has begun"):
+        await prod.repository.recover_namespace(namespace_id)
     assert (await world.process("prod")).repository.namespace_id != namespace_id
+    assert await prod.repository.purge_namespace(namespace_id) == 0
+
+
+async def test_what_is_written_after_a_purge_is_listed_and_goes_by_the_next_one(world: World) -> None:
+    prod, other = await deleted(world), await filled(world, "other")
+    repository, namespace_id = prod.repository, prod.repository.namespace_id
+    everything, own = every_item(world.table), items_of(world.table, namespace_id)
+    await repository.purge_namespace(namespace_id)
+    fill(world.table, namespace_id, 3)
+    late = items_of(world.table, namespace_id)
+    assert [each.namespace_id for each in await other.repository.list_orphan_namespaces()] == [namespace_id]
+    assert await other.repository.purge_namespace(namespace_id) == len(late) > 0
+    assert every_item(world.table) == [item for item in everything if item not in own]
+    assert await other.repository.list_orphan_namespaces() == []
+
+
+async def test_the_id_is_remembered_for_longer_than_the_stream_remembers_what_was_written(world: World) -> None:
+    prod = await deleted(world)
+    repository, namespace_id = prod.repository, prod.repository.namespace_id
+    await repository.purge_namespace(namespace_id)
+    world.clock.advance(47 * 3600)
+    world.table.expire(world.clock.now_ms() // 1000)
+    assert await repository.purge_namespace(namespace_id) == 0
+    world.clock.advance(49 * 3600)
+    world.table.expire(world.clock.now_ms() // 1000)
+    with pytest.raises(NamespaceNotFoundError, match=f"'{namespace_id}'"):
+        await repository.purge_namespace(namespace_id)
 
 
 async def test_a_namespace_in_use_is_not_purged_and_keeps_all(world: World) -> None:
@@ -184,7 +211,7 @@ async def test_a_purge_that_meets_an_outage_says_so_and_goes_on_later(world: Wor
     assert items_of(world.table, namespace_id) == []
 
 
-@pytest.mark.parametrize("kind", [Get, Query, Put, BatchWrite])
+@pytest.mark.parametrize("kind", [Get, Query, Put, BatchWrite, Transact])
 async def test_a_purge_survives_a_lost_answer(world: World, kind: type) -> None:
     prod = await deleted(world)
     prod.wire.break_once(OutcomeUnknown("slow"), on=kind, applied=True)

@@ -13,7 +13,7 @@ from zae_limiter.flows.steps import play
 from zae_limiter.flows.usage import checked_usage, get_snapshots
 from zae_limiter.operations.values import BatchGet, Delete, Operation, Put
 from zae_limiter.schema import keys
-from zae_limiter.schema.usage import read_usage, usage_item
+from zae_limiter.schema.usage import read_usage, rest_attribute, usage_item
 from zae_limiter.usage import LimitUsage, UsageSnapshot, Window, parse_window_key, window_key, window_start
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
@@ -163,6 +163,18 @@ async def test_a_summary_adds_up_windows_over_entities_and_limits(world: World) 
     assert (await repository.get_usage_summary(entity_id="a", window="daily")).total_events == 5
     nothing = await repository.get_usage_summary(entity_id="nobody")
     assert (nothing.windows, nothing.limits, nothing.total_events) == (0, (), 0)
+
+
+async def test_parts_of_tokens_that_windows_or_entities_have_add_up_to_whole_ones(world: World) -> None:
+    repository = (await world.process()).repository
+    for entity in ("a", "b"):
+        for number in range(2):
+            item = usage_item(repository.namespace_id, snapshot(entity, "gpt-4", hour(number), tpm=4))
+            world.table.execute(Put({**item, rest_attribute("tpm"): 500}))
+    of_entity = await repository.get_usage_summary(entity_id="a")
+    assert of_entity.limits == (LimitUsage("tpm", 9, 4, 4, 4.5),)
+    of_resource = await repository.get_usage_summary(resource="gpt-4")
+    assert of_resource.limits == (LimitUsage("tpm", 18, 9, 9, 9.0),)
 
 
 async def test_a_summary_reads_to_the_end(world: World) -> None:

@@ -1,4 +1,4 @@
-"""The end of a namespace: everything of it is removed, then its registration.
+"""The end of a namespace: everything of it is removed, then its name. Its id stays for some days.
 
 Lives here: in which order, so that a purge that was killed goes on. Never: what a namespace consists of (schema).
 """
@@ -10,10 +10,10 @@ from ..exceptions import NamespaceStateError
 from ..operations.errors import ConditionFailed
 from ..operations.values import Delete, Page, Put, Query
 from ..schema import keys
-from ..schema.registry import PURGING
+from ..schema.registry import PURGING, purged_item
 from .pages import delete_all
 from .patience import ATTEMPTS, RaceLost, key_of, patiently
-from .registry import applied, as_seen, both, id_key, is_live, name_key
+from .registry import applied, as_seen, both, is_live, name_key
 from .steps import Flow, Sleep
 
 KEYS_PER_PAGE = 1000
@@ -37,12 +37,15 @@ class _Removed:
 
 
 def purge(namespace_id: str, *, at: str, on_progress: Progress | None) -> Flow[int]:
-    """How many items were removed. Raises ``NamespaceNotFoundError``, ``NamespaceStateError`` for one in use."""
+    """How many items were removed. Raises ``NamespaceNotFoundError``, ``NamespaceStateError`` for one in use.
+
+    One that was purged may be purged again, while its record stays: whoever had not heard may have written since.
+    """
     yield from _mark(namespace_id, at)
     removed = _Removed(on_progress)
     while (yield from _found_some(namespace_id, removed)):
         yield Sleep(SETTLE_SECONDS)
-    yield from _unregister(namespace_id)
+    yield from _unregister(namespace_id, at)
     return removed.count
 
 
@@ -74,11 +77,11 @@ def _found_some(namespace_id: str, removed: _Removed) -> Flow[bool]:
         query = replace(query, start=page.next)
 
 
-def _unregister(namespace_id: str) -> Flow[None]:
-    """Remove both records; that of the name stays where it is another namespace's by now."""
+def _unregister(namespace_id: str, at: str) -> Flow[None]:
+    """Remove the record of the name, unless it is another namespace's by now; that of the id says what happened."""
     for _ in range(ATTEMPTS):
         by_id, by_name = yield from both(namespace_id)
-        writes = [Delete(id_key(namespace_id), as_seen(by_id))]
+        writes: list[Put | Delete] = [Put(purged_item(by_id, at), as_seen(by_id))]
         if by_name is not None and by_name["namespace_id"] == namespace_id:
             writes.append(Delete(name_key(by_id["name"]), as_seen(by_name)))
         if (yield from applied(*writes)):

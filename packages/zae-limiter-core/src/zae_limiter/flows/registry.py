@@ -3,17 +3,17 @@
 Lives here: the rules of the registry. Never: what is inside a namespace, how all of it goes (purge).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..exceptions import NamespaceNotFoundError, NamespaceStateError
 from ..namespaces import Namespace
 from ..operations.errors import TransactionCancelled
-from ..operations.values import Conditions, Delete, Item, Key, Put, Query, Transact
+from ..operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Transact
 from ..schema import keys
 from ..schema.items import namespace_items
-from ..schema.registry import DELETED, MARKS, PURGING, read_namespace
+from ..schema.registry import DELETED, MARKS, PURGED, PURGING, read_namespace
 from .pages import query_all
-from .patience import ATTEMPTS, RaceLost, patiently, read
+from .patience import ATTEMPTS, RaceLost, patiently, read, read_all
 from .steps import Flow
 
 PK = keys.pk_system(keys.REGISTRY)
@@ -55,12 +55,35 @@ def in_use() -> Flow[list[Namespace]]:
 
 
 def orphans() -> Flow[list[Namespace]]:
-    """The namespaces that no open finds: deleted, or out of reach behind their name; oldest first."""
+    """The namespaces that no open finds: deleted, or out of reach behind their name; oldest first.
+
+    Of those that were purged, the ones in which something was written since.
+    """
     names = yield from query_all(Query(PK, begins_with=keys.NAMESPACE_PREFIX))
     ids = yield from query_all(Query(PK, begins_with=keys.NSID_PREFIX))
     named = {item["name"]: item for item in names}
-    lost = [read_namespace(item) for item in ids if not is_live(item, named.get(item["name"]))]
-    return sorted(lost, key=lambda each: (each.created_at, each.namespace_id))
+    empty = yield from _empty(item["namespace_id"] for item in ids if PURGED in item)
+    lost = [item for item in ids if not is_live(item, named.get(item["name"])) and item["namespace_id"] not in empty]
+    return sorted(map(read_namespace, lost), key=lambda each: (each.created_at, each.namespace_id))
+
+
+def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
+    """Those of the namespaces in which nothing is."""
+    empty: set[str] = set()
+    for each in namespace_ids:
+        page: Page = yield from patiently(Query(keys.gsi4_pk(each), "GSI4", limit=1))
+        if not page.items:
+            empty.add(each)
+    return empty
+
+
+def purged_of(namespace_ids: Iterable[str]) -> Flow[set[str]]:
+    """Those of the namespaces whose purge has begun, or has ended within the last days: nothing is to be written there.
+
+    That is told for longer than the table's stream keeps what was written before.
+    """
+    found = yield from read_all([id_key(each) for each in sorted(set(namespace_ids))])
+    return {item["namespace_id"] for item in found.values() if PURGING in item}
 
 
 def delete(name: str, *, at: str) -> Flow[Namespace]:

@@ -4,20 +4,20 @@ Lives here: which keys are asked for, and where a page ends. Never: how snapshot
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..exceptions import ValidationError
+from ..limits import MILLI
 from ..naming import check_identifier, check_resource
 from ..operations.values import Item, Key, Page, Query
 from ..schema import keys
-from ..schema.usage import read_usage
+from ..schema.usage import TOTAL_EVENTS, read_milli, read_usage
 from ..usage import (
     LimitUsage,
     UsagePage,
-    UsageSnapshot,
     UsageSummary,
     Window,
     check_instant,
@@ -94,7 +94,19 @@ def checked_page(limit: int, behind: str | None) -> tuple[int, str | None]:
 
 def get_snapshots(scope: Scope, asked: Asked, *, limit: int, behind: str | None) -> Flow[UsagePage]:
     """Up to ``limit`` snapshots, the oldest first (of an entity on all resources: by resource), from ``behind`` on."""
-    found: list[UsageSnapshot] = []
+    page = yield from _page(scope, asked, limit, behind)
+    return UsagePage(tuple(map(read_usage, page.items)), page.next)
+
+
+class _Page(NamedTuple):
+    """The records of snapshots, and where the next page begins, if there is one."""
+
+    items: Sequence[Item]
+    next: str | None
+
+
+def _page(scope: Scope, asked: Asked, limit: int, behind: str | None) -> Flow[_Page]:
+    found: list[Item] = []
     query = _query(scope, asked, limit, behind)
     while True:
         page: Page = yield from patiently(query)
@@ -102,36 +114,37 @@ def get_snapshots(scope: Scope, asked: Asked, *, limit: int, behind: str | None)
         taken = wanted[: limit - len(found)]
         found += yield from _read(asked, taken)
         if len(taken) < len(wanted):
-            return UsagePage(tuple(found), _place(asked, taken[-1]))
+            return _Page(found, _place(asked, taken[-1]))
         if page.next is None or _is_past(asked, page):
-            return UsagePage(tuple(found), None)
+            return _Page(found, None)
         if len(found) >= limit:
-            return UsagePage(tuple(found), _place(asked, page.items[-1]))
+            return _Page(found, _place(asked, page.items[-1]))
         query = replace(query, start=page.next)
 
 
 def get_summary(scope: Scope, asked: Asked) -> Flow[UsageSummary]:
-    """All snapshots asked for, summed."""
+    """All snapshots asked for, summed in millitokens: parts of tokens may add up to whole ones."""
     windows: dict[datetime, dict[str, int]] = {}
     events, behind, more = 0, None, True
     while more:
-        page = yield from get_snapshots(scope, asked, limit=MOST_OF_A_PAGE, behind=behind)
-        for snapshot in page.snapshots:
-            _add(windows.setdefault(snapshot.window_start, {}), snapshot)
-            events += snapshot.total_events
+        page = yield from _page(scope, asked, MOST_OF_A_PAGE, behind)
+        for item in page.items:
+            _add(windows.setdefault(parse_window_key(item["window_start"])[1], {}), read_milli(item))
+            events += item.get(TOTAL_EVENTS, 0)
         behind, more = page.next, page.next is not None
     names = sorted({name for sums in windows.values() for name in sums})
     limits = tuple(_limit_usage(name, [sums.get(name, 0) for sums in windows.values()]) for name in names)
     return UsageSummary(asked.window, len(windows), limits, events)
 
 
-def _add(sums: dict[str, int], snapshot: UsageSnapshot) -> None:
-    for name, amount in snapshot.consumed.items():
-        sums[name] = sums.get(name, 0) + amount
+def _add(sums: dict[str, int], consumed: Mapping[str, int]) -> None:
+    for name, milli in consumed.items():
+        sums[name] = sums.get(name, 0) + milli
 
 
-def _limit_usage(name: str, amounts: Sequence[int]) -> LimitUsage:
-    return LimitUsage(name, sum(amounts), min(amounts), max(amounts), sum(amounts) / len(amounts))
+def _limit_usage(name: str, milli: Sequence[int]) -> LimitUsage:
+    total, least, most = sum(milli), min(milli), max(milli)
+    return LimitUsage(name, total // MILLI, least // MILLI, most // MILLI, total / (MILLI * len(milli)))
 
 
 def _query(scope: Scope, asked: Asked, limit: int, behind: str | None) -> Query:
@@ -154,12 +167,12 @@ def _before_start(asked: Asked) -> str | None:
     return keys.sk_usage(asked.resource or "", day_before)
 
 
-def _read(asked: Asked, items: Sequence[Item]) -> Flow[list[UsageSnapshot]]:
+def _read(asked: Asked, items: Sequence[Item]) -> Flow[list[Item]]:
     if asked.entity_id is not None:
-        return [read_usage(item) for item in items]
+        return list(items)
     places = [Key(item["PK"], item["SK"]) for item in items]
     found = yield from read_all(places)
-    return [read_usage(found[place]) for place in places if place in found]
+    return [found[place] for place in places if place in found]
 
 
 def _window(asked: Asked, item: Item) -> tuple[Window, datetime]:

@@ -3,22 +3,32 @@
 Lives here: their content. Never: when they are written (flows).
 """
 
+from datetime import datetime
 from typing import Any, Final
 
 from ..namespaces import Namespace
 from ..versions import VersionRecord
 from . import keys
+from .table import TTL_ATTRIBUTE
 
 Item = dict[str, Any]
 
 DELETED: Final = "deleted_at"  # both records of a namespace carry it from its soft deletion on
 PURGING: Final = "purging_at"  # the record by id carries it from the begin of a purge on: there is no way back
-MARKS: Final = (DELETED, PURGING)
+PURGED: Final = "purged_at"  # and this from its end on, for as long as the record stays
+MARKS: Final = (DELETED, PURGING, PURGED)
+STAYS_SECONDS: Final = 2 * 24 * 3600  # twice as long as the table's stream keeps what was written before the purge
 
 
 def read_namespace(item: Item) -> Namespace:
     """The namespace of either of its records."""
     return Namespace(item["name"], item["namespace_id"], item["created_at"], item.get(DELETED))
+
+
+def purged_item(by_id: Item, at: str) -> Item:
+    """The record by id of a namespace whose purge, begun at ``at``, has removed everything; TTL removes it, too."""
+    begun = int(datetime.fromisoformat(at).timestamp())
+    return by_id | {PURGED: at, TTL_ATTRIBUTE: begun + STAYS_SECONDS}
 
 
 def version_item(record: VersionRecord) -> Item:

@@ -72,9 +72,15 @@ def read_usage(item: Item) -> UsageSnapshot:
         resource=item["resource"],
         window=check_window(item["window"]),
         window_start=parse_window_key(item["window_start"])[1],
-        consumed={name: _tokens(item, name) for name in sorted(item) if _is_counter(name)},
+        consumed={name: milli // MILLI for name, milli in read_milli(item).items()},
         total_events=item.get(TOTAL_EVENTS, 0),
     )
+
+
+def read_milli(item: Item) -> dict[str, int]:
+    """What the record of a snapshot says was consumed, by limit, in millitokens: what sums are made of."""
+    names = [name for name in sorted(item) if _is_counter(name)]
+    return {name: MILLI * item[name] + item.get(rest_attribute(name), 0) for name in names}
 
 
 def counted_attribute(shard: int) -> str:
@@ -96,12 +102,6 @@ def stream_mark(label: str, sequence_number: str) -> str:
     if not (sequence_number.isdecimal() and sequence_number.isascii() and len(sequence_number) <= SEQUENCE_DIGITS):
         raise ValueError(f"no sequence number: {sequence_number!r}")
     return f"{label}#{sequence_number.zfill(SEQUENCE_DIGITS)}"
-
-
-def _tokens(item: Item, limit: str) -> int:
-    tokens: int = item[limit]
-    rest: int = item.get(rest_attribute(limit), 0)
-    return tokens + rest // MILLI
 
 
 def _is_counter(name: str) -> bool:

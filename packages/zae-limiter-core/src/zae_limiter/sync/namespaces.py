@@ -48,12 +48,16 @@ class SyncNamespaceMethods(SyncRunning):
         return self._run(registry.recover(check_namespace_id("namespace_id", namespace_id)))
 
     def list_orphan_namespaces(self) -> list[Namespace]:
-        """The namespaces that no open finds, the oldest first: what can be recovered or purged."""
+        """The namespaces that no open finds, the oldest first: what can be recovered or purged.
+
+        One that was purged within the last two days is among them where something was written to it since.
+        """
         return self._run(registry.orphans())
 
     def purge_namespace(self, namespace_id: str, *, on_progress: Progress | None = None) -> int:
-        """How many items were removed with a deleted namespace, for good; its registration goes last.
+        """How many items were removed with a deleted namespace, for good; its name is free at the end.
 
+        Its id is remembered for two days, for which it can be purged again.
         ``on_progress`` is called with the number of items removed so far. One that was stopped in the middle goes on
         when it is called again. Raises ``NamespaceNotFoundError``, and ``NamespaceStateError`` for one that is in use.
         """
