@@ -1,3 +1,4 @@
+import json
 import uuid
 from contextlib import closing
 from typing import Any
@@ -53,6 +54,18 @@ def test_a_table_of_a_stack_holds_items_and_goes_with_its_stack(account: Account
         stacks.delete_stack(StackName=name)
         with pytest.raises(ClientError, match="ResourceNotFoundException"):
             put(dynamodb, name)
+
+
+def test_a_stack_s_managed_policies_go_with_it_and_no_others(account: Account) -> None:
+    stacks, iam, name = account.client("cloudformation"), account.client("iam"), f"stack-{uuid.uuid4().hex[:8]}"
+    document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
+    policy = {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"ManagedPolicyName": name, "PolicyDocument": document}}
+    own = iam.create_policy(PolicyName=f"own-{name}", PolicyDocument=json.dumps(document))["Policy"]["Arn"]
+    for _ in range(2):  # a second one of the same name is not in the first one's way
+        stacks.create_stack(StackName=name, TemplateBody=json.dumps({"Resources": {"Policy": policy}}))
+        assert {name, f"own-{name}"} == {each["PolicyName"] for each in iam.list_policies(Scope="Local")["Policies"]}
+        stacks.delete_stack(StackName=name)
+        assert [own] == [each["Arn"] for each in iam.list_policies(Scope="Local")["Policies"]]
 
 
 def test_a_stack_s_stream_is_read_by_the_name_that_the_stack_has_for_it(account: Account, dynamodb: Any) -> None:

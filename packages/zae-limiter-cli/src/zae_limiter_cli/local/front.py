@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from . import policies
 from .functions import Functions, called
 from .home import STATUS_PATH
 from .tables import Tables
-from .wsgi import Application, Environ, StartResponse, body_of, call, put_body, reply, scope_of
+from .wsgi import Answer, Application, Environ, StartResponse, body_of, call, put_body, reply, scope_of
 
 ITEM_READS: Final = frozenset({"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"})
 ITEM_WRITES: Final = frozenset(
@@ -64,7 +65,7 @@ class Front:
         if service.startswith("DynamoDB_"):
             return self._dynamodb(operation, environ, start_response)
         if scope_of(environ)[1] == "cloudformation" and STACK_CHANGES.search(body_of(environ)):
-            return self._change_tables(environ, start_response)
+            return self._change_stack(environ, start_response)
         return self._moto(environ, start_response)
 
     def _dynamodb(self, operation: str, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -76,18 +77,24 @@ class Front:
             finally:
                 self._written()
         if operation in TABLE_CHANGES:
-            return self._change_tables(environ, start_response)
+            return reply(start_response, self._changed_tables(environ))
         if operation == "UpdateTimeToLive":
             return self._change_ttl(environ, start_response)
         if operation == "DescribeTable":
             return self._describe(environ, start_response)
         return self._moto(environ, start_response)
 
-    def _change_tables(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        region, _ = scope_of(environ)
-        answer = call(self._moto, environ)
-        self._tables.follow(region)
+    def _change_stack(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        left = policies.going(self._moto, environ)
+        answer = self._changed_tables(environ)
+        if answer[0] == 200:
+            policies.delete(self._moto, left, region=scope_of(environ)[0])
         return reply(start_response, answer)
+
+    def _changed_tables(self, environ: Environ) -> Answer:
+        answer = call(self._moto, environ)
+        self._tables.follow(scope_of(environ)[0])
+        return answer
 
     def _change_ttl(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         table = json.loads(body_of(environ))["TableName"]

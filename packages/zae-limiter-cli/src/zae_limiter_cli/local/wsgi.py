@@ -7,6 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from typing import Any, Final
+from urllib.parse import urlencode
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -71,7 +74,11 @@ def refusal(status: int, code: str, message: str) -> Answer:
 
 def dynamodb_request(operation: str, content: Mapping[str, Any], *, region: str) -> Environ:
     """A request to DynamoDB, as a client sends it."""
-    body = json.dumps(content).encode()
+    request = _request("dynamodb", json.dumps(content).encode(), "application/x-amz-json-1.0", region=region)
+    return {**request, "HTTP_X_AMZ_TARGET": f"DynamoDB_20120810.{operation}"}
+
+
+def _request(service: str, body: bytes, kind: str, *, region: str) -> Environ:
     return {
         "REQUEST_METHOD": "POST",
         "SCRIPT_NAME": "",
@@ -80,13 +87,12 @@ def dynamodb_request(operation: str, content: Mapping[str, Any], *, region: str)
         "SERVER_NAME": "127.0.0.1",
         "SERVER_PORT": "80",
         "SERVER_PROTOCOL": "HTTP/1.1",
-        "HTTP_HOST": f"dynamodb.{region}.amazonaws.com",
-        "HTTP_X_AMZ_TARGET": f"DynamoDB_20120810.{operation}",
+        "HTTP_HOST": f"{service}.{region}.amazonaws.com",
         "HTTP_AUTHORIZATION": (
-            f"AWS4-HMAC-SHA256 Credential=local/20200101/{region}/dynamodb/aws4_request, "
+            f"AWS4-HMAC-SHA256 Credential=local/20200101/{region}/{service}/aws4_request, "
             "SignedHeaders=host, Signature=0"
         ),
-        "CONTENT_TYPE": "application/x-amz-json-1.0",
+        "CONTENT_TYPE": kind,
         "CONTENT_LENGTH": str(len(body)),
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": "http",
@@ -99,7 +105,7 @@ def dynamodb_request(operation: str, content: Mapping[str, Any], *, region: str)
 
 
 class Refused(Exception):
-    """DynamoDB refused a request; ``code`` is its name for why."""
+    """AWS refused a request; ``code`` is its name for why."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -112,4 +118,14 @@ def ask(application: Application, operation: str, content: Mapping[str, Any], *,
     told: dict[str, Any] = json.loads(body)
     if status != 200:
         raise Refused(str(told.get("__type", status)).rpartition("#")[2], str(told.get("message", told.get("Message"))))
+    return told
+
+
+def query(application: Application, service: str, action: str, content: Mapping[str, str], *, region: str) -> Element:
+    """What a service of XML, behind ``application``, answers. Raises ``Refused``."""
+    form = urlencode({"Action": action, **content}).encode()
+    status, _, body = call(application, _request(service, form, "application/x-www-form-urlencoded", region=region))
+    told = ElementTree.fromstring(body)
+    if status != 200:
+        raise Refused(told.findtext(".//{*}Code", str(status)), told.findtext(".//{*}Message", ""))
     return told

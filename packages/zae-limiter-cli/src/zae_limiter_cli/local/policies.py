@@ -1,0 +1,34 @@
+"""What lives here: the managed policies of stacks, which moto makes with a stack and does not delete with it.
+What never does: anything else of a stack.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+from urllib.parse import parse_qs
+
+from .wsgi import Application, Environ, Refused, body_of, query, scope_of
+
+_KIND: Final = "AWS::IAM::ManagedPolicy"
+
+
+def going(moto: Application, environ: Environ) -> list[str]:
+    """The policies of the stack that a request deletes, none where it deletes none."""
+    form = parse_qs(body_of(environ).decode())
+    if form.get("Action") != ["DeleteStack"]:
+        return []
+    region, _ = scope_of(environ)
+    asked = {"StackName": form["StackName"][0]}
+    try:
+        told = query(moto, "cloudformation", "DescribeStackResources", asked, region=region)
+    except Refused:  # there is no such stack: moto says so itself
+        return []
+    found = told.iterfind(".//{*}StackResources/{*}member")
+    return [each.findtext("{*}PhysicalResourceId", "") for each in found if each.findtext("{*}ResourceType") == _KIND]
+
+
+def delete(moto: Application, policies: Iterable[str], *, region: str) -> None:
+    """Delete policies, where somebody has not done so before."""
+    for arn in policies:
+        with suppress(Refused):
+            query(moto, "iam", "DeletePolicy", {"PolicyArn": arn}, region=region)
