@@ -78,7 +78,7 @@ def localstack() -> Iterator[Place]:
     container.with_volume_mapping("/var/run/docker.sock", "/var/run/docker.sock", "rw")
     with container:
         url = f"http://{container.get_container_host_ip()}:{container.get_exposed_port(4566)}"
-        _wait_until_healthy(url)
+        wait_until_healthy(url)
         _cli("deploy", "-n", "zael-localstack", "--endpoint-url", url, "--region", "us-east-1")
         yield Place(url, "zael-localstack")
 
@@ -151,7 +151,8 @@ def _pull(engine: Any, image: str) -> None:
         raise Unavailable(f"the image {image} cannot be pulled: {failed[0]}")
 
 
-def _wait_until_healthy(url: str) -> None:
+def wait_until_healthy(url: str) -> None:
+    """Raise ``RuntimeError`` where it does not get there: engine and image are here, so nothing is to be skipped."""
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
         try:
@@ -160,7 +161,7 @@ def _wait_until_healthy(url: str) -> None:
             time.sleep(0.5)
         else:
             return
-    raise Unavailable(f"LocalStack at {url} is not healthy after {READY_SECONDS} s")
+    raise RuntimeError(f"LocalStack at {url} is not healthy after {READY_SECONDS} s")
 
 
 def _region() -> str:

@@ -129,3 +129,9 @@ def test_localstack_whose_image_takes_too_long_is_not_waited_for(monkeypatch: py
         with pytest.raises(Unavailable, match="was not pulled within"), stacks.localstack():
             pytest.fail("nothing runs")
         enough.set()
+
+
+def test_localstack_that_starts_and_does_not_get_well_is_a_failure_and_no_skip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "READY_SECONDS", 0.2)
+    with pytest.raises(RuntimeError, match=r"LocalStack at http://127.0.0.1:1 is not healthy after 0.2 s"):
+        stacks.wait_until_healthy("http://127.0.0.1:1")
