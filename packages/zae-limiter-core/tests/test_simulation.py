@@ -1,5 +1,7 @@
 """Histories of several processes on one table, none of which may break the invariant; and faults that must be found."""
 
+from dataclasses import fields
+
 import pytest
 
 from .simulation.books import Rule
@@ -7,6 +9,8 @@ from .simulation.histories import tried
 from .simulation.kernel import Violation
 from .simulation.ledger import Ledger
 from .simulation.mutants import MUTANTS, Mutant, killer
+from .simulation.plan import Plan
+from .simulation.shrink import TROUBLES
 from .simulation.world import World, simulate
 
 
@@ -36,6 +40,10 @@ def test_a_history_is_told_by_its_seed() -> None:
         return [(write.pk, write.decided_ms, write.applied_ms) for write in world.oracle.applications]
 
     assert told(simulate(17)) == told(simulate(17)) != told(simulate(18))
+
+
+def test_a_smaller_history_can_do_without_any_of_the_troubles() -> None:
+    assert set(TROUBLES) == {each.name for each in fields(Plan) if each.default == 0} - {"one_by_one"}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))

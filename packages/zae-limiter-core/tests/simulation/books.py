@@ -79,6 +79,13 @@ def net_of(before: Item | None, after: Item, name: str) -> int:
     return int(after.get(f"b_{name}_tc", 0)) - int((before or {}).get(f"b_{name}_tc", 0))
 
 
+def only_anchored(before: Item, after: Item) -> bool:
+    """Whether a write moved the anchor, and nothing else but the balances as of it."""
+    moved = {WRITES, "rf", *(f"b_{name}_tk" for name in limits_of(after))}
+    differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    return "rf" in differing <= moved
+
+
 def check_readable(item: Item) -> None:
     """Raises ``Violation`` for a ghost: an item that a reader cannot read."""
     try:

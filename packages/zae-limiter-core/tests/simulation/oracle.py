@@ -3,14 +3,16 @@
 Lives here: what must be true of each write by itself. Never: intervals of writes (ledger), callers (accounts).
 """
 
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import Get, Item, Key
 
-from .books import WRITES, Stand, check_readable, limits_of, net_of, stand_of
+from .books import WRITES, Rule, Stand, check_readable, limits_of, net_of, only_anchored, stand_of
 from .kernel import Kernel, Violation
 from .ledger import Ledger
 
@@ -100,34 +102,41 @@ class Oracle:
 
     def close(self) -> None:
         """Judge all writes together, once it is known whom they served. Raises ``Violation``."""
-        worst_ms = max((abs(write.applied_ms - write.decided_ms) for write in self.applications), default=0)
-        allowance_ms = worst_ms + 2 * self._skew_ms + self._reshapes
-        rules = {(name, change.stand.rule) for write in self.applications for name, change in write.changes.items()}
-        fastest = dict(sorted(rules, key=lambda each: each[1].rate()))  # the last one of a name stays
-        shards: dict[tuple[str, str], Ledger] = {}
-        buckets: dict[tuple[str, str], Ledger] = {}
+        buckets: dict[tuple[str, str], list[Application]] = {}
         for write in self.applications:
             for name, change in write.changes.items():
                 self._check_served(write, name, change)
-                if write.splits:
-                    shards[write.pk, name] = Ledger(0)
-                exact = shards.setdefault((write.pk, name), Ledger(0))
-                exact.enter(
-                    write.instant_ms,
-                    change.stand.part,
-                    net=change.net,
-                    wanted=write.wanted(name),
-                    new=change.new,
-                )
-                timed = buckets.setdefault((write.bucket, name), Ledger(allowance_ms))
-                timed.enter(
-                    write.applied_ms,
-                    fastest[name].with_ceiling(change.whole),
-                    net=change.net,
-                    wanted=write.wanted(name),
-                    new=change.new,
-                    owed=change.owed,
-                )
+                buckets.setdefault((write.bucket, name), []).append(write)
+        for (_, name), writes in buckets.items():
+            self._close_shards(writes, name)
+            self._close_bucket(writes, name)
+
+    def _close_shards(self, writes: Sequence[Application], name: str) -> None:
+        """Judge a limit of each shard by the instants at which its writes were decided."""
+        ledgers: dict[str, Ledger] = {}
+        for write in writes:
+            change = write.changes[name]
+            if write.splits:
+                ledgers[write.pk] = Ledger(0)
+            exact = ledgers.setdefault(write.pk, Ledger(0))
+            wanted = write.wanted(name)
+            exact.enter(write.instant_ms, change.stand.part, net=change.net, wanted=wanted, new=change.new)
+
+    def _close_bucket(self, writes: Sequence[Application], name: str) -> None:
+        """Judge a limit of all shards together by the instants at which their writes took effect."""
+        worst_ms = max(abs(write.applied_ms - write.decided_ms) for write in writes)
+        allowance_ms = worst_ms + 2 * self._skew_ms + self._reshapes
+        ledger = Ledger(allowance_ms)
+        for write, rule in zip(writes, _fastest(writes, name, allowance_ms), strict=True):
+            change = write.changes[name]
+            ledger.enter(
+                write.applied_ms,
+                rule.with_ceiling(change.whole),
+                net=change.net,
+                wanted=write.wanted(name),
+                new=change.new,
+                owed=change.owed,
+            )
 
     def was_short(self, bucket: str, limit: str, wanted: int, since_ms: int, until_ms: int, *, behind_ms: int) -> bool:
         """Whether at some instant the bucket held less, in the eyes of one who is ``behind_ms`` behind."""
@@ -163,6 +172,8 @@ class Oracle:
         if before is not None and before["shard_count"] != after["shard_count"]:
             raise Violation("a shard was split, but nothing was split off")
         instant = self._instant(before, after, decided_ms)
+        if before is not None and only_anchored(before, after):
+            _check_nothing_lost(before, after, instant)
         changes = {name: self._change(name, before, after, instant) for name in limits_of(after)}
         moved = before is not None and before["rf"] != after["rf"]
         return self._enter(key, decided_ms, instant, changes, moved=moved, splits=False)
@@ -286,3 +297,24 @@ class Oracle:
             )
         if checked and checked > min(change.ceiling, change.before) + given:
             raise Violation(f"{checked} of {name} admitted, {change.before} were there")
+
+
+def _check_nothing_lost(before: Item, after: Item, instant: int) -> None:
+    """Raises ``Violation`` where a new anchor changed a balance by a millitoken, or forgot what overflowed."""
+    for name in limits_of(after):
+        lost = stand_of(before, name).balance(instant) - stand_of(after, name).balance(instant)
+        if lost:
+            raise Violation(f"a new anchor alone lost {lost} millitokens of {name}")
+
+
+def _fastest(writes: Sequence[Application], name: str, allowance_ms: int) -> Iterator[Rule]:
+    """The fastest rule of a limit on any shard from each write until the next one, as clocks and delays may see it."""
+    held: dict[str, Rule] = {}
+    rules: list[Rule] = []
+    for write in writes:
+        held[write.pk] = write.changes[name].stand.rule
+        rules.append(max(held.values(), key=Rule.rate))
+    at = [write.applied_ms for write in writes]
+    for begin_ms, end_ms in pairwise([*at, at[-1]]):
+        first = max(0, bisect_left(at, begin_ms - allowance_ms) - 1)
+        yield max(rules[first : bisect_right(at, end_ms + allowance_ms)], key=Rule.rate)

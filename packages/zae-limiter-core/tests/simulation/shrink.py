@@ -14,6 +14,8 @@ TROUBLES = (
     "crashes",
     "expiries",
     "splits",
+    "disturbances",
+    "clocks",
     "conflicting",
     "cancelled",
     "allowing",
