@@ -3,22 +3,23 @@ What never does: what the limiter itself must hold (core's own simulation).
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 from random import Random
 from typing import Any
 
 import pytest
 from simulation.accounts import Account
-from simulation.kernel import Script, Task, Violation
+from simulation.kernel import EPOCH_MS, Script, Task, Violation
 from simulation.machine import WORST_MS
 from simulation.oracle import Oracle
 from simulation.plan import ENTITIES
-from simulation.world import Process, World
+from simulation.world import Process, Tamper, World, honest
 from streams import StreamedTable
 
 from zae_limiter.flows.steps import Tell, play
 from zae_limiter.operations.errors import StoreError
-from zae_limiter.operations.values import Query
+from zae_limiter.operations.values import Operation, Query, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.usage import read_usage
 from zae_limiter.usage import WINDOW_SECONDS, Window, window_start
@@ -28,6 +29,9 @@ from zae_limiter_aggregator.settings import Settings
 from zae_limiter_aggregator.work import jobs_of
 
 WAKE_UPS = 30
+HOUR_MS = 3_600_000
+MIDNIGHT_MS = EPOCH_MS - EPOCH_MS % (24 * HOUR_MS) + 24 * HOUR_MS
+MUCH_LATER_US = 3 * HOUR_MS * 1000
 
 Place = tuple[str, Window, datetime, str]
 
@@ -35,11 +39,12 @@ Place = tuple[str, Window, datetime, str]
 class AggregatedWorld(World):
     """A history whose table has a stream, from which an aggregator is fed: late, twice, overlapping, cut anywhere.
 
-    It may be given up in the midst of a batch; what it has sent until then still arrives.
+    It may be given up in the midst of a batch; what it has sent until then still arrives. Its clock is as bad as any.
+    Some histories begin seconds before an hour ends, or a day; in some, buckets expire and come back hours later.
     """
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+    def __init__(self, seed: int, *, tamper: Tamper = honest) -> None:
+        super().__init__(seed, tamper=tamper, epoch_ms=_begin_ms(Random(seed)))
         skew_ms = WORST_MS if self.plan.clocks else self.plan.skew_ms
         self.table = self.streamed = StreamedTable(lambda: self.kernel.now_ms)
         self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, lonely=False)
@@ -55,6 +60,10 @@ class AggregatedWorld(World):
         for _ in range(WAKE_UPS):
             at_us += self.chance.choice((50_000, 500_000, 20_000_000))
             self.kernel.later(self.chance.randint(0, at_us), self._wake)
+        if self.plan.expiries:
+            self.kernel.later(MUCH_LATER_US, self._expire)
+            for event in (self._arrive, self._arrive, self._wake, self._arrive, self._wake):
+                self.kernel.later(MUCH_LATER_US + self.chance.randint(1, 5_000_000), event)
 
     def _wake(self) -> None:
         """Deliver a batch, unless one is under way that is not given up."""
@@ -90,9 +99,13 @@ class AggregatedWorld(World):
             self.done[job.kind] += changed
 
     def _jobs(self, begin: int, end: int) -> list[Job]:
-        batch = read_batch(self.streamed.stream[begin:end])
+        records = self.streamed.stream[begin:end]
+        batch = read_batch(records)
         assert not batch.unreadable
-        return jobs_of(batch, self.settings, lambda: self.kernel.now_ms)
+        self.done["removals"] += sum(is_bucket(each) and "NewImage" not in each["dynamodb"] for each in records)
+        for window in WINDOW_SECONDS:
+            self.done[window] += len({window_start(window, change.at_ms) for change in batch.changes}) > 1
+        return jobs_of(batch, self.settings, self.aggregator.scope.now)
 
     def _index(self, sequence: str) -> int:
         numbers = [record["dynamodb"]["SequenceNumber"] for record in self.streamed.stream]
@@ -100,6 +113,7 @@ class AggregatedWorld(World):
 
     def drain(self) -> None:
         """Deliver what is left, once nothing happens any more."""
+        self.aggregator = Process(self)
         while self.position < len(self.streamed.stream):
             end = len(self.streamed.stream)
             for job in self._jobs(self.position, end):
@@ -117,13 +131,27 @@ class AggregatedWorld(World):
                     books[entity, window, window_start(window, write.applied_ms), name] += change.net
         for record in self.streamed.stream:
             change = record["dynamodb"]
-            if change["Keys"]["SK"]["S"] == "#STATE" and "NewImage" in change:
+            if is_bucket(record) and "NewImage" in change:
                 entity = keys.parse_bucket_pk(change["Keys"]["PK"]["S"]).entity
                 events = events_of(change["NewImage"]) - events_of(change.get("OldImage", {}))
                 for window in windows:
                     start = window_start(window, 1000 * change["ApproximateCreationDateTime"])
                     books[entity, window, start, "events"] += events
         return {place: amount for place, amount in books.items() if amount}
+
+    def check_events(self) -> None:
+        """The acquires that snapshots count are those that callers were told of. Raises ``Violation``.
+
+        Where answers get lost, or a cancelled one cannot be taken back, there may be more.
+        """
+        told = sum((caller.events for _, caller, _ in self.lives), Counter[str]())
+        for window in WINDOW_SECONDS:
+            found: Counter[str] = Counter()
+            for (entity, of, _, name), amount in self.counted().items():
+                if (of, name) == (window, "events"):
+                    found[entity] += amount
+            if told - found or (self.plan.certain and found != told):
+                raise Violation(f"callers were told of {told}, the {window} snapshots say {found}")
 
     def counted(self) -> dict[Place, int]:
         """What the snapshots say, in millitokens."""
@@ -139,33 +167,69 @@ class AggregatedWorld(World):
         return {place: amount for place, amount in books.items() if amount}
 
 
+def _begin_ms(chance: Random) -> int:
+    """Far from the end of any window, or less than three seconds before an hour ends, or a day."""
+    end_ms = chance.choice((None, MIDNIGHT_MS - HOUR_MS, MIDNIGHT_MS))
+    return EPOCH_MS if end_ms is None else end_ms - chance.randint(0, 3_000)
+
+
+def is_bucket(record: dict[str, Any]) -> bool:
+    return bool(record["dynamodb"]["Keys"]["SK"]["S"] == "#STATE")
+
+
 def events_of(image: dict[str, Any]) -> int:
     return int(image.get("ev", {"N": "0"})["N"])
 
 
-def simulate(seed: int) -> AggregatedWorld:
-    world = AggregatedWorld(seed)
+def simulate(seed: int, *, tamper: Tamper = honest) -> AggregatedWorld:
+    world = AggregatedWorld(seed, tamper=tamper)
     try:
         world.run()
         world.drain()
         wrong = world.counted().items() ^ world.consumed().items()
         if wrong:
             raise Violation(f"snapshots and consumption differ: {sorted(wrong)}")
+        world.check_events()
     except Violation as violation:
         raise Violation(f"seed {seed}: {violation}\n{world.plan}") from violation
     return world
 
 
+def simulate_many(seeds: Iterable[int], *, tamper: Tamper = honest) -> Counter[str]:
+    """What was done in all of them."""
+    return sum((simulate(seed, tamper=tamper).done for seed in seeds), Counter[str]())
+
+
 @pytest.mark.parametrize("first", range(1, 101, 25))
 def test_usage_equals_consumption_and_no_token_is_made_or_lost(first: int) -> None:
-    for seed in range(first, first + 25):
-        simulate(seed)
+    simulate_many(range(first, first + 25))
 
 
 def test_the_histories_are_worth_something() -> None:
-    done: Counter[str] = Counter()
-    for seed in range(1, 26):
-        done += simulate(seed).done
+    done = simulate_many(range(1, 41))
     assert done["snapshots"] > 100
-    assert min(done["refills"], done["given up"]) > 10
+    assert min(done["refills"], done["given up"], done["hourly"], done["daily"], done["removals"]) > 10
     assert done["splits"] > 0
+
+
+def anchors_that_lose(operation: Operation) -> Operation:
+    """A new anchor comes with a millitoken less than was minted."""
+    if isinstance(operation, Update) and "rf" in operation.set and "cv" not in operation.set:
+        less = {name: amount - name.endswith("_tk") for name, amount in operation.add.items()}
+        return operation._replace(add=less)
+    return operation
+
+
+def acquires_that_do_not_count(operation: Operation) -> Operation:
+    """Where two acquires share a write, it counts one."""
+    if isinstance(operation, Update) and operation.add.get("ev", 0) > 1:
+        return operation._replace(add={**operation.add, "ev": 1})
+    return operation
+
+
+@pytest.mark.parametrize(
+    ("tamper", "told"), [(anchors_that_lose, "a new anchor alone lost 1 "), (acquires_that_do_not_count, "were told")]
+)
+def test_a_deliberate_fault_is_found(tamper: Tamper, told: str) -> None:
+    with pytest.raises(Violation, match=told):
+        simulate_many(range(1, 101), tamper=tamper)

@@ -3,6 +3,8 @@
 Lives here: acquire, the body of a lease, its end; each step by chance. Never: the world around them (world).
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple, Protocol
 
@@ -41,11 +43,12 @@ class Process(Protocol):
 
 
 class Caller:
-    """One user of a process, who acquires once."""
+    """One user of a process, who acquires once. ``events``: how often he was told that he took from each entity."""
 
     def __init__(self, kernel: Kernel, process: Process, plan: Plan, rng: Random) -> None:
         self.account = Account()
         self.answer = ""
+        self.events: Counter[str] = Counter()
         self.refusal: Refusal | None = None
         self._kernel = kernel
         self._process = process
@@ -85,6 +88,7 @@ class Caller:
     def _lease(self, request: Request) -> Script[None]:
         process = self._process
         grant = yield from process.driver.run(acquire(process.scope, request), self.account)
+        self._note(grant, request.amounts)
         grant.rollback = self._rng.random() < 0.9
         try:
             yield from self._body(grant)
@@ -127,9 +131,17 @@ class Caller:
         process = self._process
         try:
             milli = lease.checked(grant, "consume", amounts)
+            uncounted = grant.uncounted
             yield from process.driver.run(lease.consume(process.scope, grant, milli), self.account)
         except ZAELimiterError:
             return  # not admitted: the body goes on without
+        if grant.uncounted is uncounted:
+            self._note(grant, milli)
+
+    def _note(self, grant: Grant, amounts: Mapping[str, int]) -> None:
+        for side in grant.sides:
+            if any(amounts.get(name, 0) for name in side.config.by_name):
+                self.events[side.shadow.id.entity_id] += 1
 
     def _book(self, grant: Grant, deed: str, amounts: dict[str, int]) -> None:
         factor = self._rng.choice((1, 5, -1)) if deed == "adjust" else 1

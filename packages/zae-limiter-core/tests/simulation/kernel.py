@@ -58,7 +58,8 @@ class Owner(Protocol):
 class Kernel:
     """What happens, in order of virtual time; at one instant, in the order in which it was asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, epoch_ms: int = EPOCH_MS) -> None:
+        self.epoch_ms = epoch_ms
         self.now_us = 0
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
@@ -66,7 +67,7 @@ class Kernel:
     @property
     def now_ms(self) -> int:
         """The true time, which no process knows exactly; epoch milliseconds."""
-        return EPOCH_MS + self.now_us // 1000
+        return self.epoch_ms + self.now_us // 1000
 
     def later(self, delay_us: int, event: Callable[[], None]) -> None:
         """Have something happen after a delay."""

@@ -9,7 +9,7 @@ from random import Random
 
 from zae_limiter.clock import SystemClock
 
-from .kernel import EPOCH_MS, Kernel
+from .kernel import Kernel
 
 DAY_MS = 86_400_000
 OFF_MS = (0, 0, 3, -40, 900, 3_600_000, DAY_MS, -DAY_MS)
@@ -42,7 +42,7 @@ class Machine:
         self.clock.on_answer(_date(served_ms // 1000), sent_ms, self.monotonic_ms())
 
     def _wall_ns(self) -> int:
-        return EPOCH_MS * 10**6 + self._kernel.now_us * 1000 + self._off_ms * 10**6
+        return self._kernel.epoch_ms * 10**6 + self._kernel.now_us * 1000 + self._off_ms * 10**6
 
     def _monotonic_ns(self) -> int:
         return round(self.monotonic_ms() * 10**6)

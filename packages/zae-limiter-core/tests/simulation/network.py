@@ -12,7 +12,7 @@ from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError
 from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import BatchGet, Found, Key, Operation, Put, Transact, Update
 
-from .kernel import EPOCH_MS, Future, Kernel, Violation
+from .kernel import Future, Kernel, Violation
 from .machine import Machine
 from .oracle import Application, Oracle
 
@@ -68,7 +68,7 @@ class Link:
         """The time as the process knows it; epoch milliseconds."""
         if self._machine is not None:
             return self._machine.clock.now_ms()
-        return EPOCH_MS + (self._kernel.now_us + self._skew_us) // 1000
+        return self._kernel.epoch_ms + (self._kernel.now_us + self._skew_us) // 1000
 
     def send(self, operation: Operation) -> Sending:
         """Send a request; what becomes of it is decided here and now."""

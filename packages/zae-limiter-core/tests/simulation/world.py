@@ -23,7 +23,7 @@ from zae_limiter.schema.items import BucketId
 from .accounts import Account
 from .callers import RESOURCE, Caller, Refusal
 from .driver import Driver
-from .kernel import Kernel, Script, Task, Violation
+from .kernel import EPOCH_MS, Kernel, Script, Task, Violation
 from .machine import WORST_MS, Machine
 from .network import Link
 from .oracle import Oracle
@@ -64,11 +64,18 @@ class Process:
 class World:
     """A history that is to be run once."""
 
-    def __init__(self, seed: int, *, tamper: Tamper = honest, changes: Mapping[str, str] = NOTHING) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        tamper: Tamper = honest,
+        changes: Mapping[str, str] = NOTHING,
+        epoch_ms: int = EPOCH_MS,
+    ) -> None:
         self.rng = Random(seed)
         self.plan: Plan = changed(draw(self.rng), changes)
         self.tamper = tamper
-        self.kernel = Kernel()
+        self.kernel = Kernel(epoch_ms)
         self.table = MemoryStore()
         self.changes = 0
         skew_ms = WORST_MS if self.plan.clocks else self.plan.skew_ms
