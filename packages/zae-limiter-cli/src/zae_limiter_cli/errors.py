@@ -5,7 +5,7 @@ What never does: a command.
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import IO, Any, Final, TypeVar
 
 import click
 
@@ -28,8 +28,15 @@ class CommandError(Exception):
     """A command cannot do what it was asked; the text says why, and the way out."""
 
 
+class _Mistakes(click.ClickException):
+    """Lines that begin with a file's place, as editors and CI look for it: nothing stands before them."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(self.message, file=file, err=file is None)
+
+
 class Commands(click.Group):
-    """A group that ends with code 1 and one line on stderr, whatever went wrong."""
+    """A group that ends with code 1 and a line on stderr, one for each mistake in a manifest, whatever went wrong."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """As a group does, but a usage error ends with code 1."""
@@ -44,10 +51,10 @@ class Commands(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise  # click knows how to end
         except Exception as error:
-            message = None if ctx.meta.get(_DEBUG) else _message(error)
-            if message is None:
+            shown = None if ctx.meta.get(_DEBUG) else _shown(error)
+            if shown is None:
                 raise
-            raise click.ClickException(message) from error
+            raise shown from error
 
 
 @contextmanager
@@ -60,12 +67,20 @@ def _code_one() -> Iterator[None]:
         raise
 
 
-def _message(error: Exception) -> str | None:
-    """What to tell; ``None`` for mistakes of ours, which need their traceback."""
-    from zae_limiter import ZAELimiterError
+def _shown(error: Exception) -> click.ClickException | None:
+    """How to tell it; ``None`` for mistakes of ours, which need their traceback."""
     from zae_limiter_manifest import ManifestError
 
-    if isinstance(error, (CommandError, ZAELimiterError, ManifestError)):
+    if isinstance(error, ManifestError):
+        return _Mistakes(str(error))
+    message = _message(error)
+    return None if message is None else click.ClickException(message)
+
+
+def _message(error: Exception) -> str | None:
+    from zae_limiter import ZAELimiterError
+
+    if isinstance(error, (CommandError, ZAELimiterError)):
         return str(error)
     if "botocore" in sys.modules and (told := _aws_message(error)) is not None:
         return told

@@ -71,6 +71,8 @@ def test_unmanaged_items_are_counted_and_listed_where_asked_for(stack: Stack) ->
     stack.world.repository().set_resource_defaults("by-hand", rpm(400))
     assert "Unmanaged: 1 item." in stack.ok("diff", "-f", file)
     assert "resource by-hand (unmanaged)" in stack.ok("diff", "-f", file, "--unmanaged")
+    assert "by-hand" not in stack.ok("diff", "-f", file, "-o", "markdown")
+    assert "| resource `by-hand` | unmanaged |" in stack.ok("diff", "-f", file, "--unmanaged", "-o", "markdown")
 
 
 def test_files_may_be_several_a_directory_or_standard_input(stack: Stack) -> None:
@@ -97,8 +99,12 @@ def test_an_empty_directory_and_a_missing_file_are_one_line(stack: Stack) -> Non
 @pytest.mark.parametrize("command", ["plan", "apply", "diff", "validate", "cfn-template"])
 def test_every_mistake_is_told_with_its_place_and_nothing_is_sent(stack: Stack, command: str) -> None:
     file = stack.write(MISTAKES)
-    told = stack.error(command, "-f", file).splitlines()
-    assert [line.split(": ")[0] for line in told] == [f"{file}:2:1", f"{file}:3:26"]
+    told = stack.run(command, "-f", file)
+    assert (told.exit_code, told.stdout) == (1, "")
+    assert [line.split(": ")[:2] for line in told.stderr.splitlines()] == [
+        [f"{file}:2:1", "resource"],
+        [f"{file}:3:26", "system.on_unavailable"],
+    ]
     assert stack.paths == []
 
 

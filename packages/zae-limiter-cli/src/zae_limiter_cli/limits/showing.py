@@ -39,7 +39,7 @@ def show_drift(plans: list[Plan], form: Form, *, list_unmanaged: bool) -> None:
         case "json":
             text = as_json.render_drift(*plans)
         case "markdown":
-            text = as_markdown.render_drift(*plans)
+            text = as_markdown.render_drift(*plans, list_unmanaged=list_unmanaged)
         case _:
             text = as_text.render_drift(*plans, color=_colour(), list_unmanaged=list_unmanaged)
     click.echo(text, nl=False)
