@@ -76,7 +76,7 @@ async def audit_and_usage(scene: Scene) -> None:
         ("limits_deleted", None),
         ("limits_set", "ann"),
     ]
-    assert (await repository.get_audit_events()).events == []
+    assert (await repository.get_audit_events()).events == ()
     hours = [UsageSnapshot("e", "r", "hourly", DAY + timedelta(hours=n), {"rpm": n}, 1) for n in (1, 2)]
     for hour in hours:
         scene.stage.perform(Put(usage_item(repository.namespace_id, hour)))
@@ -174,6 +174,11 @@ async def opening(scene: Scene) -> None:
     builder = cls.builder().stack(stage.table_name).region(REGION).endpoint_url(stage.target.endpoint_url)
     built = await now(builder.namespace("built").build())
     assert {"built", "default"} <= {each.name for each in await now(built.list_namespaces())}
+    default = await now(built.delete_namespace("default"))
+    again = await now(builder.namespace("built").build())
+    assert "default" not in {each.name for each in await now(again.list_namespaces())}  # deleted, it stays so
+    await now(again.recover_namespace(default.namespace_id))
+    await now(again.close())
     await now(built.close())
 
 

@@ -68,7 +68,7 @@ async def test_limits_are_changed_with_their_events(stage: Stage) -> None:
     assert await actions(limiter, "$RESOURCE:gpt-4") == [("limits_deleted", None), ("limits_set", None)]
     newest = await limiter.repository.get_audit_events("e", limit=1)
     older = await limiter.repository.get_audit_events("e", limit=5, start=newest.next)
-    assert [*newest.events, *older.events] == page.events
+    assert (*newest.events, *older.events) == page.events
 
 
 async def test_entities_are_changed_with_their_events(stage: Stage) -> None:

@@ -23,7 +23,7 @@ RPM_PLAIN = {"capacity": 60, "burst": 60, "refill_amount": 60, "refill_period": 
 TPM_PLAIN = {"capacity": 100, "burst": 300, "refill_amount": 10, "refill_period": 2}
 
 
-async def told(limiter: RateLimiter, entity_id: str) -> list[AuditEvent]:
+async def told(limiter: RateLimiter, entity_id: str) -> tuple[AuditEvent, ...]:
     return (await limiter.repository.get_audit_events(entity_id)).events
 
 
@@ -78,7 +78,7 @@ async def test_removing_what_is_not_there_changes_nothing_and_is_not_told(world:
     await limiter.delete_system_defaults()
     await limiter.delete_limits("e", "r")
     assert wire.sent() == ["Get", "Get"]
-    assert [await told(limiter, audited_as) for audited_as in ("$SYSTEM", "e")] == [[], []]
+    assert [await told(limiter, audited_as) for audited_as in ("$SYSTEM", "e")] == [(), ()]
 
 
 async def test_what_happens_to_an_entity_is_told(world: World) -> None:
@@ -105,7 +105,7 @@ async def test_a_change_that_was_refused_is_not_told(world: World) -> None:
     with pytest.raises(EntityNotFoundError):
         await limiter.create_entity("c", parent_id="nobody")
     assert len(await told(limiter, "e")) == 1
-    assert await told(limiter, "c") == []
+    assert await told(limiter, "c") == ()
 
 
 async def test_events_come_newest_first_and_page_by_page(world: World) -> None:
@@ -127,9 +127,9 @@ async def test_events_of_one_are_not_those_of_another(world: World) -> None:
     limiter, _ = await world.process()
     await limiter.set_limits("e", [RPM])
     other = await limiter.repository.namespace("other")
-    assert (await other.get_audit_events("e")).events == []
-    assert await told(limiter, "e-2") == []
-    assert (await limiter.repository.get_audit_events()).events == []
+    assert (await other.get_audit_events("e")).events == ()
+    assert await told(limiter, "e-2") == ()
+    assert (await limiter.repository.get_audit_events()).events == ()
 
 
 @pytest.mark.parametrize(("days", "expires_at"), [(90, 90 * 86_400), (1, 86_400), (0, None)])

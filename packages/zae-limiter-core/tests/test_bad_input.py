@@ -116,3 +116,45 @@ async def test_the_writers_refuse_bad_input_before_they_write(world: World) -> N
         with pytest.raises(ValidationError):
             await call()
     assert wire.sent() == []
+
+
+@pytest.mark.parametrize("bad", ["no", 1, None, []], ids=repr)
+async def test_what_is_neither_true_nor_false_is_refused(world: World, bad: Any) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    wire.sent()
+    with pytest.raises(ValidationError, match="rollback"):
+        limiter.acquire("e", "r", {"rpm": 1}, rollback=bad)
+    with pytest.raises(ValidationError, match="cascade"):
+        await limiter.create_entity("e", parent_id="p", cascade=bad)
+    if bad:
+        with pytest.raises(ValidationError, match="cascade"):
+            limiter.acquire("e", "r", {"rpm": 1}, cascade=bad)
+    assert wire.sent() == []
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("create_entity", {"entity_id": "e", "metadata": ["x"]}),
+        ("set_many_limits", {"changes": [("e", "r")]}),
+        ("delete_many_limits", {"places": None}),
+        ("put_configs", {"configs": [("e", "r")]}),
+        ("get_configs", {"places": [7]}),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+async def test_what_is_no_map_or_list_is_refused(world: World, method: str, arguments: dict[str, Any]) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    wire.sent()
+    with pytest.raises(ValidationError, match=[*arguments][-1]):
+        await getattr(limiter.repository, method)(**arguments)
+    assert wire.sent() == []
+
+
+async def test_a_limit_may_have_the_name_of_pythons_first_argument(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_minute("self", 60)])
+    async with limiter.acquire("e", "r", {"self": 1}) as lease:
+        await lease.consume(self=2)
+        await lease.adjust(self=3)
+        await lease.release(self=1)
+    assert await limiter.available("e", "r") == {"self": 55}

@@ -97,7 +97,7 @@ async def test_where_there_is_no_bucket_nothing_is_written(
     limiter, wire = await world.process(default_limits=[RPM])
     assert not await getattr(limiter.repository, method)("e", "r", *arguments)
     assert wire.sent() == ["BatchGet"]
-    assert (await limiter.repository.get_audit_events("e")).events == []
+    assert (await limiter.repository.get_audit_events("e")).events == ()
 
 
 @giver
@@ -272,7 +272,7 @@ async def test_a_bucket_that_goes_before_the_write_is_not_made_again(async_world
 
         assert not play(giving(scope, entity, "r", cause=cause), perform)
         assert async_world.bucket_of(limiter, entity, "r") is None
-        assert (await limiter.repository.get_audit_events(entity)).events == []
+        assert (await limiter.repository.get_audit_events(entity)).events == ()
 
 
 async def test_acquires_and_resets_at_the_same_time_all_come_through(world: World) -> None:

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from worlds import World
 
-from zae_limiter import naming
+from zae_limiter import HandledEvent, Limit, ProvisionerLock, ProvisionerState, StoredConfig, VersionRecord, naming
 from zae_limiter.exceptions import InvalidIdentifierError, InvalidNameError, ValidationError
+from zae_limiter.operations.values import Put
+from zae_limiter.schema.usage import usage_item
+from zae_limiter.usage import UsageSnapshot
 
 SHARED = Path(__file__).parents[3] / "testdata" / "names.json"
 CHECKS: dict[str, Callable[[str, object], str]] = {
@@ -95,3 +100,29 @@ def test_nothing_that_passes_holds_a_key_separator(text: str) -> None:
         if passes(kind, text):
             assert text.isascii()
             assert "#" not in text
+
+
+async def test_no_limit_has_the_name_of_an_attribute_of_a_record(world: World) -> None:
+    """Every kind of record is written, and what stands in the table is looked at."""
+    limiter, _ = await world.process()
+    repository, limit = limiter.repository, Limit.per_minute("a-limit", 5, burst=9)
+    await limiter.set_system_defaults([limit], "allow")
+    await repository.put_configs({("child", "r"): StoredConfig((limit,), None, "sha256:x")})
+    await limiter.create_entity("parent")
+    await limiter.create_entity("child", "a name", "parent", cascade=True, metadata={"team": "x"})
+    async with limiter.acquire("child", "r", {"a-limit": 1}):
+        pass
+    await repository.credit_bucket("child", "r", {"a-limit": 1})
+    managed = {"managed_resources": ("r",), "intended_resources": ("s",), "intended_system": True, "owner": "cli"}
+    applied = {"last_applied": "2026-01-01T00:00:00Z", "applied_hash": "sha256:x"}
+    lock, handled = ProvisionerLock("1", "cli", 1), (HandledEvent("1", ok=True),)
+    state = ProvisionerState(**managed, **applied, lock=lock, handled=handled)  # type: ignore[arg-type]
+    await repository.put_provisioner_state(state, expected_serial=0)
+    await repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
+    seen = UsageSnapshot("child", "r", "daily", datetime(2026, 1, 1, tzinfo=UTC), {"a-limit": 1}, 1)
+    world.table.execute(Put(usage_item(repository.namespace_id, seen)))
+    await repository.register_namespace("other")
+    await repository.purge_namespace((await repository.delete_namespace("other")).namespace_id)
+    names = {name for item in world.table._items.values() for name in item}
+    assert {"child_count", "fingerprint", "serial", "ttl", "deleted_at", "schema_version"} <= names
+    assert {name for name in names if passes("limit", name) and not name.startswith(("b_", "l_"))} == {"a-limit"}

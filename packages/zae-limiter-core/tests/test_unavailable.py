@@ -215,8 +215,21 @@ async def test_a_degraded_lease_is_logged_as_a_warning(world: World, caplog: pyt
     wire.break_down(NotApplied("connection refused"))
     async with limiter.acquire("e", "r", {"rpm": 10}, on_unavailable="allow"):
         pass
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "connection refused" in caplog.text
+    assert [(record.levelname, record.name) for record in caplog.records] == [("WARNING", "zae_limiter.flows.acquire")]
+    assert "e/r: not counted, because the store is away: connection refused" in caplog.text
+
+
+async def test_a_lease_that_is_degraded_in_its_block_or_at_its_end_is_logged_too(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    limiter, wire = await warm(world)
+    async with limiter.acquire("e", "r", {"rpm": 10}, on_unavailable="allow") as lease:
+        wire.break_down(NotApplied("connection refused"))
+        await lease.consume(rpm=1)
+        assert lease.degraded
+        assert len(caplog.records) == 1
+        await lease.adjust(rpm=50)
+    assert ["not counted" in record.getMessage() for record in caplog.records] == [True, True]
 
 
 # which policy

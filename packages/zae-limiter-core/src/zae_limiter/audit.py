@@ -4,7 +4,7 @@ Lives here: values that check themselves. Never: how an event is stored (schema)
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 AuditAction = Literal[
@@ -56,12 +56,12 @@ class AuditEvent:
     principal: str | None
     at: str
     resource: str | None
-    before: Mapping[str, Any] | None
-    after: Mapping[str, Any] | None
+    before: Mapping[str, Any] | None = field(hash=False)
+    after: Mapping[str, Any] | None = field(hash=False)
 
 
 class AuditPage(NamedTuple):
     """Events, newest first; ``next`` is the ``start`` of the page behind it, ``None`` at the end."""
 
-    events: list[AuditEvent]
+    events: tuple[AuditEvent, ...]
     next: str | None

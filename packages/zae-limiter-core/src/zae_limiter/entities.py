@@ -4,7 +4,7 @@ Lives here: the entity's record as a value. Never: how it is stored (schema) or 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -33,6 +33,6 @@ class Entity:
     name: str | None
     parent_id: str | None
     cascade: bool
-    metadata: Mapping[str, str]
+    metadata: Mapping[str, str] = field(hash=False)
     created_at: str
     version: int

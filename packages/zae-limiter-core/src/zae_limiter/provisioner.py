@@ -20,7 +20,8 @@ EVENTS_REMEMBERED: Final = 20
 class StoredConfig:
     """What stands at one place: limits, and ``on_unavailable`` at the system alone. Raises ``ValidationError``.
 
-    ``fingerprint`` is what the provisioner wrote beside them, ``None`` where they were set by hand.
+    ``fingerprint`` is that of what the provisioner wrote there last, ``None`` where it never did. Limits that do not
+    fit it were set by hand since.
     """
 
     limits: tuple[Limit, ...]
@@ -74,10 +75,10 @@ class ProvisionerState:
 
     managed_system: bool = False
     managed_resources: Sequence[str] = ()
-    managed_entities: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    managed_entities: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
     intended_system: bool = False
     intended_resources: Sequence[str] = ()
-    intended_entities: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    intended_entities: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
     last_applied: str | None = None
     applied_hash: str | None = None
     serial: int = 0

@@ -4,7 +4,7 @@ Lives here: values, and how a window is named. Never: how they are stored (schem
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -29,7 +29,7 @@ class UsageSnapshot:
     resource: str
     window: Window
     window_start: datetime
-    consumed: Mapping[str, int]
+    consumed: Mapping[str, int] = field(hash=False)
     total_events: int
 
 

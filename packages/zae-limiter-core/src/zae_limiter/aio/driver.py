@@ -67,7 +67,7 @@ class Driver:
             ]
             return await asyncio.gather(*parts, return_exceptions=True)
         if type(step) is Tell:
-            return log.log(step.level, step.message)
+            return logging.getLogger(step.logger).log(step.level, step.message)
         if type(step) is Wake:
             return _wake(step.tickets)
         return await self._store.perform(step)  # type: ignore[arg-type]

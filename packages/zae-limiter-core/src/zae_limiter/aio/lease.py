@@ -30,19 +30,19 @@ class Lease:
         self._request = request
         self._granted: Grant | None = None
 
-    async def consume(self, **amounts: int) -> None:
+    async def consume(self, /, **amounts: int) -> None:
         """Take more tokens, checked, at once. Raises as ``acquire`` does, and ``LeaseExpiredError``."""
         milli = checked(self._grant, "consume", amounts)
         await self._driver.run(consume(self._scope, self._grant, milli))
 
-    async def adjust(self, **amounts: int) -> None:
+    async def adjust(self, /, **amounts: int) -> None:
         """Correct the estimate at the end of the block, up or down; never refused, and may go into debt.
 
         Raises ``LeaseExpiredError``, and ``ValidationError`` where the lease would hold less than nothing.
         """
         adjust(self._grant, "adjust", amounts)
 
-    async def release(self, **amounts: int) -> None:
+    async def release(self, /, **amounts: int) -> None:
         """Give tokens back at the end of the block. Raises as ``adjust`` does."""
         release(self._grant, amounts)
 
@@ -75,9 +75,7 @@ class Lease:
     async def __aenter__(self) -> Self:
         if self._granted is not None:
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
-        self._granted = grant = await self._driver.run(acquire(self._scope, self._request))
-        if grant.unavailable is not None:
-            log.warning("not counted, because the store is away: %s", grant.unavailable)
+        self._granted = await self._driver.run(acquire(self._scope, self._request))
         return self
 
     async def __aexit__(

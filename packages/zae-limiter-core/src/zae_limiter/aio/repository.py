@@ -6,6 +6,7 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 from typing import Any, Self
 
 from ..clock import Clock
+from ..exceptions import NamespaceNotFoundError
 from ..flows import inspect, namespaces
 from ..flows.configs import CacheStats
 from ..flows.inspect import Resolution
@@ -152,5 +153,11 @@ class RepositoryBuilder(BuilderBase):
         store = DynamoDBStore(options.stack_name, **options.store_options())
         repository = await Repository.over(store, options)
         if options.namespace_name != DEFAULT_NAMESPACE:
-            await repository.namespace(DEFAULT_NAMESPACE)
+            try:
+                await repository.namespace(DEFAULT_NAMESPACE)
+            except NamespaceNotFoundError:
+                pass  # it was deleted, and stays so
+            except BaseException:
+                await repository.close()
+                raise
         return repository

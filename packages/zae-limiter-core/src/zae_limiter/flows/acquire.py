@@ -3,6 +3,7 @@
 Lives here: resolution, cascade, compensation, the unavailable store. Never: one bucket's write (commit).
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 
 from ..exceptions import InfrastructureNotFoundError, RateLimiterUnavailable, RateLimitExceeded, ValidationError
@@ -18,7 +19,7 @@ from .scope import Scope, Shadow
 from .sides import Grant, Request, Side
 from .spread import aim, copies, covers, spread, survey
 from .statuses import statuses_before
-from .steps import Flow, Queued
+from .steps import Flow, Queued, Tell
 
 ROUNDS = 4
 
@@ -47,12 +48,19 @@ def acquire(scope: Scope, request: Request) -> Flow[Grant]:
                 return Grant(request, sides)
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
-        if policy(scope, request.on_unavailable) == "allow":
-            return Grant(request, (), error)
+        yield from let_through(scope, request, error)
+        return Grant(request, (), error)
+
+
+def let_through(scope: Scope, request: Request, error: StoreError) -> Flow[None]:
+    """What the store could not count goes uncounted, where that is wanted. Raises ``RateLimiterUnavailable``."""
+    if _policy(scope, request.on_unavailable) == "block":
         raise unavailable(scope, error) from error
+    what = f"{request.entity_id}/{request.resource}"
+    yield Tell(__name__, logging.WARNING, f"{what}: not counted, because the store is away: {error}")
 
 
-def policy(scope: Scope, asked: OnUnavailable | None) -> OnUnavailable:
+def _policy(scope: Scope, asked: OnUnavailable | None) -> OnUnavailable:
     """What to do without the store: what the call says, else the system config read last, else the repository."""
     return asked or scope.configs.on_unavailable or scope.settings.on_unavailable
 

@@ -57,4 +57,4 @@ def get_events(scope: Scope, entity_id: str, *, limit: int, start: str | None) -
         behind = page.next
         if behind is None:
             break
-    return AuditPage(events, events[-1].event_id if behind is not None and events else None)
+    return AuditPage(tuple(events), events[-1].event_id if behind is not None and events else None)

@@ -4,7 +4,7 @@ Lives here: how changes are spread and repeated. Never: what a change writes (li
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..audit import Cause
@@ -33,7 +33,7 @@ class BulkResult(Generic[P]):
     """Which places, as ``(entity_id, resource)``, are as they were asked to be, and which are not, and why."""
 
     done: tuple[P, ...]
-    failed: Mapping[P, InfrastructureError]
+    failed: Mapping[P, InfrastructureError] = field(hash=False)
 
 
 class _Wanted(NamedTuple, Generic[P]):

@@ -38,11 +38,15 @@ def checked_page(limit: int, start: str | None) -> tuple[int, str | None]:
 
 def checked_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPlace, tuple[Limit, ...]]:
     """The limits to be, by place. Raises ``ValidationError``."""
+    if not isinstance(changes, Mapping):
+        raise ValidationError("changes", changes, "must map places to limits, like {('key-1', 'gpt-4'): [...]}")
     return {checked_pair("changes", place): check_limits("limits", limits) for place, limits in changes.items()}
 
 
 def checked_places(places: Iterable[OwnPlace]) -> list[OwnPlace]:
     """Each place once, in order. Raises ``ValidationError``."""
+    if not isinstance(places, Iterable):
+        raise ValidationError("places", places, "must be a list of places: (entity_id, resource)")
     return list(dict.fromkeys(checked_pair("places", place) for place in places))
 
 
@@ -62,16 +66,22 @@ def checked_update(entity_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         raise ValidationError("name", given["name"], "must be a string, or None for no name")
     if given.get("parent_id") is not None:
         check_identifier("parent_id", given["parent_id"])
-    if not isinstance(given.get("cascade", False), bool):
-        raise ValidationError("cascade", given["cascade"], "must be True or False")
-    if given.get("cascade") and given.get("parent_id", "") is None:
+    if checked_flag("cascade", given.get("cascade", False)) and given.get("parent_id", "") is None:
         raise ValidationError("cascade", given["cascade"], "needs a parent_id to cascade to")
     if "metadata" in given:
-        given["metadata"] = _checked_metadata(given["metadata"])
+        given["metadata"] = checked_metadata(given["metadata"])
     return given
 
 
-def _checked_metadata(metadata: object) -> dict[str, str]:
+def checked_flag(field: str, value: object) -> bool:
+    """``True`` or ``False``. Raises ``ValidationError`` for anything else, true or not."""
+    if isinstance(value, bool):
+        return value
+    raise ValidationError(field, value, "must be True or False")
+
+
+def checked_metadata(metadata: object) -> dict[str, str]:
+    """Strings by strings, none for ``None``. Raises ``ValidationError``."""
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):

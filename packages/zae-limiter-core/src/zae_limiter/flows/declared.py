@@ -26,11 +26,13 @@ READS_AT_ONCE: Final = 8
 
 def checked_config_places(places: Sequence[ConfigPlace]) -> list[ConfigPlace]:
     """Each place once, in order. Raises ``ValidationError``."""
-    return [_checked(place) for place in dict.fromkeys(places)]
+    return list(dict.fromkeys(_checked(place) for place in places))
 
 
 def checked_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[ConfigPlace, StoredConfig | None]:
     """What shall stand where. Raises ``ValidationError``."""
+    if not isinstance(configs, Mapping):
+        raise ValidationError("configs", configs, "must map places to what stands there")
     for place, config in configs.items():
         _checked(place)
         if config is not None and config.on_unavailable is not None and place != (None, None):

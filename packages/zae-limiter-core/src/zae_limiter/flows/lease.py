@@ -11,7 +11,7 @@ from ..exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
 from ..limits import MILLI, check_amounts
 from ..operations.errors import StoreError
 from ..resolution import Config
-from .acquire import first_error, how_they_stood, policy, refuse_by_copies, unavailable
+from .acquire import first_error, how_they_stood, let_through, refuse_by_copies
 from .lane import Entry, Lane
 from .queueing import queue, take_back
 from .scope import Scope
@@ -81,7 +81,8 @@ def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None
     error = first_error(more)
     if error is None:
         raise RateLimitExceeded((yield from how_they_stood(scope, more)))
-    _without_store(scope, grant, error)
+    yield from let_through(scope, grant.request, error)
+    grant.unavailable = error
     grant.consumed = _sum(grant.consumed, amounts)
     grant.uncounted = _sum(grant.uncounted, amounts)
 
@@ -93,7 +94,8 @@ def correct(scope: Scope, grant: Grant) -> Flow[None]:
     yield from queue(entries)
     error = _first_error(entries)
     if error is not None:
-        _without_store(scope, grant, error)
+        yield from let_through(scope, grant.request, error)
+        grant.unavailable = error
 
 
 def roll_back(grant: Grant) -> Flow[None]:
@@ -153,12 +155,6 @@ def _taken(side: Side) -> dict[_Place, dict[str, int]]:
 def _first_error(entries: Iterable[Entry]) -> StoreError | None:
     outcomes = (entry.outcome for entry in entries)
     return next((outcome.error for outcome in outcomes if outcome is not None and outcome.error is not None), None)
-
-
-def _without_store(scope: Scope, grant: Grant, error: StoreError) -> None:
-    if policy(scope, grant.request.on_unavailable) == "block":
-        raise unavailable(scope, error) from error
-    grant.unavailable = error
 
 
 def _sum(totals: Mapping[str, int], amounts: Mapping[str, int]) -> Mapping[str, int]:

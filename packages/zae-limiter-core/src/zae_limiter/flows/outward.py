@@ -11,6 +11,7 @@ from ..limits import Limit, OnUnavailable, check_amounts, check_limits, check_on
 from ..naming import check_identifier, check_resource
 from ..operations.errors import StoreError
 from .acquire import unavailable
+from .checked import checked_flag, checked_metadata
 from .entities import NewEntity
 from .scope import Scope
 from .sides import Request
@@ -49,9 +50,9 @@ def checked_request(
         check_amounts("consume", consume),
         () if limits is None else check_limits("limits", limits),
         default_limits,
-        cascade,
+        cascade and checked_flag("cascade", cascade),
         None if on_unavailable is None else check_on_unavailable(on_unavailable),
-        rollback,
+        rollback is True or checked_flag("rollback", rollback),
     )
 
 
@@ -68,14 +69,11 @@ def checked_entity(
     check_identifier("entity_id", entity_id)
     if parent_id is not None:
         check_identifier("parent_id", parent_id)
-    elif cascade:
+    if checked_flag("cascade", cascade) and parent_id is None:
         raise ValidationError("cascade", cascade, "needs a parent_id to cascade to")
-    for key, value in (metadata or {}).items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise ValidationError("metadata", {key: value}, "must map strings to strings")
     if name is not None and not isinstance(name, str):
         raise ValidationError("name", name, "must be a string")
-    return NewEntity(entity_id, name, parent_id, bool(cascade), metadata or {})
+    return NewEntity(entity_id, name, parent_id, cascade, checked_metadata(metadata))
 
 
 def checked_own_place(entity_id: str, resource: str) -> tuple[str, str]:

@@ -20,7 +20,9 @@ def repair(view: View, now_ms: int) -> Flow[tuple[Item | None, int]]:
     except ConditionFailed as failure:
         return failure.item, 0
     shard = f"shard {view.id.shard} of bucket {view.id.entity_id}/{view.id.resource}"
-    yield Tell(logging.WARNING, f"{shard} was anchored by a clock that was ahead: its anchor was brought back")
+    yield Tell(
+        __name__, logging.WARNING, f"{shard} was anchored by a clock that was ahead: its anchor was brought back"
+    )
     return item, 1
 
 

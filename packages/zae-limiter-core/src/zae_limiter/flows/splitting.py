@@ -20,8 +20,8 @@ from .scope import Scope, Shadow, bucket_key
 from .steps import Flow, Sleep, Tell
 
 
-def split_shard(scope: Scope, bucket: BucketId, *, among: int | None = None) -> Flow[bool]:
-    """Split a shard once, shard 0 of the bucket before any other; whether it was.
+def split_shard(scope: Scope, bucket: BucketId, *, among: int | None = None) -> Flow[int]:
+    """Split a shard once, shard 0 of the bucket before any other; how many shards were split.
 
     Nothing happens where it is missing, one of 64, not one of ``among`` any more, where that is given, or where shard 0
     cannot be split first. Raises ``StoreError``.
@@ -37,7 +37,7 @@ def relieve(scope: Scope, shadow: Shadow) -> Flow[None]:
         yield from _split_in_order(scope, shadow, shadow.view.shard_count)
     except StoreError as error:
         name = f"{shadow.id.entity_id}/{shadow.id.resource}"
-        yield Tell(logging.WARNING, f"bucket {name} is written too often, but could not be split: {error}")
+        yield Tell(__name__, logging.WARNING, f"bucket {name} is written too often, but could not be split: {error}")
 
 
 def appear(scope: Scope, shadow: Shadow) -> Flow[None]:
@@ -89,20 +89,20 @@ def _first_missing(shard: int, views: dict[int, View]) -> int:
     return shard
 
 
-def _split_in_order(scope: Scope, shadow: Shadow, among: int | None = None) -> Flow[bool]:
+def _split_in_order(scope: Scope, shadow: Shadow, among: int | None = None) -> Flow[int]:
     """The bucket grows by its shard 0, which so knows the newest count; the others come after it."""
     views = yield from _look(scope, shadow)
     home, view = views.get(0), views.get(shadow.id.shard)
     if home is None or view is None or view.shard_count >= MAX_SHARDS or among not in {None, view.shard_count}:
-        return False
+        return 0
     written: set[int] = set()
     if view.id.shard and home.shard_count <= view.shard_count:
         written.update((yield from _split(scope, home)))
         if not written:
-            return False
+            return 0
     written.update((yield from _split(scope, view)))
     yield from _look(scope, shadow, written)
-    return view.id.shard in written
+    return len(written)
 
 
 def _split(scope: Scope, view: View) -> Flow[Collection[int]]:
@@ -134,7 +134,7 @@ def _split(scope: Scope, view: View) -> Flow[Collection[int]]:
             yield Sleep(pause)
         else:
             shard = f"shard {view.id.shard} of bucket {view.id.entity_id}/{view.id.resource}"
-            yield Tell(logging.INFO, f"{shard} was split: it is one of {2 * count} now")
+            yield Tell(__name__, logging.INFO, f"{shard} was split: it is one of {2 * count} now")
             return (view.id.shard,)
     return ()
 

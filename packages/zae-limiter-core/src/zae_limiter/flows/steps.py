@@ -32,8 +32,9 @@ class Parallel:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Say something that an operator should know, at a level of ``logging``. Answer: ``None``."""
+    """Say something that an operator should know, by the logger of a module, at a level. Answer: ``None``."""
 
+    logger: str
     level: int
     message: str
 

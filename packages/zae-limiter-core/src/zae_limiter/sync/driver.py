@@ -62,7 +62,7 @@ class SyncDriver:
         if kind is Parallel:
             return self._parallel(step.steps, tickets)  # type: ignore[union-attr]
         if kind is Tell:
-            return log.log(step.level, step.message)  # type: ignore[union-attr]
+            return logging.getLogger(step.logger).log(step.level, step.message)  # type: ignore[union-attr]
         if kind is Wake:
             return self._wake(step.tickets)  # type: ignore[union-attr]
         return self._store.perform(step)  # type: ignore[arg-type]

@@ -30,19 +30,19 @@ class SyncLease:
         self._request = request
         self._granted: Grant | None = None
 
-    def consume(self, **amounts: int) -> None:
+    def consume(self, /, **amounts: int) -> None:
         """Take more tokens, checked, at once. Raises as ``acquire`` does, and ``LeaseExpiredError``."""
         milli = checked(self._grant, "consume", amounts)
         self._driver.run(consume(self._scope, self._grant, milli))
 
-    def adjust(self, **amounts: int) -> None:
+    def adjust(self, /, **amounts: int) -> None:
         """Correct the estimate at the end of the block, up or down; never refused, and may go into debt.
 
         Raises ``LeaseExpiredError``, and ``ValidationError`` where the lease would hold less than nothing.
         """
         adjust(self._grant, "adjust", amounts)
 
-    def release(self, **amounts: int) -> None:
+    def release(self, /, **amounts: int) -> None:
         """Give tokens back at the end of the block. Raises as ``adjust`` does."""
         release(self._grant, amounts)
 
@@ -75,9 +75,7 @@ class SyncLease:
     def __enter__(self) -> Self:
         if self._granted is not None:
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
-        self._granted = grant = self._driver.run(acquire(self._scope, self._request))
-        if grant.unavailable is not None:
-            log.warning("not counted, because the store is away: %s", grant.unavailable)
+        self._granted = self._driver.run(acquire(self._scope, self._request))
         return self
 
     def __exit__(

@@ -6,6 +6,7 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 from typing import Any, Self
 
 from ..clock import Clock
+from ..exceptions import NamespaceNotFoundError
 from ..flows import inspect, namespaces
 from ..flows.configs import CacheStats
 from ..flows.inspect import Resolution
@@ -158,5 +159,11 @@ class SyncRepositoryBuilder(BuilderBase):
         store = SyncDynamoDBStore(options.stack_name, **options.store_options())
         repository = SyncRepository.over(store, options)
         if options.namespace_name != DEFAULT_NAMESPACE:
-            repository.namespace(DEFAULT_NAMESPACE)
+            try:
+                repository.namespace(DEFAULT_NAMESPACE)
+            except NamespaceNotFoundError:
+                pass  # it was deleted, and stays so
+            except BaseException:
+                repository.close()
+                raise
         return repository
