@@ -30,6 +30,7 @@ from zae_limiter import (
 from zae_limiter.operations.capacity import projected
 from zae_limiter.operations.marshal import read_item
 from zae_limiter.operations.values import BatchWrite, Item, Key, Put
+from zae_limiter.schema.registry import PURGED
 from zae_limiter.schema.table import INDEXES, create_table_request
 from zae_limiter.schema.usage import usage_item
 from zae_limiter.usage import UsageSnapshot
@@ -52,8 +53,8 @@ def cost(stage: Stage) -> tuple[dict[str, int], float]:
 
 
 def scan(stage: Stage) -> dict[Key, Item]:
-    """Every item of the table, whatever index it is in."""
-    return {Key(item["PK"], item["SK"]): item for item in pages(stage, ConsistentRead=True)}
+    """Every item of the table, whatever index it is in, but for the records of ids that were purged."""
+    return {Key(item["PK"], item["SK"]): item for item in pages(stage, ConsistentRead=True) if PURGED not in item}
 
 
 def pages(stage: Stage, **options: Any) -> Iterator[Item]:

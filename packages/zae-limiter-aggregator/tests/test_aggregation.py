@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from lives import LIMITS, SETTINGS, START_MS, Killed, Life, MortalStore
 from streams import Record, record
 
+from zae_limiter import SyncRateLimiter, SyncRepository
 from zae_limiter.operations.errors import NotApplied, Throttled
-from zae_limiter.operations.values import Get, Key, Put
+from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Put, Query, Transact, Update
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sync.driver import SyncDriver
 from zae_limiter.sync.store import SyncMemoryStore
-from zae_limiter.usage import UsageSnapshot, Window, window_start
+from zae_limiter.usage import WINDOW_SECONDS, UsageSnapshot, Window, window_start
 from zae_limiter_aggregator.aggregation import Aggregator
 from zae_limiter_aggregator.settings import Settings
 
@@ -107,6 +108,7 @@ def test_a_batch_writes_a_snapshot_once_however_many_records_it_has() -> None:
     account = life.take(list(life.stream), store)
     assert account.snapshots == len(store.writes) == 3 * 2 * 2
     assert len({write.key for write in store.writes}) == 12
+    assert len(store.asked) == 1 + 12
 
 
 def test_what_the_aggregator_itself_writes_asks_for_nothing_more() -> None:
@@ -167,17 +169,114 @@ def test_an_anchor_that_is_young_enough_stays(after: int, age: int) -> None:
 
 def test_an_anchor_that_cannot_be_moved_is_no_failure_of_the_batch() -> None:
     life = Life()
-    for _ in range(2):
+    for seconds in (HOUR + 1, 0):
         with life.limiter.acquire("key-abc", "gpt-4", {"tpm": 500}):
             pass
-        life.clock.advance(HOUR + 1)
+        life.clock.advance(seconds)
     store = MortalStore(life.table)
-    store.failing = lambda write: Throttled("slow down") if "rf" in write.set else None
+    store.failing = lambda asked: Throttled("slow") if isinstance(asked, Update) and "rf" in asked.set else None
     account = life.take(list(life.stream), store)
-    assert (account.refills, account.failures) == (0, ())
+    assert (account.refills, account.dropped, account.failures) == (0, 1, ())
+
+
+@pytest.mark.parametrize(("lag", "refills"), [(59, 1), (61, 0)])
+def test_in_a_backlog_no_anchor_moves_that_a_batch_before_has_moved(lag: int, refills: int) -> None:
+    life = Life()
+    for seconds in (HOUR + 1, lag):
+        with life.limiter.acquire("key-abc", "gpt-4", {"tpm": 500}):
+            pass
+        life.clock.advance(seconds)
+    account = life.drain()
+    assert (account.refills, account.snapshots) == (refills, 3)
+
+
+# namespaces that are purged
+
+
+@pytest.fixture
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index of a table in memory does not lag."""
+    monkeypatch.setattr("zae_limiter.flows.purge.SETTLE_SECONDS", 0)
+
+
+def used(life: Life, name: str) -> SyncRepository:
+    """A namespace in which something was consumed."""
+    repository = life.repository.namespace(name)
+    repository.set_system_defaults(list(LIMITS))
+    with SyncRateLimiter(repository).acquire("key-abc", "gpt-4", {"tpm": 500}):
+        pass
+    return repository
+
+
+def left_of(life: Life, namespace_id: str) -> list[Item]:
+    found: list[Item] = life.table.execute(Query(namespace_id, "GSI4")).items
+    return found
+
+
+@pytest.mark.usefixtures("_quick")
+def test_records_that_come_after_a_purge_leave_nothing_behind() -> None:
+    life = Life()
+    gone, other = used(life, "prod"), used(life, "other")
+    life.repository.delete_namespace("prod")
+    records = list(life.stream)
+    life.repository.purge_namespace(gone.namespace_id)
+    account = life.take(records)
+    assert (account.snapshots, account.failures) == (2, ())
+    assert left_of(life, gone.namespace_id) == []
+    assert life.repository.list_orphan_namespaces() == []
+    assert [dict(each.consumed) for each in other.get_usage_snapshots(entity_id="key-abc").snapshots] == [{"tpm": 500}]
+
+
+@pytest.mark.usefixtures("_quick")
+def test_what_is_written_while_a_namespace_is_purged_is_listed_and_goes_by_the_next_purge() -> None:
+    life = Life()
+    gone = used(life, "prod")
+    life.repository.delete_namespace("prod")
+    store = MortalStore(life.table)
+
+    def purge_first(operation: Operation) -> None:
+        if isinstance(operation, Update) and len(store.writes) == 1:
+            life.repository.purge_namespace(gone.namespace_id)
+
+    store.failing = purge_first
+    assert life.take(list(life.stream), store).snapshots == 2
+    assert [each.namespace_id for each in life.repository.list_orphan_namespaces()] == [gone.namespace_id]
+    assert life.repository.purge_namespace(gone.namespace_id) == 2
+    assert left_of(life, gone.namespace_id) == []
+    assert life.repository.list_orphan_namespaces() == []
+
+
+def test_a_namespace_that_is_deleted_and_may_come_back_is_counted() -> None:
+    life = Life()
+    prod = used(life, "prod")
+    deleted = life.repository.delete_namespace("prod")
+    life.drain()
+    life.repository.recover_namespace(deleted.namespace_id)
+    assert [dict(each.consumed) for each in prod.get_usage_snapshots(entity_id="key-abc").snapshots] == [{"tpm": 500}]
+
+
+def test_the_namespaces_of_a_batch_are_read_at_once_and_where_that_fails_their_changes_come_again() -> None:
+    life = Life()
+    for name in ("one", "two", "three"):
+        used(life, name)
+    expire_events(life, 2)
+    first = next(each["dynamodb"]["SequenceNumber"] for each in life.stream if is_bucket(each))
+    store = MortalStore(life.table)
+    store.failing = lambda asked: NotApplied("denied") if isinstance(asked, BatchGet) else None
+    account = life.take(list(life.stream), store)
+    assert [(each.sequence, each.problem) for each in account.failures] == [(first, "denied")]
+    assert (account.snapshots, store.writes) == (0, [])
+    assert account.archived == len(life.kept) > 0
+    store.failing = lambda _: None
+    assert life.take(list(life.stream), store).snapshots == 6
+    assert [len(asked.keys) for asked in store.asked if isinstance(asked, BatchGet)] == [3, 3]
 
 
 # failures
+
+
+def is_usage_of(operation: Operation, entity_id: str) -> bool:
+    return isinstance(operation, Update) and operation.set.get("entity_id") == entity_id
 
 
 def test_what_could_not_be_written_comes_again_from_its_first_record_on() -> None:
@@ -187,7 +286,7 @@ def test_what_could_not_be_written_comes_again_from_its_first_record_on() -> Non
             pass
     buckets = [each["dynamodb"]["SequenceNumber"] for each in life.stream if is_bucket(each)]
     store = MortalStore(life.table)
-    store.failing = lambda write: NotApplied("denied") if write.set.get("entity_id") == "two" else None
+    store.failing = lambda asked: NotApplied("denied") if is_usage_of(asked, "two") else None
     account = life.take(list(life.stream), store)
     assert {failure.sequence for failure in account.failures} == {buckets[1]}
     assert consumed(life, "one") == [(at(13), {"tpm": 500}, 1)]
@@ -238,29 +337,43 @@ def test_an_event_that_could_not_be_kept_comes_again() -> None:
 # however the stream is delivered
 
 
-def test_a_handler_that_is_killed_at_any_write_counts_everything_once() -> None:
-    def lived() -> Life:
-        life = Life()
-        for number in range(6):
-            with life.limiter.acquire(f"key-{number % 2}", RESOURCES[number % 2], {"tpm": 5}) as lease:
-                lease.adjust(tpm=number - 3)
-            life.clock.advance(20 * 60)
-        return life
+def lived() -> Life:
+    """All that a batch may ask for: usage of some hours, an old anchor, a shard to split, audit events to keep."""
+    life = Life()
+    expire_events(life, 2)
+    for number in range(6):
+        with life.limiter.acquire(f"key-{number % 2}", RESOURCES[number % 2], {"tpm": 5}) as lease:
+            lease.adjust(tpm=number - 3)
+        life.clock.advance(20 * 60 if number < 5 else 1)
+    hot = Key(BucketId(life.repository.namespace_id, "key-1", RESOURCES[1]).pk, "#STATE")
+    life.table.execute(Update(hot, add={"b_wcu_tc": 900_000}))
+    return life
 
+
+def outcome(life: Life) -> Any:
+    """What a whole batch leaves, however often it comes."""
+    buckets = [life.repository.get_bucket(f"key-{number}", RESOURCES[number]) for number in range(2)]
+    tokens = [(bucket.shard_count, bucket.available) for bucket in buckets if bucket is not None]
+    usage = [consumed(life, f"key-{number}", window) for number in range(2) for window in WINDOW_SECONDS]
+    return usage, tokens, len(life.kept)
+
+
+@pytest.mark.parametrize("writers", [1, 4])
+@pytest.mark.parametrize("applied", [False, True])
+def test_a_handler_that_is_killed_at_any_request_does_everything_once(writers: int, *, applied: bool) -> None:
     calm = lived()
-    writes = MortalStore(calm.table)
-    calm.take(list(calm.stream), writes)
-    expected = [consumed(calm, entity) for entity in ("key-0", "key-1")]
-    assert len(writes.writes) > 6
-    for at_write in range(len(writes.writes)):
-        for applied in (False, True):
-            life = lived()
-            records = list(life.stream)
-            with pytest.raises(Killed):
-                life.take(records, MortalStore(life.table, at_write, applied=applied))
-            for cut in range(0, len(records), 5):
-                life.take(records[cut : cut + 5])
-            assert [consumed(life, entity) for entity in ("key-0", "key-1")] == expected
+    store = MortalStore(calm.table)
+    account = calm.take(list(calm.stream), store)
+    assert min(account.snapshots, account.refills, account.splits, account.archived) > 0
+    assert {type(each) for each in store.asked} == {BatchGet, Update, Transact, type(None)}
+    for at in range(len(store.asked)):
+        life = lived()
+        records = list(life.stream)
+        with pytest.raises(Killed):
+            life.take(records, MortalStore(life.table, at, applied=applied), writers=writers)
+        for cut in range(0, len(records), 5):
+            life.take(records[cut : cut + 5], writers=writers)
+        assert outcome(life) == outcome(calm)
 
 
 class Books:
@@ -345,14 +458,14 @@ def test_usage_equals_what_was_consumed_however_the_stream_is_delivered(data: st
 
 
 def deliver(life: Life, data: st.DataObject) -> None:
-    """Batches cut anywhere, that come again, overlap, and whose handler is killed at any write."""
+    """Batches cut anywhere, that come again, overlap, and whose handler is killed at any request."""
     position, kills = 0, 0
     while position < len(life.stream):  # which grows, by what the aggregator writes
         begin = data.draw(st.integers(max(0, position - 5), position))
         end = min(len(life.stream), data.draw(st.integers(position + 1, position + 20)))
         mortal = kills < 5 and data.draw(st.booleans())
-        at_write = data.draw(st.integers(0, 5)) if mortal else None
-        store = MortalStore(life.table, at_write, applied=mortal and data.draw(st.booleans()))
+        at = data.draw(st.integers(0, 5)) if mortal else None
+        store = MortalStore(life.table, at, applied=mortal and data.draw(st.booleans()))
         try:
             account = life.take(life.stream[begin:end], store)
         except Killed:

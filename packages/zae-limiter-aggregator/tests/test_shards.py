@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lives import START_MS, Life
 from streams import Record, record
 
@@ -20,21 +22,36 @@ def image(writes: int, shards: int = 1) -> dict[str, Any]:
     return {**BucketId("ns", "e", "r").attributes(), "rf": 1, "shard_count": shards, "b_wcu_tc": writes * 1000}
 
 
-def burst(number: int, milliseconds: int, *, shards: int = 1) -> list[Record]:
-    """So many writes, evenly spread."""
+def burst(number: int, milliseconds: int, *, shards: int = 1, begin: int = 0) -> list[Record]:
+    """So many writes, evenly spread, from so many milliseconds behind a full second on."""
     return [
-        record(n, image(n, shards), image(n + 1, shards), at_ms=START_MS + n * milliseconds // number)
+        record(n, image(n, shards), image(n + 1, shards), at_ms=START_MS + begin + n * milliseconds // number)
         for n in range(number)
     ]
 
 
 @pytest.mark.parametrize(
-    ("number", "milliseconds", "expected"), [(1000, 1000, 1000), (1000, 100, 1000), (1000, 2100, 500), (10, 10, 10)]
+    ("number", "milliseconds", "begin", "expected"),
+    [
+        (1000, 1000, 0, 1000),
+        (1000, 100, 0, 1000),
+        (1000, 2000, 0, 500),
+        (10, 10, 0, 10),
+        (855, 1900, 50, 428),  # they bear two dates, which are a second apart
+        (1000, 1000, 500, 500),
+        (2000, 2000, 300, 1000),
+    ],
 )
-def test_writes_are_counted_over_the_seconds_that_the_records_span_at_least_one(
-    number: int, milliseconds: int, expected: float
-) -> None:
-    assert pace(read_batch(burst(number, milliseconds)).changes) == expected
+def test_the_fullest_second_of_the_clock_counts(number: int, milliseconds: int, begin: int, expected: int) -> None:
+    assert pace(read_batch(burst(number, milliseconds, begin=begin)).changes) == expected
+
+
+@given(st.lists(st.integers(0, 5000), min_size=1, max_size=200))
+def test_no_shard_is_taken_for_one_that_is_written_more_often_than_it_is(instants: list[int]) -> None:
+    instants.sort()
+    records = [record(n, image(n), image(n + 1), at_ms=START_MS + at) for n, at in enumerate(instants)]
+    within_a_second = (sum(first <= at < first + 1000 for at in instants) for first in instants)
+    assert pace(read_batch(records).changes) <= max(within_a_second)
 
 
 def test_a_record_that_comes_twice_is_no_second_write() -> None:
@@ -115,7 +132,7 @@ def test_a_batch_that_comes_late_takes_nothing_from_a_bucket_that_was_anchored_s
 def test_of_another_shard_than_the_first_the_first_is_split_before() -> None:
     life = Busy()
     life.split(0)
-    assert life.take(life.write(900, shard=1)).splits == 1
+    assert life.take(life.write(900, shard=1)).splits == 2
     assert life.counts() == [4, 4, 4, 4]
 
 
@@ -142,7 +159,7 @@ def test_where_shard_0_was_split_twice_in_a_batch_the_others_follow_twice() -> N
     life.split(0)
     records = [*life.split(0), *life.split(0)]
     assert life.counts() == [8, 2, 4, 8]
-    assert life.take(records).splits == 1
+    assert life.take(records).splits == 4
     assert life.counts() == [8] * 8
     assert life.take(records).splits == 0
 

@@ -5,7 +5,14 @@ from zae_limiter_aggregator.batch import Failure
 from zae_limiter_aggregator.telemetry import METRICS, metrics
 
 ACCOUNT = Account(
-    records=100, snapshots=4, refills=1, splits=0, archived=2, failures=(Failure("7", "broken"),), duration_ms=12
+    records=100,
+    snapshots=4,
+    refills=1,
+    splits=0,
+    archived=2,
+    failures=(Failure("7", "broken"),),
+    dropped=3,
+    duration_ms=12,
 )
 
 
@@ -21,6 +28,7 @@ def test_metrics_are_declared_as_cloudwatch_reads_them() -> None:
         "splits": 0,
         "archived": 2,
         "failures": 1,
+        "dropped": 3,
         "duration_ms": 12,
     }
     assert told["stack"] == "demo"

@@ -3,12 +3,15 @@
 Lives here: reading, doing, and the account of both. Never: Lambda's words (handler), how it is told (telemetry).
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 
 from zae_limiter.clock import Clock
+from zae_limiter.flows.registry import purged_of
+from zae_limiter.operations.errors import StoreError
 from zae_limiter.sync.driver import SyncDriver
 
 from .archive import Put, keep
@@ -19,10 +22,15 @@ from .running import WRITERS, Done, Task, run_all
 from .settings import Settings
 from .work import jobs_of
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What came of a batch. The stream is to come again from the first of the ``failures`` on."""
+    """What came of a batch. The stream is to come again from the first of the ``failures`` on.
+
+    ``splits``: how many shards were split. ``dropped``: refills and splits that failed; a later batch does as well.
+    """
 
     records: int
     snapshots: int
@@ -30,6 +38,7 @@ class Account:
     splits: int
     archived: int
     failures: tuple[Failure, ...]
+    dropped: int
     duration_ms: int
 
 
@@ -55,7 +64,7 @@ class Aggregator:
     def take(self, records: Sequence[Record]) -> Account:
         """Count the usage of a batch, and do what else it asks for."""
         begun = monotonic()
-        batch = read_batch(records)
+        batch, put_off = self._without_purged(read_batch(records))
         done = run_all([*self._table_tasks(batch), *self._archive_tasks(batch)], writers=self._writers)
         failed = [Failure(each.task.first, each.problem) for each in done if each.task.first and each.problem]
         return Account(
@@ -64,9 +73,21 @@ class Aggregator:
             refills=_changed(done, "refills"),
             splits=_changed(done, "splits"),
             archived=_changed(done, "archived"),
-            failures=(*batch.unreadable, *failed),
+            failures=(*batch.unreadable, *put_off, *failed),
+            dropped=sum(bool(each.problem) and each.task.first is None for each in done),
             duration_ms=round((monotonic() - begun) * 1000),
         )
+
+    def _without_purged(self, batch: Batch) -> tuple[Batch, Sequence[Failure]]:
+        """The batch without namespaces that are purged: what is written to one stays behind.
+
+        Where the table does not tell, all changes are to come again.
+        """
+        try:
+            return batch.without(self._driver.run(purged_of(batch.namespaces))), ()
+        except StoreError as error:
+            log.warning("the namespaces of the batch could not be read", exc_info=error)
+            return batch.without(batch.namespaces), [Failure(batch.changes[0].position.sequence, str(error))]
 
     def _table_tasks(self, batch: Batch) -> list[Task]:
         jobs = jobs_of(batch, self._settings, self._clock.now_ms)

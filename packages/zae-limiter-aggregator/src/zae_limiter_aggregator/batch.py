@@ -3,9 +3,9 @@
 Lives here: what came, by what it is. Never: what is done about it.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 from zae_limiter.schema import BucketAddress
 
@@ -27,6 +27,15 @@ class Batch:
     changes: tuple[BucketChange, ...]
     expired: tuple[Expired, ...]
     unreadable: tuple[Failure, ...]
+
+    @property
+    def namespaces(self) -> set[str]:
+        """The ids of those whose buckets changed."""
+        return {change.bucket.ns for change in self.changes}
+
+    def without(self, namespaces: Collection[str]) -> Self:
+        """The batch without the changes of these namespaces."""
+        return replace(self, changes=tuple(change for change in self.changes if change.bucket.ns not in namespaces))
 
 
 def read_batch(records: Sequence[Record]) -> Batch:

@@ -13,11 +13,11 @@ Kind = Literal["snapshots", "refills", "splits", "archived"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A flow that answers whether it changed anything. ``first`` is the earliest record that it is done for.
+    """A flow that answers how much it changed, if anything. ``first`` is the earliest record that it is done for.
 
     Where it fails, the stream comes again from there; ``None``: a later batch does as well.
     """
 
     kind: Kind
-    flow: Flow[bool]
+    flow: Flow[int]
     first: str | None = None

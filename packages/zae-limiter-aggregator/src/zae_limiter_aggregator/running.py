@@ -21,16 +21,16 @@ class Task:
     """One part. ``first`` is the earliest record that comes again where it fails, ``None`` where none has to."""
 
     kind: Kind
-    run: Callable[[], bool]
+    run: Callable[[], int]
     first: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of a part: whether it changed anything, or why it failed."""
+    """What became of a part: how much it changed, or why it failed."""
 
     task: Task
-    changed: bool = False
+    changed: int = 0
     problem: str | None = None
 
 

@@ -4,6 +4,7 @@ Lives here: what the stream says of that. Never: the split itself (core).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from zae_limiter.flows.scope import Scope
@@ -34,20 +35,21 @@ def split_jobs(
             yield Job("splits", _follow(scope, bucket, grown))
 
 
-def pace(changes: Sequence[BucketChange]) -> float:
-    """The writes a second to a shard in the time that its records span, at least one second.
+def pace(changes: Sequence[BucketChange]) -> int:
+    """The most writes to a shard that its records show within one second.
 
-    Only those since it was split last count: the others it does not get any more.
+    The stream dates by whole seconds: what has one date happened within one, and of two dates nobody knows how far they
+    are apart. Only writes since it was split last count: the others it does not get any more.
     """
     recent = [change for change in changes if change.shards == changes[-1].shards]
-    first, last = recent[0], recent[-1]
-    return writes(first.before, last.after) / max(1.0, (last.at_ms - first.at_ms) / 1000)
+    seconds = (list(each) for _, each in groupby(recent, lambda change: change.at_ms // 1000))
+    return max(writes(each[0].before, each[-1].after) for each in seconds)
 
 
-def _follow(scope: Scope, bucket: BucketId, grown: Iterable[int]) -> Flow[bool]:
+def _follow(scope: Scope, bucket: BucketId, grown: Iterable[int]) -> Flow[int]:
     """Split, one by one, the other shards of a bucket whose shard 0 has been split, from each of these counts on."""
-    done = False
+    done = 0
     for count in grown:
         for shard in range(1, count):
-            done |= yield from split_shard(scope, bucket.other(shard), among=count)
+            done += yield from split_shard(scope, bucket.other(shard), among=count)
     return done

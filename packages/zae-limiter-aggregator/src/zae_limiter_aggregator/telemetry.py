@@ -19,6 +19,7 @@ METRICS: Final[Mapping[str, str]] = {
     "splits": "Count",
     "archived": "Count",
     "failures": "Count",
+    "dropped": "Count",
     "duration_ms": "Milliseconds",
 }
 

@@ -19,6 +19,7 @@ from .settings import Settings
 from .shards import split_jobs
 
 SECONDS_PER_DAY: Final = 24 * 3600
+FRESH_MS: Final = 60_000  # a stream that lags further behind is in a backlog
 
 
 def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int]) -> list[Job]:
@@ -26,7 +27,7 @@ def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int]) -> list[Jo
     buckets = by_bucket(batch.changes)
     return [
         *_snapshots(buckets, settings),
-        *_refills(buckets.values(), settings),
+        *_refills(buckets.values(), settings, now()),
         *split_jobs(buckets, settings.stack, now),
     ]
 
@@ -60,10 +61,13 @@ def _expires_at(snapshot: SnapshotId, settings: Settings) -> int | None:
     return int(snapshot.window_start.timestamp()) + WINDOW_SECONDS[snapshot.window] + days * SECONDS_PER_DAY
 
 
-def _refills(buckets: Iterable[Sequence[BucketChange]], settings: Settings) -> Iterator[Job]:
-    """Anchors that were old when the bucket was last used move to that instant, by the table's own clock."""
+def _refills(buckets: Iterable[Sequence[BucketChange]], settings: Settings, now_ms: int) -> Iterator[Job]:
+    """Anchors that were old when the bucket was last used move to that instant, by the table's own clock.
+
+    Not where that is long past: each batch of a backlog would ask for what one of the first has done.
+    """
     oldest_ms = settings.refill_after_seconds * 1000
     for changes in buckets:
         last = changes[-1]
-        if oldest_ms and last.at_ms - last.anchor_ms > oldest_ms:
+        if oldest_ms and last.at_ms - last.anchor_ms > oldest_ms and now_ms - last.at_ms <= FRESH_MS:
             yield Job("refills", reanchor(last.after, last.at_ms))

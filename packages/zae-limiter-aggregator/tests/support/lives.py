@@ -4,7 +4,8 @@ Lives here: how a test sets them up, and reads the outcome. Never: a claim.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from threading import Lock
+from typing import Any, TypeVar
 
 from streams import Record, StreamedTable
 
@@ -24,37 +25,55 @@ LIMITS = (Limit.per_minute("rpm", 1_000_000), Limit.per_minute("tpm", 1_000_000)
 SETTINGS = Settings(stack="demo", archive_bucket="demo-audit")
 
 
+T = TypeVar("T")
+
+
 class Killed(BaseException):
     """The process is gone."""
 
 
 class MortalStore(SyncMemoryStore):
-    """A table whose process dies at its write number ``at`` (from 0), before or after the table applied it."""
+    """A table whose process dies at its request number ``at`` (from 0), before or after that took effect.
+
+    What it puts into the archive are requests, too. Its threads ask one after the other.
+    """
 
     def __init__(self, table: MemoryStore, at: int | None = None, *, applied: bool = False) -> None:
         super().__init__(table)
-        self.writes: list[Update] = []
-        self.failing: Callable[[Update], StoreError | None] = lambda _: None
+        self.asked: list[Operation | None] = []
+        self.failing: Callable[[Operation], StoreError | None] = lambda _: None
         self._at = at
         self._applied = applied
         self._dead = False
+        self._turn = Lock()
+
+    @property
+    def writes(self) -> list[Update]:
+        """The updates among the requests: all that a snapshot or an anchor asks for."""
+        return [each for each in self.asked if isinstance(each, Update)]
 
     def perform(self, operation: Operation) -> Any:
-        if self._dead:
-            raise Killed
-        if not isinstance(operation, Update):
-            return super().perform(operation)
-        self.writes.append(operation)
-        self._dead = len(self.writes) - 1 == self._at
-        if self._dead and not self._applied:
-            raise Killed
+        return self.survive(lambda: self._answer(operation), operation)
+
+    def survive(self, act: Callable[[], T], operation: Operation | None = None) -> T:
+        """What comes of a request, if the process lives to see it."""
+        with self._turn:
+            if self._dead:
+                raise Killed
+            self._dead = len(self.asked) == self._at
+            self.asked.append(operation)
+            if self._dead and not self._applied:
+                raise Killed
+            answer = act()
+            if self._dead:
+                raise Killed
+            return answer
+
+    def _answer(self, operation: Operation) -> Any:
         error = self.failing(operation)
         if error is not None:
             raise error
-        answer = super().perform(operation)
-        if self._dead:
-            raise Killed
-        return answer
+        return super().perform(operation)
 
 
 class Life:
@@ -76,10 +95,15 @@ class Life:
         """All records so far."""
         return self.table.stream
 
-    def take(self, records: Sequence[Record], store: SyncMemoryStore | None = None) -> Account:
-        """One invocation of the aggregator, cold, one write after the other."""
-        driver = SyncDriver(store or SyncMemoryStore(self.table))
-        aggregator = Aggregator(driver, self.settings, clock=self.clock, open_archive=lambda: self._put, writers=1)
+    def take(self, records: Sequence[Record], store: MortalStore | None = None, *, writers: int = 1) -> Account:
+        """One invocation of the aggregator, cold."""
+        process = store or MortalStore(self.table)
+
+        def put(**request: Any) -> None:
+            process.survive(lambda: self._put(**request))
+
+        driver = SyncDriver(process)
+        aggregator = Aggregator(driver, self.settings, clock=self.clock, open_archive=lambda: put, writers=writers)
         return aggregator.take(records)
 
     def drain(self) -> Account:
