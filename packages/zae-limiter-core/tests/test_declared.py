@@ -45,13 +45,25 @@ async def test_what_the_system_says_of_a_store_that_is_away_goes_where_it_is_not
     assert await repository.get_system_defaults() == ([], "block")
 
 
-async def test_a_change_by_hand_drops_the_fingerprint_and_keeps_the_rest(world: World) -> None:
+async def test_a_change_by_hand_keeps_what_the_provisioner_wrote_last_and_the_rest(world: World) -> None:
     repository = (await world.process()).repository
     await repository.put_configs(CONFIGS)
     await repository.set_system_defaults(list(RPM))
     await repository.set_limits("user-1", list(RPM), "gpt-4")
     found = await repository.get_configs([SYSTEM, ("user-1", "gpt-4")])
-    assert found == {SYSTEM: StoredConfig(RPM, "allow"), ("user-1", "gpt-4"): StoredConfig(RPM)}
+    assert found == {place: CONFIGS[place] for place in found}
+    other = (Limit.per_minute("rpm", 11),)
+    await repository.set_limits("user-1", list(other), "gpt-4")
+    found = await repository.get_configs([("user-1", "gpt-4")])
+    assert found == {("user-1", "gpt-4"): StoredConfig(other, fingerprint="f2")}
+
+
+async def test_what_is_removed_and_set_again_by_hand_has_no_fingerprint(world: World) -> None:
+    repository = (await world.process()).repository
+    await repository.put_configs(CONFIGS)
+    await repository.delete_limits("user-1", "gpt-4")
+    await repository.set_limits("user-1", list(RPM), "gpt-4")
+    assert await repository.get_configs([("user-1", "gpt-4")]) == {("user-1", "gpt-4"): StoredConfig(RPM)}
 
 
 async def test_two_hundred_and_fifty_are_read_in_batches_of_a_hundred(world: World) -> None:

@@ -18,7 +18,7 @@ _NOTHING_MANAGED: Final = ManagedSet()
 
 @frozen
 class LiveItem:
-    """What stands at an address, and the fingerprint beside it: None where it was not a provisioner that wrote it."""
+    """What stands at an address, and the fingerprint of what a provisioner wrote there last, None where none did."""
 
     decl: Decl = field(validator=instance_of((SystemDecl, ResourceDecl)))
     fingerprint: str | None = field(default=None, validator=optional(instance_of(str)))

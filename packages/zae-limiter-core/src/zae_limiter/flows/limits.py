@@ -10,7 +10,7 @@ from ..audit import Cause
 from ..limits import Limit, OnUnavailable
 from ..operations.values import NOTHING, Conditions, Delete, Item, Key, Put
 from ..schema import keys
-from ..schema.items import config_attributes, read_limits, read_on_unavailable
+from ..schema.items import FINGERPRINT, config_attributes, read_limits, read_on_unavailable
 from . import audit
 from .optimistic import Write, optimistic
 from .patience import read
@@ -30,13 +30,14 @@ class Place(NamedTuple):
 class Change(NamedTuple):
     """The limits that a place is to have, ``None`` for no item at all; ``extra`` is what else the item says.
 
-    ``kept`` names what stays of the item before, unless it is said anew.
+    ``kept`` names what stays of the item before, unless it is said anew: the fingerprint too, for it says what the
+    provisioner wrote last, and whether that is what stands there shows in the limits.
     """
 
     place: Place
     limits: tuple[Limit, ...] | None
     extra: Mapping[str, Any] = NOTHING
-    kept: tuple[str, ...] = ("on_unavailable",)
+    kept: tuple[str, ...] = ("on_unavailable", FINGERPRINT)
 
 
 def system_place(scope: Scope) -> Place:
@@ -140,7 +141,7 @@ def _plain_limit(limit: Limit) -> dict[str, int]:
 
 
 def _item(wanted: Change, limits: tuple[Limit, ...], before: Item | None) -> Item:
-    """The item as it is to be; a fingerprint never stays: it is that of the limits it was written with."""
+    """The item as it is to be."""
     carried = {name: value for name, value in (before or {}).items() if name in wanted.kept}
     version = before["config_version"] + 1 if before else 1
     key, fixed = wanted.place.key, wanted.place.fixed
