@@ -48,6 +48,7 @@ EVERY: list[ZAELimiterError] = [
     RateLimiterUnavailable("no answer"),
     InfrastructureNotFoundError("my-app"),
     NamespaceNotFoundError("ns"),
+    NamespaceNotFoundError("ns", "id"),
     NamespaceStateError("id", "it is in use"),
     StaleStateError(7, 8),
     ClientTooOldError("my-app", "0.1.0", "0.2.0"),

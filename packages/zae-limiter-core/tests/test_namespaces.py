@@ -68,8 +68,12 @@ async def test_a_deleted_namespace_is_not_found_by_any_open_and_keeps_all(world:
     deleted = await repository.delete_namespace("prod")
     assert (deleted.namespace_id, deleted.deleted_at) == (prod.repository.namespace_id, "2023-11-14T22:13:21.000Z")
     for register in (True, False):
-        with pytest.raises(NamespaceNotFoundError, match="'prod'"):
+        with pytest.raises(NamespaceNotFoundError, match="'prod' was deleted") as refused:
             await world.process("prod", register=register)
+        assert refused.value.deleted_id == deleted.namespace_id
+    with pytest.raises(NamespaceNotFoundError, match="'nobody': register it first") as refused:
+        await world.process("nobody", register=False)
+    assert refused.value.deleted_id is None
     with pytest.raises(NamespaceNotFoundError):
         await repository.namespace("prod")
     assert await repository.get_namespace("prod") is None

@@ -204,13 +204,16 @@ class InfrastructureNotFoundError(InfrastructureError):
 
 
 class NamespaceNotFoundError(InfrastructureError):
-    """The namespace is not registered."""
+    """The namespace is not registered; ``deleted_id`` is the id of the one of that name that was deleted, if any."""
 
-    def __init__(self, namespace: str) -> None:
-        super().__init__(namespace)
+    def __init__(self, namespace: str, deleted_id: str | None = None) -> None:
+        super().__init__(namespace, deleted_id)
         self.namespace = namespace
+        self.deleted_id = deleted_id
 
     def __str__(self) -> str:
+        if self.deleted_id is not None:
+            return f"the namespace {self.namespace!r} was deleted: recover it, or register it anew"
         return f"there is no namespace {self.namespace!r}: register it first"
 
 

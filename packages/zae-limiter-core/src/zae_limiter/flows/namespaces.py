@@ -40,7 +40,7 @@ def open_namespace(
     except StoreError as error:
         raise RateLimiterUnavailable(str(error)) from error
     if item is None or DELETED in item:
-        raise NamespaceNotFoundError(name)
+        raise NamespaceNotFoundError(name, None if item is None else item["namespace_id"])
     return str(item["namespace_id"])
 
 
