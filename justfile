@@ -38,6 +38,10 @@ integration *args:
 simulate *args:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation {{args}}
 
+# A process that splits a bucket under load, killed after each of its writes in turn (some minutes)
+kill-splits *args:
+    ZAEL_TEST_EVERY_WRITE=1 uv run pytest tests-integration/test_shards_killed.py {{args}}
+
 # The deliberate faults, and the history that finds each
 mutants:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation --mutants

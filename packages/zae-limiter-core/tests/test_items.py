@@ -6,7 +6,7 @@ from zae_limiter.bucket import Shape
 from zae_limiter.entities import Entity
 from zae_limiter.limits import MILLI, Limit
 from zae_limiter.naming import RESERVED_LIMIT_NAMES
-from zae_limiter.operations.capacity import write_units
+from zae_limiter.operations.capacity import item_size, write_units
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import (
     WRITES,
@@ -131,3 +131,23 @@ def test_a_bucket_of_three_limits_and_ids_of_36_characters_is_written_with_one_w
         at = bucket_attributes(limit.name)
         item |= {at.tk: -45_061_724_712_345, at.tc: 45_061_724_712_345}
     assert write_units(None, item) == 1
+
+
+@pytest.mark.parametrize("parent", [0, 36])
+@pytest.mark.parametrize("names", [["rpm"], ["rpm", "tpm"], ["limit_of_001", "limit_of_002", "limit_of_003"]])
+@pytest.mark.parametrize("burst", [12_345_678, 23_456_789])
+@pytest.mark.parametrize(("entity", "resource"), [(1, 5), (36, 24), (256, 128)])
+def test_the_size_of_a_bucket_item_is_what_the_docs_say(
+    entity: int, resource: int, burst: int, names: list[str], parent: int
+) -> None:
+    limits = [Limit(name, 12_345_678, burst, 12_345_678, 86_400) for name in names]
+    item = bucket(tuple(limits), BucketId("n" * 11, "e" * entity, "r" * resource, 63))
+    item |= {"ttl": 1_700_000_001, "shard_count": 64, "ev": 123_456_789, WRITES: 123_456_789_000}
+    item |= {"rf": NOW + 123, "cv": NOW + 123}
+    item |= {"parent_id": "p" * parent} if parent else {}
+    for limit in limits:  # after ten years at the full rate
+        at = bucket_attributes(limit.name)
+        item |= {at.tk: -45_061_724_712_345, at.tc: 45_061_724_712_345}
+    told = 255 + 5 * entity + 5 * resource + (parent + 9 if parent else 0)
+    told += sum(55 + 5 * len(name) + (10 + len(name) if burst != 12_345_678 else 0) for name in names)
+    assert told - 20 <= item_size(item) <= told

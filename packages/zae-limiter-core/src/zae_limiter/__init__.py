@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from .aio.lease import Lease as Lease
     from .aio.limiter import RateLimiter as RateLimiter
     from .aio.repository import Repository as Repository
+    from .aio.store import Store as Store
     from .audit import AuditEvent as AuditEvent
     from .audit import AuditPage as AuditPage
     from .buckets import Bucket as Bucket
     from .buckets import BucketLimit as BucketLimit
     from .buckets import LimitCapacity as LimitCapacity
     from .buckets import ResourceCapacity as ResourceCapacity
+    from .clock import Clock as Clock
     from .entities import Entity as Entity
     from .exceptions import ClientTooOldError as ClientTooOldError
     from .exceptions import EntityError as EntityError
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from .sync.lease import SyncLease as SyncLease
     from .sync.limiter import SyncRateLimiter as SyncRateLimiter
     from .sync.repository import SyncRepository as SyncRepository
+    from .sync.store import SyncStore as SyncStore
     from .usage import LimitUsage as LimitUsage
     from .usage import UsagePage as UsagePage
     from .usage import UsageSnapshot as UsageSnapshot
@@ -65,6 +68,7 @@ _HOMES = {
     "BulkResult": "flows.bulk",
     "CacheStats": "flows.configs",
     "ClientTooOldError": "exceptions",
+    "Clock": "clock",
     "Entity": "entities",
     "EntityError": "exceptions",
     "EntityExistsError": "exceptions",
@@ -96,10 +100,12 @@ _HOMES = {
     "ResourceCapacity": "buckets",
     "StackTooOldError": "exceptions",
     "StaleStateError": "exceptions",
+    "Store": "aio.store",
     "StoredConfig": "provisioner",
     "SyncLease": "sync.lease",
     "SyncRateLimiter": "sync.limiter",
     "SyncRepository": "sync.repository",
+    "SyncStore": "sync.store",
     "UsagePage": "usage",
     "UsageSnapshot": "usage",
     "UsageSummary": "usage",
