@@ -80,12 +80,20 @@ def test_an_answer_without_a_manifest_has_no_plan() -> None:
         Answer.planned(PLAN),
         Answer.applied(PLAN, errors=[WRONG, Failure("other", "words", path="system.limits")], remaining=3),
         Answer.failed([Failure("unknown_action", "there is no action 'x'")]),
+        Answer.failed([Failure("locked", "cli is applying")], namespace="tenant-alpha"),
         Answer.failed([WRONG], PLAN),
     ],
     ids=lambda answer: answer.status,
 )
 def test_an_answer_comes_back_from_json(answer: Answer) -> None:
     assert Answer.from_dict(json.loads(json.dumps(answer.to_dict()))) == answer
+
+
+def test_an_answer_names_its_namespace_with_and_without_a_plan() -> None:
+    assert (Answer.planned(PLAN).namespace, Answer.failed([WRONG], PLAN).namespace) == ("tenant-alpha",) * 2
+    refused = Answer.failed([WRONG], namespace="tenant-beta")
+    assert (refused.namespace, refused.plan, refused.to_dict()["namespace"]) == ("tenant-beta", None, "tenant-beta")
+    assert Answer.failed([WRONG]).to_dict()["namespace"] is None
 
 
 def test_what_a_newer_lambda_says_besides_is_passed_over() -> None:

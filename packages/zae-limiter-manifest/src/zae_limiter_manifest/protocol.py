@@ -18,7 +18,6 @@ Status = Literal["planned", "applied", "partial", "failed"]
 
 _TEXT: Final = instance_of(str)
 _NO_PLAN: Final[Mapping[str, Any]] = {
-    "namespace": None,
     "serial": None,
     "manifest_hash": None,
     "changes": [],
@@ -59,8 +58,9 @@ def manifest_failures(error: ManifestError) -> tuple[Failure, ...]:
 class Answer:
     """What became of a request: its status, the changes planned or made, what went wrong, how many are left to do.
 
-    The plan is None where there was no manifest to plan for. Of an apply it holds the changes that were made, and the
-    serial that the state has now. `manifest` is what an export found, `state` what was asked for by that name.
+    The plan is None where the request was refused. Of an apply it holds the changes that were made, and the serial
+    that the state has now. `manifest` is what an export found, `state` what was asked for by that name. `namespace` is
+    the plan's; where there is none that of the request, None where it named none.
     """
 
     status: Status = field(validator=in_(get_args(Status)))
@@ -71,6 +71,11 @@ class Answer:
     remaining: int = field(default=0, kw_only=True, validator=[instance_of(int), ge(0)])
     manifest: LimitsManifest | None = field(default=None, kw_only=True, validator=optional(instance_of(LimitsManifest)))
     state: StateReport | None = field(default=None, kw_only=True, validator=optional(instance_of(StateReport)))
+    namespace: str | None = field(kw_only=True, validator=optional(_TEXT))
+
+    @namespace.default
+    def _namespace_of_the_plan(self) -> str | None:
+        return self.plan.namespace if self.plan else None
 
     @classmethod
     def planned(cls, plan: Plan) -> Self:
@@ -84,15 +89,15 @@ class Answer:
         return cls(status, made, errors=tuple(errors), remaining=remaining)
 
     @classmethod
-    def failed(cls, errors: Sequence[Failure], plan: Plan | None = None) -> Self:
+    def failed(cls, errors: Sequence[Failure], plan: Plan | None = None, *, namespace: str | None = None) -> Self:
         """The answer to a request of which nothing was done."""
-        return cls("failed", plan, errors=tuple(errors))
+        return cls("failed", plan, errors=tuple(errors), namespace=plan.namespace if plan else namespace)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that `from_dict` reads back as an equal answer."""
         return {
             "status": self.status,
-            **(self.plan.to_dict() if self.plan else _NO_PLAN),
+            **(self.plan.to_dict() if self.plan else {"namespace": self.namespace, **_NO_PLAN}),
             "errors": [failure.to_dict() for failure in self.errors],
             **({"remaining": self.remaining} if self.remaining else {}),
             **({"manifest": self.manifest.to_dict()} if self.manifest else {}),
@@ -103,9 +108,18 @@ class Answer:
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
         """The answer in what `to_dict` gave, among other keys perhaps; raises `FormatError`."""
         with reading("answer"):
-            plan = None if raw["namespace"] is None else Plan.from_dict(raw)
+            namespace = raw["namespace"]
+            plan = None if raw["serial"] is None else Plan.from_dict(raw)
             errors = tuple(map(Failure.from_dict, raw["errors"]))
             manifest = LimitsManifest.from_dict(raw["manifest"], "answer") if "manifest" in raw else None
             state = StateReport.from_dict(raw["state"]) if "state" in raw else None
             left = raw.get("remaining", 0)
-            return cls(raw["status"], plan, errors=errors, remaining=left, manifest=manifest, state=state)
+            return cls(
+                raw["status"],
+                plan,
+                errors=errors,
+                remaining=left,
+                manifest=manifest,
+                state=state,
+                namespace=namespace,
+            )
