@@ -30,6 +30,7 @@ def _cases() -> Iterator[tuple[str, Meter]]:
             "plan, nothing to do": ("plan", many(count)),
             "apply, nothing to do": ("apply", many(count)),
             "diff, nothing to do": ("diff", many(count)),
+            "apply, 1 limit changed": ("apply", _one_changed(count)),
             "apply, 1 deleted": ("apply", many(count - 1)),
             "apply, the rest deleted": ("apply", LimitsManifest("tenant-alpha")),
         }
@@ -37,6 +38,14 @@ def _cases() -> Iterator[tuple[str, Meter]]:
             meter.reset()
             assert not perform(Table(store, "costs"), Request.of(action, wanted)).errors  # type: ignore[arg-type]
             yield f"{count:,} entities: {what}", meter.snapshot()
+
+
+def _one_changed(count: int) -> LimitsManifest:
+    """The same but for the last entity's: the one that is deleted next."""
+    plain = many(count).to_dict()
+    limits = plain["entities"][max(plain["entities"])]["resources"]["gpt-4"]["limits"]
+    limits["rpm"] = {"capacity": 11}
+    return LimitsManifest.from_dict(plain)
 
 
 def _row(what: str, meter: Meter) -> str:
