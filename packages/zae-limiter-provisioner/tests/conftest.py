@@ -1,8 +1,10 @@
+import logging
 from collections.abc import Iterator
 
 import pytest
 from provisions import World
 
+from zae_limiter_provisioner.handler import LOGGERS
 from zae_limiter_provisioner.table import _table
 
 
@@ -15,3 +17,12 @@ def world() -> World:
 def no_client_of_another_test() -> Iterator[None]:
     yield
     _table.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def no_lines_of_json_in_another_test() -> Iterator[None]:
+    yield
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True

@@ -1,10 +1,14 @@
+import hashlib
+from typing import Any
+
 import pytest
 from provisions import EVERY_LEVEL, NAMESPACE, World, entities, limits, manifest, rpm
 
 from zae_limiter import SyncRepository
-from zae_limiter.operations.errors import NotApplied
+from zae_limiter.operations.errors import NotApplied, Reason, TransactionCancelled
 from zae_limiter.operations.values import Operation, Put, Transact, Update
-from zae_limiter_manifest import Address, LimitsManifest
+from zae_limiter_manifest import Address, LimitsManifest, packing
+from zae_limiter_provisioner import actions, writing
 from zae_limiter_provisioner.applying import apply_manifest
 
 GPT_4 = Address("gpt-4")
@@ -74,6 +78,45 @@ def test_a_change_and_a_deletion_by_hand_are_drift_and_are_repaired(world: World
     assert world.ask("diff", EVERY_LEVEL).plan.changes == ()  # type: ignore[union-attr]
 
 
+def by_hand_and_back(world: World) -> None:
+    world.repository().set_limits("user-1", rpm(9), "gpt-4")
+    world.repository().set_limits("user-1", rpm(20), "gpt-4")
+
+
+@pytest.mark.parametrize(
+    "hand", [lambda world: world.repository().set_limits("user-1", rpm(20), "gpt-4"), by_hand_and_back]
+)
+def test_limits_set_by_hand_to_what_was_applied_are_no_drift(world: World, hand: Any) -> None:
+    world.apply(EVERY_LEVEL)
+    hand(world)
+    raised = EVERY_LEVEL.to_dict()
+    raised["entities"]["user-1"]["resources"]["gpt-4"] = limits(21)
+    plan = world.ask("diff", LimitsManifest.from_dict(raised)).plan
+    assert plan
+    assert [(change.address, change.drift) for change in plan.changes] == [(Address("gpt-4", "user-1"), False)]
+
+
+def last_applied(world: World) -> str | None:
+    return world.ask("state").state.last_applied  # type: ignore[union-attr]
+
+
+def test_an_apply_of_which_all_failed_was_none(world: World) -> None:
+    first = manifest(resources={"gpt-4": limits(50)})
+    store = world.store()
+    store.fault = refuse("RESOURCE#gpt-4")  # type: ignore[assignment]
+    assert world.ask("apply", first, store=store).status == "failed"
+    assert last_applied(world) is None
+    world.apply(first)
+    at = last_applied(world)
+    world.clock.advance(60)
+    changed = manifest(resources={"gpt-4": limits(51)})
+    assert world.ask("apply", changed, store=store).status == "failed"
+    assert last_applied(world) == at
+    both = manifest(resources={"gpt-4": limits(51), "gpt-5": limits(5)})
+    assert world.ask("apply", both, store=store).status == "partial"
+    assert last_applied(world) != at
+
+
 def test_what_stands_there_already_is_adopted_and_owned_from_then_on(world: World) -> None:
     world.repository().set_resource_defaults("gpt-4", rpm(50))
     wanted = manifest(resources={"gpt-4": limits(50)})
@@ -127,9 +170,51 @@ def test_what_is_made_at_most_in_one_invocation_leaves_the_rest_to_the_next(worl
     wanted = manifest(entities=entities(500))
     left = []
     while not left or left[-1]:
-        left.append(world.applying(wanted, most=200).run().remaining)
+        left.append(world.applying(wanted, listed_bytes=40_000).run().remaining)
     assert left == [300, 100, 0]
     assert world.live() == wanted
+
+
+def test_one_batch_is_made_however_short_the_list_may_be(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "BYTES_PER_BATCH", 1)
+    wanted = manifest(entities=entities(3))
+    assert [world.applying(wanted, listed_bytes=1).run().remaining for _ in range(3)] == [2, 1, 0]
+
+
+def test_reasons_count_where_items_fail(world: World) -> None:
+    store = world.store()
+    store.fault = refuse_all
+    done = world.applying(manifest(entities=entities(500)), store, listed_bytes=100_000).run()
+    assert (done.status, len(done.errors), done.remaining) == ("failed", 200, 300)
+    assert all(len(failure.message) <= writing.LONGEST_REASON for failure in done.errors)
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_the_longest_answer_to_an_apply_is_one_page(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, failing: bool
+) -> None:
+    monkeypatch.setattr(actions, "LISTED_BYTES", actions.LISTED_BYTES // 100)
+    monkeypatch.setattr(writing, "BYTES_PER_BATCH", writing.BYTES_PER_BATCH // 100)
+    names = [f"{hashlib.sha256(str(number).encode()).hexdigest() * 3}" for number in range(200)]
+    own = {"limits": {name: {"capacity": 10} for name in ("rpm", "tpm", "rpd", "tpd")}}
+    wanted = manifest(entities={name: {"resources": {"gpt-4": own}} for name in names})
+    store = world.store()
+    if failing:
+        store.fault = refuse_all
+    done = world.ask("apply", wanted, store=store)
+    assert (done.remaining > 0, len(done.errors) > 0) == (True, failing)
+    assert "packed" not in packing.page(done.to_dict(), largest=packing.LARGEST // 100)
+
+
+def refuse_all(operation: Operation) -> None:
+    """No change of an entity is taken."""
+    if isinstance(operation, Transact) and "ENTITY#" in str(operation.writes[0]):
+        raise TransactionCancelled((Reason("ValidationError " * 20),) * len(operation.writes))
+
+
+def test_a_second_page_of_an_apply_is_refused_and_applies_nothing(world: World) -> None:
+    assert [each.code for each in world.ask("apply", EVERY_LEVEL, next="x:1").errors] == ["bad_request"]
+    assert world.items() == []
 
 
 def test_an_apply_that_nears_its_end_stops_cleanly(world: World) -> None:
@@ -166,10 +251,14 @@ def test_who_asked_and_from_where_stands_in_the_audit_events_as_claimed(world: W
     assert event.principal == "provisioner (claimed: alice, 9f3c2e1)"
 
 
-def test_a_namespace_that_was_deleted_is_not_brought_back(world: World) -> None:
+@pytest.mark.parametrize("action", ["plan", "diff", "apply", "export", "state"])
+def test_a_namespace_that_was_deleted_is_refused_whatever_is_asked(world: World, action: str) -> None:
     world.apply(EVERY_LEVEL)
     world.repository("other").delete_namespace(NAMESPACE)
-    assert [failure.code for failure in world.ask("apply", EVERY_LEVEL).errors] == ["namespace_deleted"]
+    wanted = NAMESPACE if action in ("export", "state") else EVERY_LEVEL
+    refused = world.ask(action, wanted)
+    assert [failure.code for failure in refused.errors] == ["namespace_deleted"]
+    assert (refused.status, refused.namespace) == ("failed", NAMESPACE)
 
 
 def test_the_library_applies_to_the_manifests_namespace_which_is_registered() -> None:

@@ -1,18 +1,19 @@
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from provisions import EVERY_LEVEL, World, entities, limits, manifest, rpm
+from provisions import EVERY_LEVEL, NAMESPACE, World, entities, limits, manifest, rpm
 from stack_replies import Replies, response_url
+from stack_sender import OWNER, Stack, owner
 
-from zae_limiter.operations.errors import NotApplied
-from zae_limiter.operations.values import Transact
-from zae_limiter_manifest import LimitsManifest, StackProperties
-from zae_limiter_provisioner import cloudformation, replying
+from zae_limiter.operations.errors import NotApplied, Reason, TransactionCancelled
+from zae_limiter.operations.values import BatchGet, Delete, Operation, Transact
+from zae_limiter_manifest import LimitsManifest
+from zae_limiter_provisioner import actions, cloudformation, replying, writing
 from zae_limiter_provisioner.handler import on_event
 
-STACK = "arn:aws:cloudformation:eu-central-1:123456789012:stack/tenants/0f1e2d3c"
-OWNER = f"stack:{STACK}/TenantLimits"
+BETA = LimitsManifest.from_dict({**EVERY_LEVEL.to_dict(), "namespace": "tenant-beta"})
 
 
 @pytest.fixture
@@ -21,60 +22,9 @@ def replies() -> Iterator[Replies]:
         yield replies
 
 
-class Stack:
-    """A stack whose resource sends events, each with a request id of its own."""
-
-    def __init__(self, world: World, replies: Replies, patch: pytest.MonkeyPatch, stack_id: str = STACK) -> None:
-        self.world, self.replies, self.stack_id = world, replies, stack_id
-        self.store = world.store()
-        self.physical_id: str | None = None
-        self.count = 0
-        patch.setattr(cloudformation, "table_of_environment", lambda: world.table(self.store))
-        patch.setattr(replying, "PAUSES", (0.01, 0.01, 0.01))
-
-    def event(self, kind: str, wanted: LimitsManifest, **properties: Any) -> dict[str, Any]:
-        self.count += 1
-        said = texts({"ServiceToken": "arn", **StackProperties(wanted).to_dict(), **properties})
-        physical = {} if self.physical_id is None else {"PhysicalResourceId": self.physical_id}
-        return {
-            "RequestType": kind,
-            "RequestId": f"request-{self.count}",
-            "ResponseURL": self.replies.url,
-            "StackId": self.stack_id,
-            "LogicalResourceId": "TenantLimits",
-            "ResourceType": "Custom::ZaeLimiterLimits",
-            "ResourceProperties": said,
-            **physical,
-        }
-
-    def send(self, event: dict[str, Any], context: object = None) -> dict[str, Any]:
-        self.replies.bodies.clear()
-        on_event(event, context)
-        told = self.replies.only
-        assert all(len(body) < 4096 for body in self.replies.bodies)
-        assert (told["RequestId"], told["StackId"]) == (event["RequestId"], self.stack_id)
-        return told
-
-    def do(self, kind: str, wanted: LimitsManifest = EVERY_LEVEL, **properties: Any) -> dict[str, Any]:
-        told = self.send(self.event(kind, wanted, **properties))
-        self.physical_id = told["PhysicalResourceId"]
-        return told
-
-
-def texts(value: Any) -> Any:
-    """As CloudFormation hands values over: all scalars as text."""
-    if isinstance(value, dict):
-        return {key: texts(each) for key, each in value.items()}
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 @pytest.fixture
 def stack(world: World, replies: Replies, monkeypatch: pytest.MonkeyPatch) -> Stack:
     return Stack(world, replies, monkeypatch)
-
-
-def owner(world: World) -> str | None:
-    return world.ask("state").state.owner  # type: ignore[union-attr]
 
 
 def test_a_create_applies_with_numbers_as_text_and_replies_with_counts_and_the_hash(stack: Stack, world: World) -> None:
@@ -151,13 +101,12 @@ def test_another_namespace_is_a_replacement_and_the_delete_of_the_old_one_emptie
     stack: Stack, world: World
 ) -> None:
     old = stack.do("Create")["PhysicalResourceId"]
-    other = LimitsManifest.from_dict({**EVERY_LEVEL.to_dict(), "namespace": "tenant-beta"})
-    new = stack.do("Update", other)["PhysicalResourceId"]
+    new = stack.do("Update", BETA)["PhysicalResourceId"]
     assert new != old
     stack.physical_id = old
     stack.do("Delete")
     assert world.live() == manifest()
-    assert world.ask("export", "tenant-beta").manifest == other
+    assert world.ask("export", "tenant-beta").manifest == BETA
 
 
 def test_an_update_that_fails_keeps_the_old_physical_id(stack: Stack, world: World) -> None:
@@ -167,13 +116,83 @@ def test_an_update_that_fails_keeps_the_old_physical_id(stack: Stack, world: Wor
     assert "Namespace" in told["Reason"] or "namespace" in told["Reason"]
 
 
+def in_beta(world: World) -> tuple[LimitsManifest | None, str | None]:
+    return world.ask("export", "tenant-beta").manifest, owner(world, "tenant-beta")
+
+
+def test_an_update_to_another_namespace_that_fails_leaves_nothing_there(stack: Stack, world: World) -> None:
+    old = stack.do("Create")["PhysicalResourceId"]
+    failing(stack)
+    for _ in range(2):
+        told = stack.do("Update", BETA)
+        assert (told["Status"], told["PhysicalResourceId"]) == ("FAILED", old)
+        assert told["Reason"].startswith("entity user-1/")
+        assert in_beta(world) == (LimitsManifest("tenant-beta"), None)
+    stack.store.fault = lambda _: None
+    assert [stack.do(kind)["Status"] for kind in ("Update", "Delete")] == ["SUCCESS"] * 2
+    assert (world.live(), in_beta(world)[1]) == (manifest(), None)
+
+
+def test_an_update_to_another_namespace_that_fails_takes_nothing_of_another_owner(stack: Stack, world: World) -> None:
+    stack.do("Create")
+    world.apply(BETA)
+    assert stack.do("Update", BETA)["Status"] == "FAILED"
+    assert in_beta(world) == (BETA, "cli")
+
+
+def test_a_namespace_that_cannot_be_emptied_again_is_told(stack: Stack, world: World) -> None:
+    stack.do("Create")
+
+    def fault(operation: Operation) -> None:
+        writes = operation.writes if isinstance(operation, Transact) else ()
+        if any(isinstance(write, Delete) or "ENTITY#user-1" in str(write) for write in writes):
+            raise NotApplied("refused")
+
+    stack.store.fault = fault
+    reason = stack.do("Update", BETA)["Reason"]
+    assert reason.startswith("tenant-beta is not emptied again: system: ")
+    assert in_beta(world)[1] == OWNER
+
+
+def test_a_rollback_that_fails_keeps_what_stood_there_before_the_update(stack: Stack, world: World) -> None:
+    stack.do("Create")
+    stack.do("Update", BETA)
+    failing(stack)
+    fewer = manifest(resources={"gpt-4": limits(51)}, entities={"user-1": {"resources": {"gpt-4": limits(1)}}})
+    reason = stack.do("Update", fewer)["Reason"]
+    assert "tenant-alpha is not emptied again: this resource had it before the update" in reason
+    live = world.live()
+    assert (live.resources["gpt-4"].limits["rpm"].capacity, list(live.entities)) == (51, ["user-1"])
+
+
+def test_an_update_to_another_namespace_has_half_the_time_and_the_rest_to_empty_it(
+    stack: Stack, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack.do("Create")
+    monkeypatch.setattr(writing, "CHANGES_PER_BATCH", 1)
+
+    def slow(operation: Operation) -> None:
+        if isinstance(operation, Transact) and not isinstance(operation.writes[0], Delete):
+            time.sleep(0.2)
+
+    stack.store.fault = slow
+    many = LimitsManifest.from_dict({"namespace": "tenant-beta", "entities": entities(20)})
+    reason = stack.send(stack.event("Update", many), Context(4_000))["Reason"]
+    assert (reason.endswith(cloudformation.NO_TIME), cloudformation.GOES_ON in reason) == (True, False)
+    assert in_beta(world) == (LimitsManifest("tenant-beta"), None)
+
+
 def test_an_event_that_comes_twice_does_its_work_once(stack: Stack, world: World) -> None:
     create = stack.event("Create", EVERY_LEVEL)
-    stack.send(create)
+    first = stack.send(create)["Data"]
+    assert first["Created"] == 4
+    again = stack.send(create)["Data"]
+    assert again == {**first, "Created": 0}
     stack.do("Update", manifest(resources={"gpt-4": limits(51)}))
     items = world.items()
-    again = stack.send(create)
-    assert (again["Status"], "come before" in again["Reason"]) == ("SUCCESS", True)
+    late = stack.send(create)
+    assert (late["Status"], "come before" in late["Reason"]) == ("SUCCESS", True)
+    assert late["Data"] == {**again, "Serial": again["Serial"] + 2}
     assert world.items() == items
 
 
@@ -234,8 +253,11 @@ def test_an_event_whose_reply_nobody_takes_is_to_come_again(stack: Stack, world:
 class Context:
     """A Lambda that has so little time."""
 
+    def __init__(self, left_ms: int = 400) -> None:
+        self.left_ms = left_ms
+
     def get_remaining_time_in_millis(self) -> int:
-        return 400
+        return self.left_ms
 
 
 def test_the_reply_comes_before_the_time_is_up_whatever_the_work_is_at(stack: Stack) -> None:
@@ -245,8 +267,44 @@ def test_the_reply_comes_before_the_time_is_up_whatever_the_work_is_at(stack: St
 
     stack.store.fault = hangs
     told = stack.send(stack.event("Create", EVERY_LEVEL), Context())
-    assert (told["Status"], told["Reason"]) == ("FAILED", cloudformation.NO_TIME)
+    assert (told["Status"], told["Reason"].startswith(cloudformation.NO_TIME)) == ("FAILED", True)
 
 
 def test_the_reply_about_ten_thousand_items_is_short(stack: Stack) -> None:
     assert stack.do("Create", manifest(entities=entities(10_000)))["Data"]["Created"] == 10_000
+
+
+def test_the_reply_about_ten_thousand_items_that_all_fail_is_short_and_says_so(stack: Stack) -> None:
+    def fault(operation: Operation) -> None:
+        if isinstance(operation, Transact) and len(operation.writes) > 2:  # not the registration
+            raise TransactionCancelled((Reason("ValidationError \u00fc"),) * len(operation.writes))
+
+    stack.store.fault = fault
+    told = stack.do("Create", manifest(entities=entities(10_000)))
+    assert (told["Status"], "10000 failed in all" in told["Reason"]) == ("FAILED", True)
+    assert "entity user-00000/gpt-4: " in told["Reason"]
+
+
+def test_nothing_but_the_time_and_the_table_bounds_an_event(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actions, "LISTED_BYTES", 1)
+    assert stack.do("Create", manifest(entities=entities(300)))["Data"]["Created"] == 300
+
+
+def test_a_table_that_goes_away_is_not_called_a_lack_of_time(stack: Stack) -> None:
+    def fault(operation: Operation) -> None:
+        if isinstance(operation, Transact) and "ENTITY#" in str(operation.writes[0]):
+            stack.store.fault = away
+
+    def away(operation: Operation) -> None:
+        if isinstance(operation, BatchGet):
+            raise NotApplied("away")
+
+    stack.store.fault = fault
+    reason = stack.do("Create", manifest(entities=entities(1_000)))["Reason"]
+    assert ("changes are left" in reason, cloudformation.NO_TIME in reason) == (True, False)
+
+
+def test_a_delete_of_a_namespace_that_was_deleted_has_nothing_to_do(stack: Stack, world: World) -> None:
+    stack.do("Create")
+    world.repository("other").delete_namespace(NAMESPACE)
+    assert stack.do("Delete")["Status"] == "SUCCESS"

@@ -31,6 +31,14 @@ def test_a_lock_outlives_the_invocation_by_five_seconds(world: World) -> None:
     assert world.deadline(60).lock_expires_ms == world.clock.now_ms() + 65_000
 
 
+def test_halfway_it_stops_with_as_much_time_left_and_ends_at_the_same_time(world: World) -> None:
+    whole = world.deadline(100)  # which stops at 80
+    half = whole.halfway()
+    world.clock.advance(41)
+    assert (whole.is_near, half.is_near) == (False, True)
+    assert (half.end, half.lock_expires_ms) == (whole.end, whole.lock_expires_ms)
+
+
 def test_it_is_near_from_its_stop_on(world: World) -> None:
     deadline = world.deadline(100)
     seen = []

@@ -36,7 +36,7 @@ def test_an_unknown_action_is_an_error_that_names_the_actions_there_are(event: A
 def test_every_mistake_of_a_manifest_is_an_error_with_its_path() -> None:
     bad = {"namespace": "tenant-alpha", "resources": {"gpt-4": {"limits": {"rpm": {"capacity": 0}}}}, "more": 1}
     done = on_event({"action": "apply", "manifest": bad}, None)
-    assert (done["status"], done["created"], done["namespace"]) == ("failed", 0, None)
+    assert (done["status"], done["created"], done["namespace"]) == ("failed", 0, "tenant-alpha")
     assert {error["path"] for error in done["errors"]} == {"more", "resources.gpt-4.limits.rpm.capacity"}
 
 
@@ -44,6 +44,7 @@ def test_every_mistake_of_a_manifest_is_an_error_with_its_path() -> None:
 def test_what_is_no_manifest_is_an_error(manifest: Any) -> None:
     done = on_event({"action": "apply", "manifest": manifest}, None)
     assert [error["code"] for error in done["errors"]] == ["invalid_manifest"]
+    assert done["namespace"] is None
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,25 @@ def test_an_environment_without_a_table_is_an_error(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("ZAEL_STACK", raising=False)
     (error,) = on_event({"action": "state", "namespace": "tenant-alpha"}, None)["errors"]
     assert (error["code"], "ZAEL_STACK" in error["message"]) == ("no_table", True)
+
+
+@pytest.mark.parametrize(
+    ("request_", "namespace"),
+    [
+        ({"action": "destroy", "namespace": "tenant-alpha"}, "tenant-alpha"),
+        ({"action": "plan", "manifest": {"namespace": "tenant-alpha", "more": 1}}, "tenant-alpha"),
+        ({"action": "plan", "manifest": {"namespace": "tenant alpha"}}, None),
+        ({"action": "state", "namespace": 3}, None),
+        ({"action": "state", "namespace": "tenant-alpha"}, "tenant-alpha"),
+    ],
+    ids=str,
+)
+def test_a_failed_answer_names_the_namespace_of_its_request(
+    request_: Any, namespace: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ZAEL_STACK", raising=False)
+    done = on_event(request_, None)
+    assert (done["status"], done["namespace"]) == ("failed", namespace)
 
 
 def test_a_table_that_is_away_is_an_error_in_an_answer_that_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +132,9 @@ def test_what_goes_wrong_otherwise_is_told_without_a_traceback(monkeypatch: pyte
         raise RuntimeError("a mistake of ours")
 
     monkeypatch.setattr(handler, "table_of_environment", broken)
-    (error,) = on_event({"action": "state", "namespace": "tenant-alpha"}, None)["errors"]
+    done = on_event({"action": "state", "namespace": "tenant-alpha"}, None)
+    (error,) = done["errors"]
+    assert done["namespace"] == "tenant-alpha"
     assert error == {"code": "internal", "message": "RuntimeError: a mistake of ours; see the Lambda's log"}
 
 

@@ -5,6 +5,7 @@ import pytest
 from provisions import EVERY_LEVEL, World, limits, manifest
 
 from zae_limiter import ProvisionerLock
+from zae_limiter.operations.errors import NotApplied
 from zae_limiter_manifest import LimitsManifest
 
 OTHER = manifest(resources={"gpt-4": limits(1)}, entities={"user-3": {"resources": {"gpt-4": limits(3)}}})
@@ -25,7 +26,7 @@ def test_an_apply_is_refused_while_another_holds_the_lock(world: World, wanted: 
     (failure,) = world.ask("apply", wanted).errors
     assert failure.code == "locked"
     assert failure.message.startswith("cli (bob) is applying, until 20")
-    assert "zae-limiter limits unlock abc" in failure.message
+    assert failure.message.endswith("zae-limiter limits unlock --name stack --namespace tenant-alpha abc")
 
 
 def test_reading_goes_on_while_somebody_applies(world: World) -> None:
@@ -44,6 +45,7 @@ def test_a_lock_that_has_expired_holds_nobody_up(world: World) -> None:
 
 
 def test_a_lock_is_freed_by_its_id_alone(world: World) -> None:
+    world.repository()
     assert world.ask("unlock", lock_id="abc").errors[0].code == "not_locked"
     hold(world)
     refused = world.ask("unlock", lock_id="other")
@@ -66,6 +68,20 @@ def test_of_applies_at_once_all_end_and_the_state_is_that_of_one(world: World, c
     assert live in (EVERY_LEVEL, OTHER)
     assert state
     assert (state.managed, state.applied_hash) == (live.managed_set(), live.canonical_hash())
+
+
+def test_an_apply_that_fails_lets_go_of_its_lock(world: World) -> None:
+    store = world.store()
+
+    def fault(_: object) -> None:
+        if len(store.written) == 4:  # the registration, the intention, the changes, the outcome
+            store.fault = lambda _: None
+            raise NotApplied("away")
+
+    store.fault = fault
+    assert world.ask("apply", EVERY_LEVEL, store=store).errors[0].code == "table_failed"
+    assert world.ask("state").state.lock is None  # type: ignore[union-attr]
+    world.apply(EVERY_LEVEL)
 
 
 def test_an_apply_whose_lock_was_freed_under_way_says_so_and_spoils_no_state(world: World) -> None:

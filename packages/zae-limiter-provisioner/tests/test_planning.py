@@ -20,21 +20,29 @@ def test_a_plan_and_a_diff_of_a_new_namespace_create_everything_and_write_nothin
 
 
 @pytest.mark.parametrize("action", ["export", "state"])
-@pytest.mark.parametrize("registered", [False, True])
-def test_an_export_and_a_state_write_nothing(world: World, action: str, *, registered: bool) -> None:
-    if registered:
-        world.apply(EVERY_LEVEL)
+def test_an_export_and_a_state_write_nothing(world: World, action: str) -> None:
+    world.apply(EVERY_LEVEL)
     before, store = world.items(), world.store()
     answer = world.ask(action, store=store)
     assert (answer.status, store.written) == ("planned", [])
     assert world.items() == before
     assert answer.plan
-    assert answer.plan.managed == (4 if registered else 0)
+    assert answer.plan.managed == 4
 
 
-def test_an_unlock_of_a_namespace_that_is_not_there_registers_nothing(world: World) -> None:
-    assert world.ask("unlock", lock_id="abc").errors[0].code == "not_locked"
-    assert world.items() == []
+@pytest.mark.parametrize(
+    "options", [("export", {}), ("state", {}), ("unlock", {"lock_id": "abc"})], ids=lambda it: it[0]
+)
+def test_a_namespace_that_nobody_registered_is_refused_by_name_and_not_registered(
+    world: World, options: tuple[str, dict[str, str]]
+) -> None:
+    world.apply(EVERY_LEVEL)
+    before = world.items()
+    refused = world.ask(options[0], "tenant-aplha", **options[1])
+    (failure,) = refused.errors
+    assert (refused.status, refused.namespace, failure.code) == ("failed", "tenant-aplha", "namespace_not_found")
+    assert failure.message.startswith("there is no namespace tenant-aplha in stack: ")
+    assert world.items() == before
 
 
 def test_a_plan_never_touches_the_table_of_one_that_stands(world: World) -> None:

@@ -1,5 +1,6 @@
 import io
 import json
+from pathlib import Path
 
 import pytest
 from limits_stack import FUNCTION, Stack
@@ -213,9 +214,9 @@ def test_one_item_that_fails_is_told_and_ends_with_code_1(stack: Stack, monkeypa
 
 
 def test_an_apply_goes_on_until_nothing_is_left(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    from zae_limiter_provisioner.applying import Applying
+    from zae_limiter_provisioner import actions
 
-    monkeypatch.setattr(Applying.__init__, "__defaults__", (*Applying.__init__.__defaults__[:-1], 200))  # type: ignore[index]
+    monkeypatch.setattr(actions, "LISTED_BYTES", 1)  # one batch of 200 then
     done = stack.run("apply", "-f", stack.write(many(500)), "-o", "json")
     (told,) = json.loads(done.stdout)["namespaces"]
     assert (done.exit_code, told["created"], told["remaining"], len(told["changes"])) == (0, 500, 0, 500)
@@ -231,7 +232,17 @@ def test_an_export_is_a_manifest_that_changes_nothing(stack: Stack) -> None:
     stack.ok("plan", "-f", str(out), "--exit-code")
 
 
+def test_a_mistyped_namespace_is_an_error_and_its_export_overwrites_nothing(stack: Stack) -> None:
+    out = stack.write(ALPHA)
+    told = "tenant-aplha: there is no namespace tenant-aplha in stack: look at its name; "
+    assert stack.error("export", "-N", "tenant-aplha", "--out", out).startswith(told)
+    assert stack.error("state", "-N", "tenant-aplha").startswith(told)
+    assert Path(out).read_text(encoding="utf-8") == ALPHA
+    assert stack.world.items() == []
+
+
 def test_a_state_shows_what_is_managed_and_by_whom(stack: Stack) -> None:
+    stack.world.repository()
     assert "never applied" in stack.ok("state", "-N", "tenant-alpha")
     stack.ok("apply", "-f", stack.write(ALPHA))
     told = stack.ok("state", "-N", "tenant-alpha")

@@ -12,7 +12,7 @@ from zae_limiter import ProvisionerLock
 from zae_limiter_cli.connection import Connection
 from zae_limiter_cli.limits.rollout import Rollout
 from zae_limiter_manifest import dump, load, packing
-from zae_limiter_provisioner.applying import Applying
+from zae_limiter_provisioner import actions
 
 ALPHA = dump(manifest("tenant-alpha", resources={"gpt-4": limits(500)}))
 BETA = dump(manifest("tenant-beta", resources={"gpt-4": limits(1)}))
@@ -81,7 +81,7 @@ def test_an_error_at_the_second_namespace_hides_nothing_of_the_first(stack: Stac
 
 
 def test_an_error_while_going_on_hides_nothing_that_was_made(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Applying.__init__, "__defaults__", (*Applying.__init__.__defaults__[:-1], 200))  # type: ignore[index]
+    monkeypatch.setattr(actions, "LISTED_BYTES", 1)  # one batch of 200 then
     at_apply(stack, "tenant-alpha", lambda: fail(stack))
     done = stack.run("apply", "-f", stack.write(MANY))
     assert done.exit_code == 1

@@ -3,25 +3,22 @@
 Lives here: one short function for each. Never: where a request came from, or how its answer travels (handler).
 """
 
+from collections.abc import Mapping
+from typing import Final
+
 from zae_limiter import ZAELimiterError
-from zae_limiter_manifest import (
-    Answer,
-    Failure,
-    FormatError,
-    LimitsManifest,
-    ManifestError,
-    Request,
-    UnknownActionError,
-    manifest_failures,
-)
+from zae_limiter_manifest import Answer, FormatError, LimitsManifest, ManifestError, Request, UnknownActionError
+from zae_limiter_manifest.naming import NameKind, find_name_problem
 
 from .applying import Applying
 from .asking import Asking
 from .deadline import Deadline
 from .locking import unlock
 from .planning import answer_diff, answer_export, answer_plan, answer_state
-from .refusals import Refused
+from .refusals import Refused, failed_answer
 from .table import Table
+
+LISTED_BYTES: Final = 4_500_000  # of changes in the answer to an apply, so that it is one page (see packing.LARGEST)
 
 
 def read_request(plain: object) -> Request:
@@ -34,29 +31,35 @@ def read_request(plain: object) -> Request:
         raise Refused("bad_request", str(error)) from error
 
 
+def namespace_in(plain: object) -> str | None:
+    """The namespace that a request names, however wrong it is otherwise."""
+    request = plain if isinstance(plain, Mapping) else {}
+    manifest = request.get("manifest")
+    named = request.get("namespace", manifest.get("namespace") if isinstance(manifest, Mapping) else None)
+    return None if find_name_problem(NameKind.NAMESPACE, named) else str(named)
+
+
 def perform(table: Table, request: Request, context: object = None) -> Answer:
     """The answer to a request; what goes wrong with the table, and every refusal, is an error in it."""
     try:
         return _perform(table, request, Deadline.of(context, table.now_ms))
-    except Refused as refused:
-        return refused.answer()
-    except ManifestError as error:
-        return Answer.failed(manifest_failures(error))
-    except ZAELimiterError as error:
-        return Answer.failed([Failure("table_failed", str(error))])
+    except (Refused, ManifestError, ZAELimiterError) as error:
+        return failed_answer(error, request.namespace)
 
 
 def _perform(table: Table, request: Request, deadline: Deadline) -> Answer:
     match request:
+        case Request(action="apply", next=str()):
+            raise Refused("bad_request", "the answer to an apply is one page; for another it would be applied again")
         case Request(action="apply", manifest=LimitsManifest() as manifest):
             repository = table.register(request.namespace)
-            return Applying(repository, manifest, Asking.of(request), deadline).run()
+            return Applying(repository, manifest, Asking.of(request), deadline, listed_bytes=LISTED_BYTES).run()
         case Request(action="plan", manifest=LimitsManifest() as manifest):
             return answer_plan(table.find(request.namespace), manifest, take_over=request.take_over)
         case Request(action="diff", manifest=LimitsManifest() as manifest):
             return answer_diff(table.find(request.namespace), manifest)
         case Request(action="export"):
-            return answer_export(table.find(request.namespace), request.namespace)
+            return answer_export(table.open(request.namespace))
         case Request(action="unlock", lock_id=str(lock_id)):
-            unlock(table.find(request.namespace), lock_id)
-    return answer_state(table.find(request.namespace), request.namespace)
+            unlock(table.open(request.namespace), lock_id)
+    return answer_state(table.open(request.namespace))

@@ -5,48 +5,54 @@ Lives here: that order, in which a crash at any point leaves nothing orphaned. N
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from attrs import evolve
 
-from zae_limiter import HandledEvent, ProvisionerState, StaleStateError, SyncRepository
+from zae_limiter import HandledEvent, ProvisionerLock, ProvisionerState, StaleStateError, SyncRepository
 from zae_limiter_manifest import Address, Answer, Failure, LimitsManifest, ManagedSet, Plan, managed_after
 
 from .asking import Asking
 from .deadline import Deadline
 from .finding import Found
-from .locking import new_lock, wait_for_lock
+from .locking import new_lock, unlock, wait_for_lock
 from .places import with_sets
 from .planning import iso_time, make_plan
-from .refusals import Refused
-from .writing import CHANGES_PER_INVOCATION, Outcome, write_changes
+from .refusals import Refused, failed_answer
+from .writing import Outcome, write_changes
 
 
 class HandledBefore(Exception):
-    """The event has come before, and was dealt with."""
+    """The event has come before, and was dealt with; ``serial`` is that of the state now."""
 
-    def __init__(self, event: HandledEvent) -> None:
-        super().__init__(event)
+    def __init__(self, event: HandledEvent, serial: int) -> None:
+        super().__init__(event, serial)
         self.event = event
+        self.serial = serial
 
 
 @dataclass(frozen=True, slots=True)
 class Applying:
-    """An apply of a manifest to the namespace that is open, by somebody, in the time there is."""
+    """An apply of a manifest to the namespace that is open, by somebody, in the time there is.
+
+    ``listed_bytes`` is how long the list of what it changes may get; the rest is left for the next.
+    """
 
     repository: SyncRepository
     manifest: LimitsManifest
     asking: Asking
     deadline: Deadline
     sleep: Callable[[float], None] = time.sleep
-    most: int = CHANGES_PER_INVOCATION
+    listed_bytes: int | None = None
 
     def run(self) -> Answer:
         """What was made, what failed, what is left. Raises ``Refused``, ``HandledBefore`` and errors of the table."""
         while True:
             state = wait_for_lock(self.repository, self.asking, self.deadline, self.sleep)
             if event := self.asking.handled_in(state):
-                raise HandledBefore(event)
+                raise HandledBefore(event, state.serial)
             found = Found.at(self.repository, self.manifest.managed_set(), state=state)
             plan = make_plan(self.manifest, found, owner=self.asking.owner, take_over=self.asking.take_over)
             self.asking.check(plan)
@@ -63,14 +69,30 @@ class Applying:
         after = self._final(before, found.managed, Outcome())
         if before.serial and replace(after, last_applied=before.last_applied) == before:
             self.repository.note_applied(expected_serial=before.serial)
-            return Answer.applied(plan)
+            return Answer.applied(_made(plan))
         stored = self.repository.put_provisioner_state(after, expected_serial=before.serial)
-        return Answer.applied(evolve(plan, serial=stored.serial))
+        return Answer.applied(_made(plan, serial=stored.serial))
 
     def _carry_out(self, plan: Plan, found: Found) -> Answer:
-        locked = self.repository.put_provisioner_state(self._intending(found), expected_serial=plan.serial)
-        principal = self.asking.audited_as()
-        outcome = write_changes(self.repository, plan.changes, self.deadline, principal=principal, most=self.most)
+        lock = new_lock(self.asking, self.deadline)
+        try:
+            return self._carry_out_under(lock, plan, found)
+        except StaleStateError:
+            raise  # it is not our lock that is there
+        except Exception:
+            with suppress(Exception):  # the lock ends by itself, too
+                unlock(self.repository, lock.lock_id)
+            raise
+
+    def _carry_out_under(self, lock: ProvisionerLock, plan: Plan, found: Found) -> Answer:
+        locked = self.repository.put_provisioner_state(self._intending(found, lock), expected_serial=plan.serial)
+        outcome = write_changes(
+            self.repository,
+            plan.changes,
+            self.deadline,
+            principal=self.asking.audited_as(),
+            listed_bytes=self.listed_bytes,
+        )
         final = self._final(locked, found.managed, outcome)
         try:
             serial = self.repository.put_provisioner_state(final, expected_serial=locked.serial).serial
@@ -78,17 +100,22 @@ class Applying:
             message = f"somebody else has taken the lock meanwhile, apply again: {error}"
             outcome.failures.append(Failure("lock_lost", message))
             serial = error.serial
-        made = evolve(plan, changes=tuple(outcome.made), serial=serial)
+        made = _made(plan, changes=tuple(outcome.made), serial=serial)
         return Answer.applied(made, errors=outcome.failures, remaining=len(outcome.left))
 
-    def _intending(self, found: Found) -> ProvisionerState:
-        """Old and new together, and the lock: in one write, whose serial is the one that was planned against."""
+    def _intending(self, found: Found, lock: ProvisionerLock) -> ProvisionerState:
+        """Old and new together, and the lock: in one write, whose serial is the one that was planned against.
+
+        The hash stays the owner's: where it is there, this owner has once applied all of a manifest.
+        """
+        before = found.state
         return with_sets(
-            found.state,
+            before,
             managed=found.managed,
             intended=self._new(found.managed),
-            lock=new_lock(self.asking, self.deadline),
-            owner=found.state.owner or self.asking.owner,
+            lock=lock,
+            owner=before.owner or self.asking.owner,
+            applied_hash=before.applied_hash if before.owner else None,
         )
 
     def _final(self, state: ProvisionerState, managed: ManagedSet, outcome: Outcome) -> ProvisionerState:
@@ -103,13 +130,18 @@ class Applying:
             intended=[address for address in self._new(managed) if address in undone],
             lock=None,
             owner=owner if after or not complete else None,
-            last_applied=iso_time(self.deadline.now_ms()),
+            last_applied=iso_time(self.deadline.now_ms()) if outcome.made or complete else state.last_applied,
             applied_hash=self.manifest.canonical_hash() if complete else state.applied_hash,
             handled=self.asking.handled_with(state, ok=complete),
         )
 
     def _new(self, managed: ManagedSet) -> list[Address]:
         return [address for address in self.manifest.managed_set() if address not in managed]
+
+
+def _made(plan: Plan, **changes: Any) -> Plan:
+    """What was done of a plan, without what was gone already: that list may be too long for an answer."""
+    return evolve(plan, forgotten=(), **changes)
 
 
 def apply_manifest(repository: SyncRepository, manifest: LimitsManifest) -> dict[str, object]:
@@ -124,4 +156,4 @@ def apply_manifest(repository: SyncRepository, manifest: LimitsManifest) -> dict
     try:
         return Applying(repository, manifest, Asking(), deadline).run().to_dict()
     except Refused as refused:
-        return refused.answer().to_dict()
+        return failed_answer(refused, manifest.namespace).to_dict()

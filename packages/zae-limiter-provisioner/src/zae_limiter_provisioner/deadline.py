@@ -5,7 +5,7 @@ Lives here: that arithmetic. Never: a pause.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 WITHOUT_LAMBDA_SECONDS: Final = 900.0
@@ -36,6 +36,11 @@ class Deadline:
         left = WITHOUT_LAMBDA_SECONDS if ask is None else ask() / 1000
         end = time.monotonic() + left
         return cls(end, end - min(MARGIN_SECONDS, left / 5), now_ms)
+
+    def halfway(self) -> Self:
+        """The same end, with a stop so early that as much time is left to undo what was begun."""
+        now = self.monotonic()
+        return replace(self, stop=now + (self.stop - now) / 2)
 
     @property
     def is_near(self) -> bool:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from zae_limiter.json_logs import log_as_json
-from zae_limiter_manifest import Answer, Failure, FormatError, ManifestError, manifest_failures, page, unpack
+from zae_limiter_manifest import Answer, FormatError, ManifestError, page, unpack
 
-from .actions import perform, read_request
+from .actions import namespace_in, perform, read_request
 from .cloudformation import is_stack_event, on_stack_event
-from .refusals import Refused
+from .refusals import Refused, failed_answer
 from .table import table_of_environment
 
 LOGGERS: Final = ("zae_limiter", "zae_limiter_provisioner")
@@ -27,26 +27,22 @@ def on_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     log_as_json(*LOGGERS)
     if is_stack_event(event):
         return on_stack_event(event, context)
-    try:
-        return _answer(event, context)
-    except Exception as error:
-        logger.exception("the request failed")
-        return Answer.failed([Failure("internal", f"{type(error).__name__}: {error}; see the Lambda's log")]).to_dict()
-
-
-def _answer(event: object, context: object) -> dict[str, Any]:
+    plain: object = event
     try:
         plain = unpack([event]) if isinstance(event, Mapping) else event
-        request = read_request(plain)
-        answer = perform(table_of_environment(), request, context)
-        _log(request.action, request.namespace, answer)
-        return page(answer.to_dict(), request.next)
-    except ManifestError as error:
-        return Answer.failed(manifest_failures(error)).to_dict()
-    except FormatError as error:
-        return Refused("bad_request", str(error)).answer().to_dict()
-    except Refused as refused:
-        return refused.answer().to_dict()
+        return _answer(plain, context)
+    except (Refused, ManifestError, FormatError) as error:
+        return failed_answer(error, namespace_in(plain)).to_dict()
+    except Exception as error:
+        logger.exception("the request failed")
+        return failed_answer(error, namespace_in(plain)).to_dict()
+
+
+def _answer(plain: object, context: object) -> dict[str, Any]:
+    request = read_request(plain)
+    answer = perform(table_of_environment(), request, context)
+    _log(request.action, request.namespace, answer)
+    return page(answer.to_dict(), request.next)
 
 
 def _log(action: str, namespace: str, answer: Answer) -> None:

@@ -34,17 +34,17 @@ def wait_for_lock(
         if lock is None or lock.expires_at_ms <= deadline.now_ms():
             return state
         if deadline.monotonic() >= until:
-            raise Refused("locked", _told(lock))
+            raise Refused("locked", _told(lock, repository))
         sleep(POLL_SECONDS)
 
 
-def unlock(repository: SyncRepository | None, lock_id: str) -> ProvisionerState:
+def unlock(repository: SyncRepository, lock_id: str) -> ProvisionerState:
     """The state without the lock of that id. Raises ``Refused`` where it is not there."""
-    state = repository.get_provisioner_state() if repository else ProvisionerState()
-    if repository is None or state.lock is None:
+    state = repository.get_provisioner_state()
+    if state.lock is None:
         raise Refused("not_locked", "nobody holds the lock")
     if state.lock.lock_id != lock_id:
-        raise Refused("other_lock", f"the lock is not {lock_id}: {_told(state.lock)}")
+        raise Refused("other_lock", f"the lock is not {lock_id}: {_told(state.lock, repository)}")
     try:
         return repository.put_provisioner_state(replace(state, lock=None), expected_serial=state.serial)
     except StaleStateError as error:
@@ -55,8 +55,9 @@ def _holder(asking: Asking) -> str:
     return asking.owner if asking.principal is None else f"{asking.owner} ({asking.principal})"
 
 
-def _told(lock: ProvisionerLock) -> str:
+def _told(lock: ProvisionerLock, repository: SyncRepository) -> str:
+    where = f"--name {repository.scope.stack} --namespace {repository.name}"
     return (
         f"{lock.owner} is applying, until {iso_time(lock.expires_at_ms)} at most; wait (--lock-timeout), or if it is "
-        f"gone, free the lock: zae-limiter limits unlock {lock.lock_id}"
+        f"gone, free the lock: zae-limiter limits unlock {where} {lock.lock_id}"
     )

@@ -1,6 +1,6 @@
 """What is asked without changing anything: plan, diff, export, state.
 
-Lives here: reading, comparing, answering. Never: a write; a namespace that is not registered is an empty one.
+Lives here: reading, comparing, answering. Never: a write. A plan takes a namespace that is not there as empty.
 """
 
 from datetime import UTC, datetime
@@ -44,18 +44,18 @@ def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> 
     return Answer.planned(compute_diff(manifest, found.live, managed=found.managed, serial=found.state.serial))
 
 
-def answer_export(repository: SyncRepository | None, namespace: str) -> Answer:
+def answer_export(repository: SyncRepository) -> Answer:
     """All live limits, as a manifest."""
-    found = Found.everywhere(repository) if repository else Found.nothing()
-    manifest = LimitsManifest.of(namespace, {address: item.decl for address, item in found.live.items()})
-    plan = _header(namespace, found.state, manifest_hash=manifest.canonical_hash())
+    found = Found.everywhere(repository)
+    manifest = LimitsManifest.of(repository.name, {address: item.decl for address, item in found.live.items()})
+    plan = _header(repository.name, found.state, manifest_hash=manifest.canonical_hash())
     return Answer("planned", plan, manifest=manifest)
 
 
-def answer_state(repository: SyncRepository | None, namespace: str) -> Answer:
+def answer_state(repository: SyncRepository) -> Answer:
     """What is managed, whose it is, who applies just now."""
-    state = repository.get_provisioner_state() if repository else ProvisionerState()
-    return Answer("planned", _header(namespace, state, manifest_hash=state.applied_hash), state=_report(state))
+    state = repository.get_provisioner_state()
+    return Answer("planned", _header(repository.name, state, manifest_hash=state.applied_hash), state=_report(state))
 
 
 def iso_time(at_ms: int) -> str:

@@ -1,9 +1,10 @@
 """Why a request is refused as a whole: a code for programs, and what to tell people.
 
-Lives here: the refusals. Never: one item that could not be written, which is part of an answer.
+Lives here: the refusals, and the answer to a request that failed. Never: one item that could not be written.
 """
 
-from zae_limiter_manifest import Answer, Failure
+from zae_limiter import ZAELimiterError
+from zae_limiter_manifest import Answer, Failure, FormatError, ManifestError, manifest_failures
 
 
 class Refused(Exception):
@@ -17,6 +18,20 @@ class Refused(Exception):
     def __str__(self) -> str:
         return self.message
 
-    def answer(self) -> Answer:
-        """The answer that says so."""
-        return Answer.failed([Failure(self.code, self.message)])
+
+def failed_answer(error: Exception, namespace: str | None) -> Answer:
+    """The answer that says what went wrong; ``namespace`` is that of the request, where it named one."""
+    return Answer.failed(_failures(error), namespace=namespace)
+
+
+def _failures(error: Exception) -> tuple[Failure, ...]:
+    match error:
+        case Refused():
+            return (Failure(error.code, error.message),)
+        case ManifestError():
+            return manifest_failures(error)
+        case FormatError():
+            return (Failure("bad_request", str(error)),)
+        case ZAELimiterError():
+            return (Failure("table_failed", str(error)),)
+    return (Failure("internal", f"{type(error).__name__}: {error}; see the Lambda's log"),)

@@ -62,6 +62,10 @@ class StackEvent:
         named = self.properties.get("Namespace")
         return None if find_name_problem(NameKind.NAMESPACE, named) else str(named)
 
+    def moves_to(self, namespace: str) -> bool:
+        """Whether this is an Update from one namespace to another."""
+        return self.request_type == "Update" and self.namespace_to_empty != namespace
+
     @property
     def namespace_to_empty(self) -> str | None:
         """The namespace that a Delete means.

@@ -31,23 +31,36 @@ class Table:
         return self._clock.now_ms()
 
     def find(self, namespace: str) -> SyncRepository | None:
-        """The namespace; ``None`` where nobody has registered it. Nothing is written."""
+        """The namespace; ``None`` where nobody has registered it. Raises ``Refused`` for one that was deleted."""
         try:
             return self._open(namespace, register=False)
-        except NamespaceNotFoundError:
-            return None
+        except NamespaceNotFoundError as error:
+            if error.deleted_id is None:
+                return None
+            raise _deleted(namespace) from error
+
+    def open(self, namespace: str) -> SyncRepository:
+        """The namespace. Raises ``Refused`` for one that was deleted, or that nobody has registered."""
+        if repository := self.find(namespace):
+            return repository
+        message = f"there is no namespace {namespace} in {self._stack}: look at its name; an apply registers a new one"
+        raise Refused("namespace_not_found", message)
 
     def register(self, namespace: str) -> SyncRepository:
         """The namespace, registered where it is missing. Raises ``Refused`` for one that was deleted."""
         try:
             return self._open(namespace, register=True)
         except NamespaceNotFoundError as error:
-            message = f"the namespace {namespace} was deleted: recover it, or register it anew, then apply"
-            raise Refused("namespace_deleted", message) from error
+            raise _deleted(namespace) from error
 
     def _open(self, namespace: str, *, register: bool) -> SyncRepository:
         options = Options(stack=self._stack, namespace=namespace, register=register, clock=self._clock)
         return SyncRepository.over(self._store, options)
+
+
+def _deleted(namespace: str) -> Refused:
+    message = f"the namespace {namespace} was deleted: recover it, or register it anew, then apply"
+    return Refused("namespace_deleted", message)
 
 
 class _KeptOpen:

@@ -3,9 +3,10 @@
 Lives here: how far an invocation gets, and what became of each change. Never: the state.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from zae_limiter import InfrastructureError, SyncRepository
 from zae_limiter_manifest import Address, Change, Failure
@@ -14,16 +15,21 @@ from .deadline import Deadline
 from .places import place_of, stored
 
 CHANGES_PER_BATCH: Final = 200  # eight transactions at once
-CHANGES_PER_INVOCATION: Final = 20_000  # so that the answer, which lists them, fits
+BYTES_PER_BATCH: Final = 250_000
+LONGEST_REASON: Final = 500
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the changes: made, failed with a reason, or left for another invocation."""
+    """What became of the changes: made, failed with a reason, or left for another invocation.
+
+    ``listed_bytes`` is how long a list of what was made and of what failed would be.
+    """
 
     made: list[Change] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     left: list[Change] = field(default_factory=list)
+    listed_bytes: int = 0
 
     @property
     def undone(self) -> set[Address]:
@@ -38,34 +44,55 @@ def write_changes(
     deadline: Deadline,
     *,
     principal: str,
-    most: int = CHANGES_PER_INVOCATION,
+    listed_bytes: int | None = None,
 ) -> Outcome:
-    """Make the changes, as far as the time reaches; where the table fails as a whole, the rest is left."""
+    """Make the changes, as far as the time and the list reach; where the table fails as a whole, the rest is left.
+
+    ``listed_bytes`` is how long the list of them may get; one batch is written in any case.
+    """
     outcome = Outcome()
-    for batch in _batches(changes[:most]):
-        if deadline.is_near or outcome.left:
-            outcome.left += batch
+    for batch in _batches(changes):
+        is_full = listed_bytes is not None and outcome.listed_bytes + batch.listed_bytes > listed_bytes
+        if deadline.is_near or outcome.left or (is_full and outcome.listed_bytes):
+            outcome.left += batch.changes
         else:
             _write(repository, batch, outcome, principal)
-    outcome.left += changes[most:]
     return outcome
 
 
-def _write(repository: SyncRepository, batch: Sequence[Change], outcome: Outcome, principal: str) -> None:
-    configs = {place_of(change.address): stored(change.after) if change.after else None for change in batch}
+class _Batch(NamedTuple):
+    """Changes that are written at once, and how long a list of them is."""
+
+    changes: list[Change]
+    listed_bytes: int
+
+
+def _write(repository: SyncRepository, batch: _Batch, outcome: Outcome, principal: str) -> None:
+    configs = {place_of(change.address): stored(change.after) if change.after else None for change in batch.changes}
     try:
         failed = repository.put_configs(configs, principal=principal).failed
     except InfrastructureError as error:  # nothing was written, and nothing will be
         outcome.failures.append(Failure("table_failed", str(error)))
-        outcome.left += batch
+        outcome.left += batch.changes
         return
-    for change in batch:
-        problem = failed.get(place_of(change.address))
-        if problem is None:
+    reasons = {place: str(problem)[:LONGEST_REASON] for place, problem in failed.items()}
+    for change in batch.changes:
+        reason = reasons.get(place_of(change.address))
+        if reason is None:
             outcome.made.append(change)
         else:
-            outcome.failures.append(Failure("not_written", str(problem), address=change.address))
+            outcome.failures.append(Failure("not_written", reason, address=change.address))
+    outcome.listed_bytes += batch.listed_bytes + sum(map(len, reasons.values()))
 
 
-def _batches(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
-    return (changes[start : start + CHANGES_PER_BATCH] for start in range(0, len(changes), CHANGES_PER_BATCH))
+def _batches(changes: Sequence[Change]) -> Iterator[_Batch]:
+    batch, total = list[Change](), 0
+    for change in changes:
+        size = len(json.dumps(change.to_dict()))
+        if batch and (len(batch) == CHANGES_PER_BATCH or total + size > BYTES_PER_BATCH):
+            yield _Batch(batch, total)
+            batch, total = [], 0
+        batch.append(change)
+        total += size
+    if batch:
+        yield _Batch(batch, total)
