@@ -40,7 +40,8 @@ def test_a_plan_changes_nothing_and_an_apply_is_obeyed_at_every_level(deployed: 
     for action in ("plan", "diff"):
         assert deployed.ask(action, ALPHA).plan.created == 4  # type: ignore[union-attr]
     for action in ("export", "state"):
-        assert deployed.ask(action, "tenant-alpha").status == "planned"
+        (failure,) = deployed.ask(action, "tenant-alpha").errors
+        assert failure.code == "namespace_not_found"
     assert deployed.scan() == before
 
     assert deployed.ask("apply", ALPHA).plan.created == 4  # type: ignore[union-attr]

@@ -17,8 +17,8 @@ from .lone import lone_update
 from .patience import ATTEMPTS, PAUSES, RaceLost
 from .repair import repair
 from .scope import Scope, Shadow
-from .splitting import appear, relieve
-from .steps import Flow, Sleep, Wake
+from .splitting import appear
+from .steps import Flow, Sleep
 
 
 def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]:
@@ -26,8 +26,7 @@ def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]
     view, now_ms = shadow.view, scope.now()
     write = lone_update(scope, shadow, view=view, entries=entries, now_ms=now_ms)
     if write is None:
-        yield from _serve(_Run(scope, shadow, entries), attempts=ATTEMPTS)
-        return (yield from _keep_pace(scope, shadow, entries))
+        return (yield from _serve(_Run(scope, shadow, entries), attempts=ATTEMPTS))
     failure: StoreError | None = None
     try:
         answer = yield write
@@ -35,7 +34,7 @@ def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]
         failure = error
     else:
         entries[0].outcome = Outcome("admitted", shadow.learn(answer, now_ms, own_writes=1), now_ms)
-        if shadow.alone and not shadow.pace.per_second:
+        if shadow.alone:
             return
     run = _Run(scope, shadow, entries)
     run.see_as_batch(view, now_ms)
@@ -44,14 +43,6 @@ def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]
     else:
         yield from run.failed(failure)
         yield from _serve(run, attempts=ATTEMPTS - 1)
-    return (yield from _keep_pace(scope, shadow, entries))
-
-
-def _keep_pace(scope: Scope, shadow: Shadow, served: Sequence[Entry]) -> Flow[None]:
-    """Split a shard that is written too often; those who were served do not wait for it."""
-    if shadow.pace.per_second and shadow.pace.exceeds(scope.settings.split_above, scope.now()):
-        yield Wake(served)
-        yield from relieve(scope, shadow)
 
 
 def _serve(run: "_Run", *, attempts: int) -> Flow[None]:
