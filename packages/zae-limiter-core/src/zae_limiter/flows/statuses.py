@@ -94,7 +94,7 @@ def _statuses(
 
 
 def _parts(side: Side, views: Sequence[View], name: str, at_ms: int) -> list[Part]:
-    """The limit on each shard; full where there is no bucket, where it is new to it, or where the shard was not seen."""
+    """The limit on each shard; full where it is new to one, where one was not seen, and where there is no bucket."""
     seen = [view.repaired(at_ms) for view in views]
     counts = {view.id.shard: view.shard_count for view in seen}
     parts = [_part(side, view, name, at_ms) for view in seen]
