@@ -27,6 +27,7 @@ NAMES = (
     "declarative",
     "import_time",
     "help_time",
+    "local_up",
     "memory",
     "costs",
     "peers",
