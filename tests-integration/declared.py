@@ -3,12 +3,14 @@ What never does: a claim.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import boto3
+import pytest
 import yaml
 
 from targets import Target
@@ -18,7 +20,7 @@ from zae_limiter.sync.store import SyncDynamoDBStore
 from zae_limiter_manifest import Answer, LimitsManifest, Request, next_page, pack, unpack
 from zae_limiter_provisioner.actions import perform
 from zae_limiter_provisioner.handler import on_event
-from zae_limiter_provisioner.table import Table
+from zae_limiter_provisioner.table import Table, _table
 
 MANIFEST = (Path(__file__).parents[1] / "testdata" / "tenant-alpha.limits.yaml").read_text("utf-8")
 ALPHA = LimitsManifest.from_yaml(MANIFEST)
@@ -37,6 +39,11 @@ def many(count: int, capacity: int = 10) -> LimitsManifest:
     ids = (f"123e4567-e89b-12d3-a456-{number:012d}" for number in range(count))
     entities = {each: {"resources": {"gpt-4": limits}} for each in ids}
     return LimitsManifest.from_dict({"namespace": "tenant-alpha", "entities": entities})
+
+
+def named(namespace: str, wanted: LimitsManifest = ALPHA) -> LimitsManifest:
+    """The same for another namespace."""
+    return LimitsManifest.from_dict({**wanted.to_dict(), "namespace": namespace})
 
 
 @dataclass
@@ -78,3 +85,16 @@ class Deployed:
         client = boto3.client("dynamodb", endpoint_url=self.target.endpoint_url)
         pages = client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
         return sorted(json.dumps(item, sort_keys=True) for page in pages for item in page["Items"])
+
+
+@contextmanager
+def deployed_on(target: Target, name: str) -> Iterator[Deployed]:
+    """A new table, which this process is the provisioner of."""
+    assert target.endpoint_url is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZAEL_STACK", name)
+        patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", target.endpoint_url)
+        deployed = Deployed(target, name)
+        deployed.create()
+        yield deployed
+        _table.cache_clear()

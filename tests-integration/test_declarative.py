@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from declared import ALPHA, Deployed, changed, many
+from declared import ALPHA, Deployed, changed, deployed_on, many
 from targets import Target
 from zae_limiter import Limit, RateLimitExceeded
 from zae_limiter_manifest import LimitsManifest
-from zae_limiter_provisioner.table import _table
 
 pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.apart]
 
@@ -18,14 +17,9 @@ RPM = "rpm"
 
 
 @pytest.fixture
-def deployed(target: Target, table_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
-    assert target.endpoint_url is not None
-    monkeypatch.setenv("ZAEL_STACK", table_name)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", target.endpoint_url)
-    deployed = Deployed(target, table_name)
-    deployed.create()
-    yield deployed
-    _table.cache_clear()
+def deployed(target: Target, table_name: str) -> Iterator[Deployed]:
+    with deployed_on(target, table_name) as deployed:
+        yield deployed
 
 
 def capacities(deployed: Deployed) -> list[int]:
