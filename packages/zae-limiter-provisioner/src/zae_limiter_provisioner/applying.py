@@ -11,7 +11,14 @@ from typing import Any
 
 from attrs import evolve
 
-from zae_limiter import HandledEvent, ProvisionerLock, ProvisionerState, StaleStateError, SyncRepository
+from zae_limiter import (
+    HandledEvent,
+    ProvisionerLock,
+    ProvisionerState,
+    StaleStateError,
+    SyncRepository,
+    ZAELimiterError,
+)
 from zae_limiter_manifest import Address, Answer, Failure, LimitsManifest, ManagedSet, Plan, managed_after
 
 from .asking import Asking
@@ -80,7 +87,7 @@ class Applying:
         except StaleStateError:
             raise  # it is not our lock that is there
         except Exception:
-            with suppress(Exception):  # the lock ends by itself, too
+            with suppress(ZAELimiterError):  # the lock ends by itself, too
                 unlock(self.repository, lock.lock_id)
             raise
 
