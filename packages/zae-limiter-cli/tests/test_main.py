@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,15 +35,19 @@ def test_help_lists_the_commands() -> None:
     [
         (["nothing"], "No such command"),
         (["demo", "--nothing"], "--nothing"),
+        (["limits", "plan"], "Missing option"),
         (["demo", "--name", "table"], "--endpoint-url"),
         (["demo", "--region", "eu-central-1"], "--endpoint-url"),
     ],
     ids=" ".join,
 )
-def test_a_usage_error_ends_with_code_1(args: list[str], told: str) -> None:
+def test_a_usage_error_ends_with_code_1_and_one_line(args: list[str], told: str) -> None:
     done = run(*args)
     assert done.exit_code == 1
-    assert told in done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert told in line
+    assert re.search(r" See `main( demo| limits plan)? --help`\.$", line)
 
 
 def test_a_file_that_is_not_there_is_one_line() -> None:

@@ -59,12 +59,16 @@ class Commands(click.Group):
 
 @contextmanager
 def _code_one() -> Iterator[None]:
-    """Code 2 is for `--exit-code`: there are changes."""
+    """Code 2 is for `--exit-code`: there are changes. The usage, which click puts before an error, is in `--help`."""
     try:
         yield
-    except click.UsageError as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.exit_code = 1  # type: ignore[misc]  # click means it for classes
         raise
+    except click.UsageError as error:
+        told = " ".join(error.format_message().split())
+        way = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
+        raise click.ClickException(f"{told}{way}") from error
 
 
 def _shown(error: Exception) -> click.ClickException | None:
