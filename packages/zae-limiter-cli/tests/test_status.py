@@ -3,6 +3,8 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
 from zae_limiter import SyncRepository, VersionRecord
@@ -106,6 +108,31 @@ def test_dead_letters_are_told(aws: str) -> None:
     boto3.client("sqs").send_message(QueueUrl=queue, MessageBody="{}")
     code, parts = status()
     assert (code, bad(parts)) == (1, {"dead letters": "1 batches that the aggregator could not process"})
+
+
+def test_a_queue_that_was_deleted_by_hand_fails_alone(aws: str) -> None:
+    deploy()
+    (queue,) = boto3.client("sqs").list_queues()["QueueUrls"]
+    boto3.client("sqs").delete_queue(QueueUrl=queue)
+    code, parts = status()
+    assert (code, bad(parts)) == (1, {"dead letters": "the queue for them is gone"})
+    assert len(parts) == 8
+
+
+def test_a_part_that_one_may_not_ask_about_fails_alone(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy()
+    send = BaseClient._make_api_call
+
+    def ask(client: Any, name: str, request: Any) -> Any:
+        if name == "DescribeTable":
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no right to it"}}, name)
+        return send(client, name, request)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", ask)
+    code, parts = status()
+    told = "An error occurred (AccessDenied) when calling the DescribeTable operation: no right to it"
+    assert (code, bad(parts)) == (1, {"table": told})
+    assert len(parts) == 8
 
 
 def test_a_list_has_the_stacks_of_deploy_and_no_others(aws: str) -> None:

@@ -2,12 +2,12 @@
 What never does: how that is shown (commands).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, ParamSpec
 
-from zae_limiter import SyncRepository
+from zae_limiter import SyncRepository, ZAELimiterError
 
 from ..artifacts.builder import LAMBDAS, LambdaName
 from ..connection import Connection
@@ -18,6 +18,8 @@ from .deploy import earlier_options
 from .following import way_out
 
 PINGS: Final = 5
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +41,26 @@ def checks(connection: Connection) -> Iterator[Check]:
         yield Check("stack", False, way, {})
         return
     yield _stack(stack)
-    yield _table(connection)
+    yield _looked("table", _table, connection)
     options = earlier_options(cloudformation.template_of(client, connection.name), stack)
     for name in LAMBDAS:
-        yield _lambda(connection, name) if getattr(options, name) else Check(name, None, "off", {})
+        yield _looked(name, _lambda, connection, name) if getattr(options, name) else Check(name, None, "off", {})
     if options.aggregator:
-        yield _stream(connection)
-        yield _dead_letters(connection, stack)
+        yield _looked("stream", _stream, connection)
+        yield _looked("dead letters", _dead_letters, connection, stack)
     with record.open_table(connection) as table:
-        yield _version(table, connection.name)
-        yield _latency(table)
+        yield _looked("version", _version, table, connection.name)
+        yield _looked("latency", _latency, table)
+
+
+def _looked(part: str, look: Callable[P, Check], *args: P.args, **kwargs: P.kwargs) -> Check:
+    """A part that AWS has no answer about has failed, and hides no other."""
+    from botocore.exceptions import ClientError
+
+    try:
+        return look(*args, **kwargs)
+    except (ClientError, ZAELimiterError) as error:
+        return Check(part, False, " ".join(str(error).split()), {})
 
 
 def _stack(stack: Stack) -> Check:
@@ -107,7 +119,10 @@ def _dead_letters(connection: Connection, stack: Stack) -> Check:
     url = stack.outputs.get("DeadLettersUrl")
     if url is None:
         return Check("dead letters", False, "the stack has no queue for them", {})
-    answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=[name])
+    try:
+        answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=[name])
+    except client.exceptions.QueueDoesNotExist:
+        return Check("dead letters", False, "the queue for them is gone", {})
     count = int(answer["Attributes"][name])
     told = f"{count} batches that the aggregator could not process" if count else "none"
     return Check("dead letters", not count, told, {"count": count})
