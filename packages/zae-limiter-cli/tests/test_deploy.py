@@ -120,8 +120,10 @@ def test_a_plan_shows_what_would_change_and_changes_nothing(aws: str) -> None:
 def test_without_waiting_the_code_is_left_for_the_next_time(aws: str) -> None:
     told = succeed("deploy", "-n", "my-app", "--no-wait")
     assert "Stack my-app is being made." in told
-    assert "not uploaded yet" in told
+    again = "run `zae-limiter deploy --name my-app` without --no-wait when it is done"
+    assert f"Not there yet: code and version record: {again}.\n" in told
     assert deploy()["code"] == {"aggregator": "uploaded", "provisioner": "uploaded"}
+    assert "Not there yet" not in succeed("deploy", "-n", "my-app", "--no-wait", "--aggregator-memory", "512")
 
 
 def test_progress_goes_to_standard_error_and_can_be_kept_quiet(aws: str) -> None:
@@ -166,6 +168,28 @@ def test_upgrade_and_check_of_a_stack_that_is_not_there_say_so(aws: str) -> None
     told = "there is no stack my-app: `zae-limiter deploy --name my-app` makes it"
     assert fail("upgrade", "-n", "my-app") == told
     assert fail("check", "-n", "my-app") == told
+
+
+ORDERS = {
+    "Type": "AWS::DynamoDB::Table",
+    "Properties": {
+        "TableName": "orders",
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],
+    },
+}
+
+
+@pytest.mark.parametrize("command", [["deploy"], ["deploy", "--plan"], ["upgrade"], ["delete", "--yes"]], ids=" ".join)
+def test_a_stack_of_something_else_is_left_alone(command: list[str], aws: str) -> None:
+    template = json.dumps({"Resources": {"Orders": ORDERS}})
+    boto3.client("cloudformation").create_stack(StackName="my-app", TemplateBody=template)
+    assert fail(*command, "-n", "my-app") == (
+        "stack my-app is not of zae-limiter, it has neither its tag zae-limiter:stack nor its metadata: "
+        "nothing was changed; choose another --name"
+    )
+    assert boto3.client("dynamodb").list_tables()["TableNames"] == ["orders"]
 
 
 def test_a_bad_name_is_refused_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from zae_limiter_cli.stack.cloudformation import STACK_TAG, Stack, find, preview
 from zae_limiter_cli.stack.deploy import Plan, Wish, make_plan, start
 from zae_limiter_cli.stack.following import Event, Follower, failure
 from zae_limiter_cli.stack.options import StackOptions
+from zae_limiter_cli.stack.ownership import check_ours
 from zae_limiter_cli.stack.remove import check_deletable
 from zae_limiter_cli.stack.template.build import plain
 
@@ -121,6 +122,25 @@ def test_a_stack_that_goes_away_is_gone(stubber: Stubber) -> None:
     ended, told, _ = follow(stubber)
     assert ended is None
     assert len(told) == 1
+
+
+def test_a_stack_that_goes_away_before_its_events_are_read_is_gone(stubber: Stubber) -> None:
+    stubber.add_response("describe_stacks", described("DELETE_IN_PROGRESS"))
+    stubber.add_client_error("describe_stack_events", "ValidationError", "Stack [my-app] does not exist")
+    stubber.add_client_error("describe_stacks", "ValidationError", GONE)
+    assert follow(stubber) == (None, [], [])
+
+
+def test_another_error_of_the_events_is_not_taken_for_a_missing_stack(stubber: Stubber) -> None:
+    stubber.add_response("describe_stacks", described("DELETE_IN_PROGRESS"))
+    stubber.add_client_error("describe_stack_events", "AccessDenied", "User is not authorized to perform it")
+    with pytest.raises(stubber.client.exceptions.ClientError, match="not authorized"):
+        follow(stubber)
+
+
+def test_a_change_set_that_would_make_a_stack_of_somebody_else_is_not_ours(stubber: Stubber) -> None:
+    with pytest.raises(CommandError, match="stack my-app is not of zae-limiter"):
+        check_ours(stubber.client, stack("REVIEW_IN_PROGRESS"))
 
 
 @pytest.mark.parametrize(

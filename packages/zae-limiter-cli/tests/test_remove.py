@@ -1,7 +1,12 @@
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import boto3
 import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
 from zae_limiter_cli.main import main
@@ -61,3 +66,59 @@ def test_a_stack_that_was_deleted_can_be_made_again(bucket: str) -> None:
 def test_a_stack_that_is_not_there_is_said_not_to_be(aws: str) -> None:
     done = run("delete", "-n", "my-app", "--yes")
     assert (done.exit_code, done.stderr) == (1, "Error: there is no stack my-app: nothing was deleted\n")
+
+
+def test_programs_get_what_went_as_json(bucket: str) -> None:
+    done = run("delete", "-n", "my-app", "--output", "json", input="y\n")
+    assert json.loads(done.stdout) == {"stack": "my-app", "action": "deleted", "bucket": bucket, "objects": 1}
+
+
+@contextmanager
+def answering(operation: str, answer: Callable[[], Any]) -> Iterator[None]:
+    """Have clients get another answer to an operation."""
+    send = BaseClient._make_api_call
+
+    def ask(client: Any, name: str, request: Any) -> Any:
+        return answer() if name == operation else send(client, name, request)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseClient, "_make_api_call", ask)
+        yield
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def deny() -> None:
+    raise ClientError({"Error": {"Code": "AccessDenied", "Message": "Access Denied"}}, "DeleteBucket")
+
+
+def lock() -> Any:
+    return {"Errors": [{"Key": "audit/one", "Code": "AccessDenied", "Message": "it is locked"}]}
+
+
+STOPPED = "stopped waiting; what CloudFormation has begun it finishes: `zae-limiter status --name my-app` tells"
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer", "told"),
+    [
+        ("DeleteStack", interrupt, STOPPED),
+        ("ListObjectVersions", interrupt, STOPPED),
+        (
+            "DeleteBucket",
+            deny,
+            "An error occurred (AccessDenied) when calling the DeleteBucket operation: Access Denied",
+        ),
+        ("DeleteObjects", lock, "audit/one cannot be deleted: it is locked"),
+    ],
+    ids=["stopped at once", "stopped when the stack is gone", "no right to the bucket", "no right to an object"],
+)
+def test_a_bucket_that_stays_is_named_with_the_way_to_remove_it(
+    operation: str, answer: Callable[[], Any], told: str, bucket: str
+) -> None:
+    with answering(operation, answer):
+        done = run("delete", "-n", "my-app", "--yes", "--quiet")
+    assert done.exit_code == 1
+    assert done.stderr == f"Error: {told}; bucket {bucket} stays: `aws s3 rb s3://{bucket} --force` removes it\n"

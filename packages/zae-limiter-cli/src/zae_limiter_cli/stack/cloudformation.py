@@ -5,9 +5,12 @@ What never does: what is in a stack (template), or waiting for it (following).
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import CommandError
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
 
 STACK_TAG: Final = "zae-limiter:stack"
 CAPABILITIES: Final = ("CAPABILITY_NAMED_IAM",)
@@ -51,10 +54,15 @@ def find(client: Any, name: str) -> Stack | None:
     try:
         (found,) = client.describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
-        if "does not exist" in error.response["Error"].get("Message", ""):
+        if tells_missing(error):
             return None
         raise
     return _stack(found)
+
+
+def tells_missing(error: "ClientError") -> bool:
+    """Whether CloudFormation says that there is no such stack: it has no code of its own for that."""
+    return "does not exist" in error.response["Error"].get("Message", "")
 
 
 def find_all(client: Any) -> Iterator[Stack]:

@@ -15,6 +15,7 @@ from .cloudformation import Stack
 from .code import Outcome, find_function, function_name, upload
 from .following import Follower, failure, way_out
 from .options import StackOptions, check_stack_name
+from .ownership import check_ours
 from .template.build import METADATA, plain
 from .template.parameters import options_of
 
@@ -62,14 +63,20 @@ class Deployed:
 def make_plan(client: Any, name: str, wish: Wish) -> Plan:
     """What shall be, from what there is and what was asked for. Raises ``CommandError`` where it cannot be."""
     stack = cloudformation.find(client, name)
-    if stack is not None and not stack.usable:
-        raise CommandError(f"stack {name} is {stack.status}: {way_out(stack)}")
+    if stack is not None:
+        _check_deployable(client, stack)
     before = {} if stack is None else cloudformation.template_of(client, name)
     options = earlier_options(before, stack).changed(**wish.options)
     tags = {**({} if stack is None else _own_tags(stack)), **wish.tags}
     template = plain(name, options)
     equal = stack is not None and template == before and tags == _own_tags(stack)
     return Plan(stack, options, tags, template, equal)
+
+
+def _check_deployable(client: Any, stack: Stack) -> None:
+    check_ours(client, stack)
+    if not stack.usable:
+        raise CommandError(f"stack {stack.name} is {stack.status}: {way_out(stack)}")
 
 
 def deploy(connection: Connection, wish: Wish, tell: Tell) -> Deployed:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from ..errors import CommandError
-from .cloudformation import Stack, find
+from .cloudformation import Stack, find, tells_missing
 
 POLL_SECONDS: Final = 3.0
 
@@ -75,8 +75,14 @@ class Follower:
             self.tell(event)
 
     def _pages(self) -> Iterator[Mapping[str, Any]]:
-        for page in self.client.get_paginator("describe_stack_events").paginate(StackName=self.name):
-            yield from page["StackEvents"]
+        from botocore.exceptions import ClientError
+
+        try:
+            for page in self.client.get_paginator("describe_stack_events").paginate(StackName=self.name):
+                yield from page["StackEvents"]
+        except ClientError as error:
+            if not tells_missing(error):  # the next look finds no stack
+                raise
 
 
 def _event(told: Mapping[str, Any]) -> Event:

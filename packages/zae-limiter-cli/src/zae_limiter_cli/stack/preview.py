@@ -24,7 +24,7 @@ class Change(TypedDict):
 
 def preview(client: Any, plan: Plan, connection: Connection) -> list[Change]:
     """Everything that `deploy` would change, the stack's resources first."""
-    return [*_resources(client, connection.name, plan), *_beside(connection, plan)]
+    return [*_resources(client, connection.name, plan), *beside(connection, plan)]
 
 
 def _resources(client: Any, name: str, plan: Plan) -> Iterator[Change]:
@@ -49,7 +49,7 @@ def _change(told: dict[str, Any]) -> Change:
     }
 
 
-def _beside(connection: Connection, plan: Plan) -> Iterator[Change]:
+def beside(connection: Connection, plan: Plan) -> Iterator[Change]:
     """What CloudFormation knows nothing of: code and the version record."""
     client = connection.client("lambda")
     for artifact in build_artifacts(plan.options):

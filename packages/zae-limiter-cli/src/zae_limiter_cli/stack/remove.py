@@ -2,6 +2,8 @@
 What never does: asking whether to (commands).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..connection import Connection
@@ -20,25 +22,49 @@ def check_deletable(stack: Stack) -> None:
         raise CommandError(f"stack {stack.name} is {stack.status}: wait until CloudFormation is done")
 
 
-def delete(connection: Connection, stack: Stack, tell: Tell) -> None:
-    """Delete the stack and wait until it is gone. Raises ``CommandError`` where something of it stays."""
-    client = connection.client("cloudformation")
-    follower = Follower(client, stack.name, lambda event: tell(str(event))).skip()
-    client.delete_stack(StackName=stack.name)
+def delete(connection: Connection, stack: Stack, bucket: str | None, tell: Tell) -> int:
+    """Delete the stack, wait until it is gone, then the bucket, where one is named; how many objects went with that.
+
+    Raises ``CommandError`` where something stays, and says what.
+    """
+    follower = Follower(connection.client("cloudformation"), stack.name, lambda event: tell(str(event))).skip()
+    with _naming_what_stays(stack, bucket):
+        _delete_stack(follower)
+        return 0 if bucket is None else _delete_bucket(connection.client("s3"), bucket, tell)
+
+
+def _delete_stack(follower: Follower) -> None:
+    follower.client.delete_stack(StackName=follower.name)
     left = follower.wait()
     if left is not None:
         raise failure(left, "deleted", follower.failures)
 
 
-def delete_bucket(connection: Connection, bucket: str, tell: Tell) -> int:
-    """How many objects were deleted with the bucket; 0 also where it is gone already."""
-    client = connection.client("s3")
+def _delete_bucket(client: Any, bucket: str, tell: Tell) -> int:
     try:
         deleted = _empty(client, bucket, tell)
         client.delete_bucket(Bucket=bucket)
     except client.exceptions.NoSuchBucket:
         return 0
     return deleted
+
+
+@contextmanager
+def _naming_what_stays(stack: Stack, bucket: str | None) -> Iterator[None]:
+    """Without its stack nothing leads to the bucket any more."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        goes_on = f"what CloudFormation has begun it finishes: `zae-limiter status --name {stack.name}` tells"
+        raise CommandError(f"stopped waiting; {goes_on}{_stays(bucket)}") from None
+    except (BotoCoreError, ClientError) as error:
+        raise CommandError(f"{' '.join(str(error).split())}{_stays(bucket)}") from error
+
+
+def _stays(bucket: str | None) -> str:
+    return f"; bucket {bucket} stays: `aws s3 rb s3://{bucket} --force` removes it" if bucket else ""
 
 
 def _empty(client: Any, bucket: str, tell: Tell) -> int:
@@ -50,7 +76,7 @@ def _empty(client: Any, bucket: str, tell: Tell) -> int:
             continue
         answer = client.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
         for error in answer.get("Errors", ()):
-            raise CommandError(f"{error['Key']} in bucket {bucket} cannot be deleted: {error['Message']}")
+            raise CommandError(f"{error['Key']} cannot be deleted: {error['Message']}{_stays(bucket)}")
         deleted += len(objects)
         tell(f"deleted {deleted:,} objects of bucket {bucket}")
     return deleted

@@ -99,15 +99,19 @@ def _deploy(connection: "Connection", wish: "Wish", output: OutputForm, *, quiet
 
 def _start(connection: "Connection", wish: "Wish", output: OutputForm) -> None:
     from ..deploy import begin, start
+    from ..preview import beside
 
     client, plan = begin(connection, wish)
+    left = sorted({change["kind"] for change in beside(connection, plan)})
     action = start(client, connection.name, plan)
     if output == "json":
         say_json({"stack": connection.name, "action": action, "waited": False})
         return
     begun = {"created": "is being made", "updated": "is being updated", "unchanged": "stays as it is"}[action]
     click.echo(f"Stack {connection.name} {begun}. `zae-limiter status --name {connection.name}` tells how it is.")
-    click.echo("The code of the Lambdas is not uploaded yet: run the same again when the stack is there.")
+    if left:
+        again = f"run `zae-limiter deploy --name {connection.name}` without --no-wait when it is done"
+        click.echo(f"Not there yet: {' and '.join(left)}: {again}.")
 
 
 def _show_plan(connection: "Connection", wish: "Wish", output: OutputForm) -> None:
