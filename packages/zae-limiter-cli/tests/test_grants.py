@@ -6,9 +6,9 @@ from typing import Any
 
 import boto3
 import pytest
-from calls import Call, RecordingStore, allows, listed, recorded
+from calls import Call, RecordingStore, allows, calls_of_key, listed, recorded
 
-from zae_limiter import Limit, Options, ProvisionerState, StoredConfig, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
 from zae_limiter.flows.splitting import split_shard
 from zae_limiter.schema.items import BucketId
 from zae_limiter_aggregator.handler import LOGGERS
@@ -17,7 +17,10 @@ from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.build import plain
 from zae_limiter_cli.stack.template.grants import NAMESPACE_TAG
+from zae_limiter_manifest import LimitsManifest, Request
+from zae_limiter_provisioner.actions import perform
 from zae_limiter_provisioner.handler import on_event as provision
+from zae_limiter_provisioner.table import Table
 
 RPM = [Limit.per_minute("rpm", 100)]
 MANIFEST = {
@@ -26,6 +29,8 @@ MANIFEST = {
     "resources": {"gpt-4": {"limits": {"rpm": {"capacity": 10}}}},
     "entities": {"key-abc": {"resources": {"gpt-4": {"limits": {"rpm": {"capacity": 5}}}}}},
 }
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+SERVICES = {"dynamodb", "s3", "sqs"}
 NAMES = {"Table": "my-app", "ArchiveBucket": "archive", "DeadLetters": "dead-letters"}
 
 
@@ -49,9 +54,13 @@ def _named(resource: Any) -> Any:
     return resource
 
 
-@pytest.fixture(scope="module")
-def resources() -> dict[str, Any]:
-    template = plain("my-app", StackOptions())
+@pytest.fixture(
+    scope="module",
+    params=[StackOptions(), StackOptions(kms_key_arn=KEY, tracing=True)],
+    ids=["defaults", "what adds statements"],
+)
+def resources(request: pytest.FixtureRequest) -> dict[str, Any]:
+    template = plain("my-app", request.param)
     return {name: each["Properties"] for name, each in template["Resources"].items()}
 
 
@@ -70,18 +79,17 @@ def idle(granted: Iterable[Mapping[str, Any]], calls: Iterable[Call]) -> list[tu
 
 
 def the_provisioner_at_work() -> set[Call]:
-    """What the methods of core call that the provisioner's contract gives it."""
+    """What the provisioner asks of the table for an apply of everything, of as much again, of nothing, and the rest."""
     store = RecordingStore("my-app")
-    repository = SyncRepository.over(store, Options(namespace="tenant-alpha", stack="my-app"))
-    config = StoredConfig(tuple(RPM), fingerprint="f")
-    for change in (config, None):
-        repository.put_configs({(None, None): change, (None, "gpt-4"): change, ("key-abc", "gpt-4"): change})
-        repository.get_configs(repository.list_config_places())
-    many = {f"key-{number:05d}-{'x' * 200}": ["gpt-4"] for number in range(4_000)}
-    for serial, entities in enumerate((many, many, {})):  # parts that are needed no more are removed
-        repository.put_provisioner_state(ProvisionerState(managed_entities=entities), expected_serial=serial)
-        repository.get_provisioner_state()
-    repository.note_applied(expected_serial=3)
+    table = Table(store, "my-app")
+    limits = MANIFEST["resources"]
+    many = {f"key-{number:05d}-{'x' * 200}": {"resources": limits} for number in range(4_000)}
+    for levels in ({**MANIFEST, "entities": many}, MANIFEST, {"namespace": "tenant-alpha"}):
+        wanted = LimitsManifest.from_dict(levels)
+        for action in ("plan", "apply", "apply"):
+            assert perform(table, Request.of(action, wanted), None).errors == ()
+    for action in ("export", "state"):
+        perform(table, Request(action, "tenant-alpha"), None)
     return set(store.calls)
 
 
@@ -170,7 +178,8 @@ def test_the_aggregator_writes_to_the_archive_and_to_dead_letters_and_does_nothi
     resources: Mapping[str, Any],
 ) -> None:
     granted = role_statements(resources, "Aggregator")
-    assert {each["Resource"]: each["Action"] for each in granted if "dynamodb" not in each["Action"][0]} == {
+    besides = [each for each in granted if each["Action"][0].split(":")[0] not in {"dynamodb", "kms", "xray"}]
+    assert {each["Resource"]: each["Action"] for each in besides} == {
         "AggregatorLogs": ["logs:CreateLogStream", "logs:PutLogEvents"],
         "archive/*": ["s3:PutObject"],
         "dead-letters": ["sqs:SendMessage"],
@@ -181,7 +190,21 @@ def test_the_aggregator_writes_to_the_archive_and_to_dead_letters_and_does_nothi
 def test_no_role_has_a_wildcard_where_there_is_a_name(name: str, resources: Mapping[str, Any]) -> None:
     for each in role_statements(resources, name):
         assert not [action for action in each["Action"] if "*" in action]
-        assert each["Resource"] != "*"
+        assert each["Resource"] != "*" or each["Action"] == ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
+
+
+@pytest.mark.parametrize("name", ["Aggregator", "Provisioner"])
+def test_a_role_uses_the_customers_key_for_what_its_calls_need_and_nothing_else(
+    name: str, resources: Mapping[str, Any]
+) -> None:
+    granted = role_statements(resources, name)
+    made = [Call(each["Action"][0], "") for each in granted if each["Action"][0].split(":")[0] in SERVICES]
+    needed = calls_of_key(made, KEY)
+    of_key = [each for each in granted if each["Resource"] == KEY]
+    keyed = bool(of_key)
+    assert keyed is ("SSESpecification" in resources["Table"])
+    assert [call for call in needed if allows(granted, call, {}) is not keyed] == []
+    assert sum(len(each["Action"]) for each in of_key) == len(needed) * keyed
 
 
 # Policies for applications and people
@@ -292,6 +315,26 @@ def test_the_index_of_whole_namespaces_is_for_the_whole_table_only(resources: Ma
     for use in ("Read", "Full"):
         assert refused(resources, f"{use}Policy", tenant.store.calls, {}) == []
         assert refused(resources, f"{use}OwnPolicy", tenant.store.calls, tenant.tags) == tenant.store.calls
+
+
+@pytest.mark.parametrize("does", [SyncRepository.list_namespaces, SyncRepository.list_orphan_namespaces])
+def test_nobody_lists_the_namespaces_who_belongs_to_one(does: Any, resources: Mapping[str, Any]) -> None:
+    tenant = Tenant()
+    does(tenant.repository)
+    assert tenant.store.calls
+    for use in ("Read", "Full"):
+        assert refused(resources, f"{use}Policy", tenant.store.calls, {}) == []
+        assert refused(resources, f"{use}OwnPolicy", tenant.store.calls, tenant.tags) == tenant.store.calls
+
+
+@pytest.mark.parametrize("policy", ["AcquireOwnPolicy", "ReadOwnPolicy", "FullOwnPolicy"])
+def test_who_belongs_to_a_namespace_opens_it_by_its_key_in_the_registry(
+    policy: str, resources: Mapping[str, Any]
+) -> None:
+    tenant = Tenant()
+    SyncRepository.over(tenant.store, Options(namespace="tenant-alpha", stack="my-app", register=False))
+    assert "_/SYSTEM#" in {key for call in tenant.store.calls for key in call.keys}
+    assert refused(resources, policy, tenant.store.calls, tenant.tags) == []
 
 
 def test_the_registry_is_read_by_tenants_and_written_by_admins(resources: Mapping[str, Any]) -> None:

@@ -4,15 +4,18 @@ from typing import Any
 
 import pytest
 from cfnlint.api import lint_all
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from zae_limiter.schema import TTL_ATTRIBUTE, create_table_request
 from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
 from zae_limiter_cli.errors import CommandError
+from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.code import function_name
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.build import parametrized, plain
+from zae_limiter_cli.stack.template.parameters import options_of
 
 Template = Mapping[str, Any]
 
@@ -77,6 +80,27 @@ def test_both_are_small_enough_to_be_sent_as_they_are(options: StackOptions) -> 
         assert len(json.dumps(template, separators=(",", ":"))) < 51_200
 
 
+@pytest.mark.parametrize("args", [[], ["--kms-key-arn", KEY, "--role-name-format", "corp-{}"]], ids=["plain", "more"])
+def test_what_is_printed_is_the_template_and_small_enough_for_other_tools_to_send(args: list[str]) -> None:
+    done = CliRunner().invoke(main, ["cfn-template", *args])
+    assert len(done.stdout.encode()) < 51_200
+    assert len(done.stdout.splitlines()) > 500
+    chosen = {"kms_key_arn": KEY, "role_name_format": "corp-{}"} if args else {}
+    assert json.loads(done.stdout) == parametrized(StackOptions(**chosen))
+
+
+@pytest.mark.parametrize("form", ["", "corp-{}", "{}-role", "corp-{}-role"])
+def test_a_format_of_names_is_a_prefix_and_a_suffix_to_other_tools(form: str) -> None:
+    options = StackOptions(role_name_format=form, policy_name_format=form)
+    given = {name: each["Default"] for name, each in parametrized(options)["Parameters"].items()}
+    before, _, after = form.partition("{}")
+    assert [given[f"{kind}Name{half}"] for kind in ("Role", "Policy") for half in ("Prefix", "Suffix")] == [
+        *(before, after),
+        *(before, after),
+    ]
+    assert StackOptions.kept(options_of({name: str(value) for name, value in given.items()})) == options
+
+
 def test_the_table_is_that_of_the_schema() -> None:
     (table,) = resources(plain("my-app", StackOptions()), "DynamoDB::Table").values()
     schema = create_table_request("my-app")
@@ -139,13 +163,14 @@ def test_alarms_watch_errors_duration_throttles_age_and_dead_letters() -> None:
 
 def test_the_archive_is_private_encrypted_moves_to_glacier_and_outlives_its_stack() -> None:
     template = plain("my-app", StackOptions(archive_glacier_days=30))
-    assert template["Resources"]["ArchiveBucket"]["DeletionPolicy"] == "Retain"
+    assert template["Resources"]["ArchiveBucket"]["DeletionPolicy"] == "RetainExceptOnCreate"
     (bucket,) = resources(template, "S3::Bucket").values()
     assert all(bucket["PublicAccessBlockConfiguration"].values())
     assert "AES256" in list(inside(bucket["BucketEncryption"]))
     glacier, _ = bucket["LifecycleConfiguration"]["Rules"]
     assert glacier["Transitions"] == [{"StorageClass": "GLACIER", "TransitionInDays": 30}]
-    (kept,) = resources(plain("my-app", StackOptions(archive_glacier_days=0)), "S3::Bucket").values()
+    assert bucket["LifecycleConfiguration"]["TransitionDefaultMinimumObjectSize"] == "varies_by_storage_class"
+    (kept,) = resources(plain("my-app", StackOptions()), "S3::Bucket").values()
     assert len(kept["LifecycleConfiguration"]["Rules"]) == 1
 
 

@@ -69,3 +69,20 @@ def test_for_the_defaults_both_templates_come_to_the_same_stack(aws: str, forget
     forget()
     assert deployed(parametrized(StackOptions())) == first
     assert what_there_is() == there
+
+
+def test_names_by_a_format_are_the_same_from_both_templates(aws: str, forget: Callable[[], None]) -> None:
+    options = StackOptions(role_name_format="corp-{}-role", policy_name_format="{}-policy")
+    deployed(plain("my-app", options))
+    there = names()
+    assert there[0] == ["corp-my-app-aggregator-role", "corp-my-app-provisioner-role"]
+    forget()
+    deployed(parametrized(options))
+    assert names() == there
+
+
+def names() -> tuple[list[str], list[str]]:
+    """Of the roles and the policies."""
+    iam = boto3.client("iam")
+    roles = sorted(each["RoleName"] for each in iam.list_roles()["Roles"])
+    return roles, sorted(each["PolicyName"] for each in iam.list_policies(Scope="Local")["Policies"])

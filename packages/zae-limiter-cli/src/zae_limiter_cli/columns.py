@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 GAP = "  "
+WIDTH = 120
 
 
 def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
@@ -22,3 +23,22 @@ def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
 def say_json(value: Any) -> None:
     """Print a value as JSON, for programs; keys keep their order."""
     click.echo(json.dumps(value, indent=2))
+
+
+def say_compact_json(value: Any) -> None:
+    """The same in less room: what fits into a line is one, and a level is indented by a blank."""
+    click.echo(_compact(value))
+
+
+def _compact(value: Any, *, head: str = "", depth: int = 0) -> str:
+    """The value behind ``head``, which stands so deep."""
+    flat = head + json.dumps(value)
+    if depth + len(flat) < WIDTH or not isinstance(value, (dict, list)):
+        return flat
+    if isinstance(value, dict):
+        named, ends = [(f"{json.dumps(name)}: ", part) for name, part in value.items()], "{}"
+    else:
+        named, ends = [("", part) for part in value], "[]"
+    parts = [_compact(part, head=name, depth=depth + 1) for name, part in named]
+    outer, inner = "\n" + depth * " ", "\n" + (depth + 1) * " "
+    return f"{head}{ends[0]}{inner}{f',{inner}'.join(parts)}{outer}{ends[1]}"

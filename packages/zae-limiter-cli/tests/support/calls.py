@@ -2,7 +2,7 @@
 What never does: an expectation.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -20,11 +20,15 @@ TRANSACTED = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One thing that IAM decides about: ``keys`` are the partition keys that a call of DynamoDB names."""
+    """One thing that IAM decides about: ``keys`` are the partition keys that a call of DynamoDB names.
+
+    ``via`` is the service that makes a call of KMS in the caller's name.
+    """
 
     action: str
     resource: str
     keys: tuple[str, ...] = ()
+    via: str = ""
 
 
 @contextmanager
@@ -83,19 +87,37 @@ def allows(statements: Sequence[Mapping[str, Any]], call: Call, tags: Mapping[st
     return any(
         call.action in each["Action"]
         and any(fnmatchcase(call.resource, resource) for resource in listed(each["Resource"]))
-        and _keys_allowed(each.get("Condition", {}), call.keys, tags)
+        and _condition_holds(each.get("Condition", {}), call, tags)
         for each in statements
     )
 
 
-def _keys_allowed(condition: Mapping[str, Any], keys: Sequence[str], tags: Mapping[str, str]) -> bool:
-    """`ForAllValues:StringLike` of the leading keys; a variable without a value matches nothing."""
-    if not condition:
-        return True
-    ((operator, (attribute, patterns)),) = [(name, *test.items()) for name, test in condition.items()]
-    assert (operator, attribute) == ("ForAllValues:StringLike", "dynamodb:LeadingKeys")
+def _condition_holds(condition: Mapping[str, Any], call: Call, tags: Mapping[str, str]) -> bool:
+    """The two conditions that there are: on the leading keys, and on the service that a key is used by."""
+    match condition:
+        case {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": patterns}, **others} if not others:
+            return _keys_allowed(patterns, call.keys, tags)
+        case {"StringEquals": {"kms:ViaService": {"Fn::Sub": service}}, **others} if not others:
+            return bool(call.via) and service == f"{call.via}.${{AWS::Region}}.${{AWS::URLSuffix}}"
+    assert not condition
+    return True
+
+
+def _keys_allowed(patterns: Sequence[str], keys: Sequence[str], tags: Mapping[str, str]) -> bool:
+    """A variable without a value matches nothing."""
     filled = [_filled(pattern, tags) for pattern in patterns]
     return all(any(pattern and fnmatchcase(key, pattern) for pattern in filled) for key in keys)
+
+
+def calls_of_key(calls: Iterable[Call], key: str) -> set[Call]:
+    """What services ask of a customer's key in the name of who makes these calls, as AWS documents it."""
+    needed = {
+        "dynamodb": ("Decrypt",),
+        "s3": ("GenerateDataKey",),  # of one part; an upload of several would have to decrypt them
+        "sqs": ("Decrypt", "GenerateDataKey"),
+    }
+    services = {call.action.split(":")[0] for call in calls}
+    return {Call(f"kms:{each}", key, via=service) for service in services for each in needed[service]}
 
 
 def _filled(pattern: str, tags: Mapping[str, str]) -> str:

@@ -33,10 +33,12 @@ RETENTION_DAYS: Final = (
     3288,
     3653,
 )
+PLACE: Final = "{}"  # where our part of a name stands in a format
+NAME_PART: Final = "[A-Za-z0-9+=,.@_-]"
+NAME_FORMAT: Final = rf"|{NAME_PART}+\{{\}}{NAME_PART}*|\{{\}}{NAME_PART}+"
 LONGEST_NAME: Final = 45  # that of the provisioner has 64 characters at most
 
 _NAME: Final = re.compile(rf"[A-Za-z][A-Za-z0-9-]{{2,{LONGEST_NAME - 1}}}")
-_FORMAT: Final = r"|[A-Za-z0-9+=,.@_-]*\{\}[A-Za-z0-9+=,.@_-]*"
 
 
 def _arn(service: str) -> str:
@@ -44,10 +46,7 @@ def _arn(service: str) -> str:
 
 
 def _choice(default: Any, told: str, **rule: Any) -> Any:
-    """A field; of its rule ``least`` and ``most`` bound a number, ``among`` lists values, ``like`` is an expression.
-
-    ``structural`` ones shape the template when it is rendered: they cannot become parameters of it.
-    """
+    """A field; of its rule ``least`` and ``most`` bound a number, ``among`` lists values, ``like`` is an expression."""
     return field(default=default, metadata={"help": told, **rule})
 
 
@@ -86,7 +85,7 @@ class StackOptions:
     deletion_protection: bool = _choice(False, "Refuse to delete the stack and its table.")
     kms_key_arn: str = _choice("", "Customer key that encrypts table, dead letters and archive.", like=_arn("kms"))
     archive: bool = _choice(True, "A bucket that audit events go to when they expire. Needs the aggregator.")
-    archive_glacier_days: int = _choice(90, "After how many days they move to Glacier; 0 never.", least=0, most=36_500)
+    archive_glacier_days: int = _choice(0, "After how many days they move to Glacier; 0 never.", least=0, most=36_500)
     iam: bool = _choice(True, "Make roles and policies; without, the Lambdas need roles of yours.")
     aggregator_role_arn: str = _choice("", "A role of yours for the aggregator.", like=_arn("iam"))
     provisioner_role_arn: str = _choice("", "A role of yours for the provisioner.", like=_arn("iam"))
@@ -94,10 +93,10 @@ class StackOptions:
     app_roles: bool = _choice(False, "Roles with these policies, which the account may assume.")
     permission_boundary_arn: str = _choice("", "Permission boundary of all roles.", like=_arn("iam"))
     role_name_format: str = _choice(
-        "", "Name of the roles, such as 'corp-{}'; without, CloudFormation finds one.", like=_FORMAT, structural=True
+        "", "Name of the roles, such as 'corp-{}'; without, CloudFormation finds one.", like=NAME_FORMAT
     )
     policy_name_format: str = _choice(
-        "", "Name of the policies, such as 'corp-{}'; without, CloudFormation finds one.", like=_FORMAT, structural=True
+        "", "Name of the policies, such as 'corp-{}'; without, CloudFormation finds one.", like=NAME_FORMAT
     )
 
     def __post_init__(self) -> None:
@@ -160,7 +159,6 @@ def _problem(rule: Mapping[str, Any], value: Any, default: object) -> str | None
     if "least" in rule and not rule["least"] <= value <= rule["most"]:
         return f"{rule['least']} to {rule['most']}"
     if "like" in rule and re.fullmatch(rule["like"], value) is None:
-        return (
-            "a name with one {} in it, which stands for ours" if rule["like"] == _FORMAT else "an ARN of that service"
-        )
+        form = "a name with one {} in it, which stands for ours, and more beside it"
+        return form if rule["like"] == NAME_FORMAT else "an ARN of that service"
     return None

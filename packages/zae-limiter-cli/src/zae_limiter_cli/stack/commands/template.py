@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ...columns import say_json
+from ...columns import say_compact_json
 from ...errors import debug_option
 from .choices import stack_options
 
@@ -23,4 +23,4 @@ def cfn_template(*, chosen: Mapping[str, Any]) -> None:
     from ..options import StackOptions
     from ..template.build import parametrized
 
-    say_json(parametrized(StackOptions().changed(**chosen)))
+    say_compact_json(parametrized(StackOptions().changed(**chosen)))

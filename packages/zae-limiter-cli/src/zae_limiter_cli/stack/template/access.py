@@ -13,21 +13,19 @@ USES: Final = {"Acquire": acquiring, "Full": everything, "Read": reading}
 WHAT: Final = {"Acquire": "acquire and nothing else", "Full": "read and write everything", "Read": "read everything"}
 
 
-def policies(name_format: str) -> Resources:
+def policies() -> Resources:
     """One policy for each use, on the whole table and on the principal's own namespace; and one to invoke."""
     made: Resources = {}
     for use, statements in USES.items():
         what = WHAT[use]
-        made[f"{use}Policy"] = _policy(use.lower(), what, statements(EVERY_NAMESPACE), name_format)
-        own = _policy(
-            f"{use.lower()}-own", f"{what}, in the principal's namespace", statements(OWN_NAMESPACE), name_format
-        )
-        made[f"{use}OwnPolicy"] = own
+        made[f"{use}Policy"] = _policy(use.lower(), what, statements(EVERY_NAMESPACE))
+        own = f"{what}, in the principal's namespace"
+        made[f"{use}OwnPolicy"] = _policy(f"{use.lower()}-own", own, statements(OWN_NAMESPACE))
     invoke = allow(["lambda:InvokeFunction"], attribute(FUNCTIONS["provisioner"], "Arn"))
     made["InvokeProvisionerPolicy"] = resource(
         "IAM::ManagedPolicy",
         {
-            **policy_name(name_format, "invoke-provisioner"),
+            **policy_name("invoke-provisioner"),
             "Description": text("${AWS::StackName}: apply limits to every namespace"),
             "PolicyDocument": document([invoke]),
         },
@@ -36,7 +34,7 @@ def policies(name_format: str) -> Resources:
     return made
 
 
-def roles(name_format: str) -> Resources:
+def roles() -> Resources:
     """A role for each use on the whole table, which principals of the account may assume."""
     account = {"AWS": text("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")}
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": account}
@@ -44,7 +42,7 @@ def roles(name_format: str) -> Resources:
         f"{use}Role": resource(
             "IAM::Role",
             {
-                **role_name(name_format, use.lower()),
+                **role_name(use.lower()),
                 "AssumeRolePolicyDocument": document([trust]),
                 "PermissionsBoundary": when("HasBoundary", ref("PermissionBoundaryArn")),
                 "ManagedPolicyArns": [ref(f"{use}Policy")],
@@ -55,10 +53,10 @@ def roles(name_format: str) -> Resources:
     }
 
 
-def _policy(name: str, what: str, statements: list[Value], name_format: str) -> Value:
+def _policy(name: str, what: str, statements: list[Value]) -> Value:
     with_customer_key = [*statements, with_key("dynamodb", ["Decrypt"])]
     policy = {
-        **policy_name(name_format, name),
+        **policy_name(name),
         "Description": text(f"${{AWS::StackName}}: {what}"),
         "PolicyDocument": document(when("HasKey", with_customer_key, statements)),
     }

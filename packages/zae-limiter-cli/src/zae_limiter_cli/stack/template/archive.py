@@ -20,7 +20,10 @@ def archive() -> Resources:
     clean_up = {"Id": "unfinished", "Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
     bucket = {
         "BucketEncryption": {"ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": encryption}]},
-        "LifecycleConfiguration": {"Rules": when("HasGlacier", [to_glacier, clean_up], [clean_up])},
+        "LifecycleConfiguration": {
+            "TransitionDefaultMinimumObjectSize": "varies_by_storage_class",  # else events are too small to move
+            "Rules": when("HasGlacier", [to_glacier, clean_up], [clean_up]),
+        },
         "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
         "PublicAccessBlockConfiguration": {
             "BlockPublicAcls": True,
@@ -31,6 +34,10 @@ def archive() -> Resources:
     }
     return {
         "ArchiveBucket": resource(
-            "S3::Bucket", bucket, condition="HasArchive", DeletionPolicy="Retain", UpdateReplacePolicy="Retain"
+            "S3::Bucket",
+            bucket,
+            condition="HasArchive",
+            DeletionPolicy="RetainExceptOnCreate",  # a stack that could not be made names no bucket to delete
+            UpdateReplacePolicy="Retain",
         )
     }

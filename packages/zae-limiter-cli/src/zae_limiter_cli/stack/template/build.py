@@ -26,7 +26,7 @@ def parametrized(options: StackOptions) -> dict[str, Any]:
         "Metadata": {METADATA: {"Options": options.chosen()}},
         "Parameters": parameters(options),
         "Conditions": CONDITIONS,
-        "Resources": _resources(options),
+        "Resources": _resources(),
         "Outputs": _outputs(),
     }
 
@@ -42,14 +42,14 @@ def plain(name: str, options: StackOptions) -> dict[str, Any]:
     return template
 
 
-def _resources(options: StackOptions) -> Resources:
+def _resources() -> Resources:
     return {
         **table(),
-        **aggregator(options.role_name_format),
-        **provisioner(options.role_name_format),
+        **aggregator(),
+        **provisioner(),
         **archive(),
-        **policies(options.policy_name_format),
-        **roles(options.role_name_format),
+        **policies(),
+        **roles(),
         **alarms(),
     }
 
@@ -67,8 +67,8 @@ def _outputs() -> Resources:
             "Export": {"Name": text("${AWS::StackName}-LimitsProvisionerArn")},
         },
         "ArchiveBucketName": _output(ref("ArchiveBucket"), "HasArchive"),
-        **{f"{name}Arn": _output(ref(name), made["Condition"]) for name, made in policies("").items()},
-        **{f"{name}Arn": _output(attribute(name, "Arn"), made["Condition"]) for name, made in roles("").items()},
+        **{f"{name}Arn": _output(ref(name), made["Condition"]) for name, made in policies().items()},
+        **{f"{name}Arn": _output(attribute(name, "Arn"), made["Condition"]) for name, made in roles().items()},
     }
 
 

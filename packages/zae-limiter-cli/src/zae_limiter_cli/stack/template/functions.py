@@ -31,7 +31,7 @@ FUNCTIONS: Final[dict[LambdaName, str]] = {
 NO_CODE_YET: Final = "# `zae-limiter deploy` puts the code here; until then every invocation fails.\n"
 
 
-def aggregator(role_format: str) -> Resources:
+def aggregator() -> Resources:
     """The aggregator, and what comes with it."""
     environment = {
         "ZAEL_STACK": ref("AWS::StackName"),
@@ -42,7 +42,7 @@ def aggregator(role_format: str) -> Resources:
     }
     return {
         **_function("aggregator", environment),
-        **_role("aggregator", [on_table(AGGREGATOR_CALLS), *reading_stream()], role_format),
+        **_role("aggregator", [on_table(AGGREGATOR_CALLS), *reading_stream()]),
         **_grant("aggregator", "Traces", [_tracing()]),
         **_grant("aggregator", "Archives", [allow(["s3:PutObject"], text("${ArchiveBucket.Arn}/*"))]),
         **_grant(
@@ -51,7 +51,7 @@ def aggregator(role_format: str) -> Resources:
             [
                 with_key("dynamodb", ["Decrypt"]),
                 with_key("sqs", ["Decrypt", "GenerateDataKey"]),
-                with_key("s3", ["Decrypt", "GenerateDataKey"]),
+                with_key("s3", ["GenerateDataKey"]),
             ],
         ),
         "AggregatorStream": _stream(),
@@ -69,11 +69,11 @@ def aggregator(role_format: str) -> Resources:
     }
 
 
-def provisioner(role_format: str) -> Resources:
+def provisioner() -> Resources:
     """The provisioner, and what comes with it."""
     return {
         **_function("provisioner", {"ZAEL_STACK": ref("AWS::StackName")}),
-        **_role("provisioner", [on_table(PROVISIONER_CALLS), on_indexes(PROVISIONER_INDEXES)], role_format),
+        **_role("provisioner", [on_table(PROVISIONER_CALLS), on_indexes(PROVISIONER_INDEXES)]),
         **_grant("provisioner", "Traces", [_tracing()]),
         **_grant("provisioner", "UsesKey", [with_key("dynamodb", ["Decrypt"])]),
     }
@@ -105,12 +105,12 @@ def _function(name: LambdaName, environment: Resources) -> Resources:
     }
 
 
-def _role(name: LambdaName, statements: list[Value], role_format: str) -> Resources:
+def _role(name: LambdaName, statements: list[Value]) -> Resources:
     prefix = name.capitalize()
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
     policy = {"PolicyName": "own", "PolicyDocument": document([logging_to(f"{prefix}Logs"), *statements])}
     role = {
-        **role_name(role_format, name),
+        **role_name(name),
         "AssumeRolePolicyDocument": document([trust]),
         "PermissionsBoundary": when("HasBoundary", ref("PermissionBoundaryArn")),
         "Policies": [policy],

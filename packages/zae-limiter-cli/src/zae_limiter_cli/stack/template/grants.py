@@ -18,7 +18,6 @@ AGGREGATOR_CALLS: Final = ("BatchGetItem", "PutItem", "UpdateItem")
 STREAM_CALLS: Final = ("DescribeStream", "GetRecords", "GetShardIterator")
 
 READ_ITEMS: Final = ("BatchGetItem", "GetItem")
-READ: Final = (*READ_ITEMS, "Query")
 WRITE_BUCKETS: Final = ("PutItem", "UpdateItem")
 WRITE: Final = ("BatchWriteItem", "DeleteItem", *WRITE_BUCKETS)
 
@@ -34,9 +33,9 @@ def on_table(calls: Sequence[str], *, keys: Sequence[str] = ()) -> Value:
     return allow(_dynamodb(calls), TABLE_ARN, _leading(keys))
 
 
-def on_indexes(names: Iterable[str], *, keys: Sequence[str] = ()) -> Value:
-    """Queries on indexes; with ``keys`` on partitions alone that are like one of them."""
-    return allow(_dynamodb(["Query"]), [index_arn(name) for name in names], _leading(keys))
+def on_indexes(names: Iterable[str]) -> Value:
+    """Queries on indexes."""
+    return _querying([index_arn(name) for name in names])
 
 
 def acquiring(namespace: str) -> list[Value]:
@@ -50,7 +49,8 @@ def acquiring(namespace: str) -> list[Value]:
 def reading(namespace: str) -> list[Value]:
     """Reading everything."""
     indexes = [name for name in INDEXES if namespace == EVERY_NAMESPACE or name != ADMIN_INDEX]
-    return [on_table(READ, keys=_readable(namespace)), on_indexes(indexes, keys=_own(namespace))]
+    queried = [TABLE_ARN, *map(index_arn, indexes)]  # never the registry, which lists the other namespaces
+    return [on_table(READ_ITEMS, keys=_readable(namespace)), _querying(queried, keys=_own(namespace))]
 
 
 def everything(namespace: str) -> list[Value]:
@@ -78,6 +78,10 @@ def logging_to(group: str) -> Value:
     return allow(["logs:CreateLogStream", "logs:PutLogEvents"], attribute(group, "Arn"))
 
 
+def _querying(arns: Sequence[Value], *, keys: Sequence[str] = ()) -> Value:
+    return allow(_dynamodb(["Query"]), arns, _leading(keys))
+
+
 def _dynamodb(calls: Sequence[str]) -> list[str]:
     return [f"dynamodb:{call}" for call in calls]
 
@@ -87,7 +91,7 @@ def _leading(keys: Sequence[str]) -> Value:
 
 
 def _readable(namespace: str) -> list[str]:
-    """All partitions of the namespace, and the registry, where its name is looked up."""
+    """All partitions of the namespace, and the registry, where its name is looked up by key."""
     return [] if namespace == EVERY_NAMESPACE else [f"{namespace}/*", pk_system(REGISTRY)]
 
 

@@ -47,6 +47,11 @@ def both(*conditions: Value) -> Value:
     return {"Fn::And": [{"Condition": each} if isinstance(each, str) else each for each in conditions]}
 
 
+def filled(*parameters: str) -> Value:
+    """Whether one of them is not empty: an `Fn::Or` has cfn-lint at work for more than ten minutes."""
+    return {"Fn::Not": [{"Fn::Equals": [text("".join(f"${{{each}}}" for each in parameters)), ""]}]}
+
+
 def resource(kind: str, properties: Resource, *, condition: str | None = None, **attributes: Value) -> Resource:
     """A resource of type ``AWS::{kind}``; attributes such as ``DependsOn`` stand beside its properties."""
     conditional = {} if condition is None else {"Condition": condition}

@@ -5,19 +5,19 @@ What never does: a role or a policy.
 from typing import Final
 
 from ...errors import CommandError
-from .language import Resource, Resources, text
+from .language import Resource, Resources, Value, text, when
 
 LONGEST: Final = {"RoleName": 64, "ManagedPolicyName": 128}
 
 
-def role_name(form: str, name: str) -> Resource:
+def role_name(name: str) -> Resource:
     """The property that names a role; none where CloudFormation shall find a name, which no other region has."""
-    return {"RoleName": _formed(form, name)} if form else {}
+    return {"RoleName": _formed("Role", name)}
 
 
-def policy_name(form: str, name: str) -> Resource:
+def policy_name(name: str) -> Resource:
     """The property that names a managed policy, likewise."""
-    return {"ManagedPolicyName": _formed(form, name)} if form else {}
+    return {"ManagedPolicyName": _formed("Policy", name)}
 
 
 def check_lengths(resources: Resources) -> None:
@@ -30,5 +30,6 @@ def check_lengths(resources: Resources) -> None:
                 raise CommandError(f"{option}: {name!r} has {len(name)} characters, and IAM takes {longest} at most")
 
 
-def _formed(form: str, name: str) -> Resource:
-    return text(form.replace("{}", f"${{AWS::StackName}}-{name}"))  # type: ignore[no-any-return]
+def _formed(kind: str, name: str) -> Value:
+    named = text(f"${{{kind}NamePrefix}}${{AWS::StackName}}-{name}${{{kind}NameSuffix}}")
+    return when(f"Names{kind}", named)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import Field, fields
 from typing import Any, Final
 
-from ..options import StackOptions
-from .language import Value, both, differs, equals
+from ..options import NAME_FORMAT, NAME_PART, PLACE, StackOptions
+from .language import Value, both, differs, equals, filled
 
 CONDITIONS: Final[dict[str, Value]] = {
     "HasAggregator": equals("Aggregator", "true"),
@@ -31,6 +31,8 @@ CONDITIONS: Final[dict[str, Value]] = {
     "AggregatorArchives": both("OwnAggregatorRole", "HasArchive"),
     "AggregatorUsesKey": both("OwnAggregatorRole", "HasKey"),
     "ProvisionerUsesKey": both("OwnProvisionerRole", "HasKey"),
+    "NamesRole": filled("RoleNamePrefix", "RoleNameSuffix"),
+    "NamesPolicy": filled("PolicyNamePrefix", "PolicyNameSuffix"),
     "HasBoundary": differs("PermissionBoundaryArn", ""),
     "HasPolicies": both("HasIam", equals("Policies", "true")),
     "HasInvokePolicy": both("HasPolicies", "HasProvisioner"),
@@ -44,23 +46,64 @@ def parameter_name(option: str) -> str:
 
 
 def parameters(options: StackOptions) -> dict[str, Value]:
-    """A parameter for every option that is not structural, with what was chosen as its default."""
-    return {
-        parameter_name(each.name): _parameter(each, getattr(options, each.name))
-        for each in fields(options)
-        if not each.metadata.get("structural")
-    }
+    """A parameter for every option, two for a format of names, with what was chosen as default."""
+    made: dict[str, Value] = {}
+    for each in fields(options):
+        value = getattr(options, each.name)
+        made |= _halves(each, value) if _is_format(each) else {parameter_name(each.name): _parameter(each, value)}
+    return made
 
 
 def values(options: StackOptions) -> dict[str, Any]:
     """What the parameters would be given."""
-    return {parameter_name(each.name): getattr(options, each.name) for each in fields(options)}
+    given: dict[str, Any] = {}
+    for each in fields(options):
+        value = getattr(options, each.name)
+        named = zip(half_names(each.name), _cut(value), strict=True) if _is_format(each) else ()
+        given |= dict(named) or {parameter_name(each.name): value}
+    return given
 
 
 def options_of(given: Mapping[str, str]) -> dict[str, Any]:
     """The options that these values of parameters stand for."""
-    known = {parameter_name(each.name): each for each in fields(StackOptions)}
-    return {known[name].name: _read(type(known[name].default), value) for name, value in given.items() if name in known}
+    found: dict[str, Any] = {}
+    for each in fields(StackOptions):
+        names = half_names(each.name) if _is_format(each) else (parameter_name(each.name),)
+        told = [given[name] for name in names if name in given]
+        if len(told) == len(names):
+            found[each.name] = _joined(*told) if _is_format(each) else _read(type(each.default), *told)
+    return found
+
+
+def half_names(option: str) -> tuple[str, str]:
+    """How the template spells what stands before and behind our part of a name."""
+    kind = parameter_name(option).removesuffix("Format")
+    return f"{kind}Prefix", f"{kind}Suffix"
+
+
+def _is_format(each: Field[Any]) -> bool:
+    return each.metadata.get("like") == NAME_FORMAT
+
+
+def _cut(form: str) -> tuple[str, str]:
+    before, _, after = form.partition(PLACE)
+    return before, after
+
+
+def _joined(before: str, after: str) -> str:
+    return f"{before}{PLACE}{after}" if before or after else ""
+
+
+def _halves(each: Field[Any], form: str) -> dict[str, Value]:
+    """Parameters that no name is made with where both are empty."""
+    pattern = f"^{NAME_PART}*$"
+    told = [
+        each.metadata["help"].replace("'corp-{}'", example) for example in ("'corp-' before it", "'-corp' behind it")
+    ]
+    return {
+        name: {"Type": "String", "Default": half, "Description": described, "AllowedPattern": pattern}
+        for name, half, described in zip(half_names(each.name), _cut(form), told, strict=True)
+    }
 
 
 def _read(kind: type, value: str) -> Any:
