@@ -5,22 +5,22 @@ What never does: every option (the CLI's own tests).
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from stack_replies import response_url
 
+from cfn_resource import resource
 from declared import MANIFEST, changed, many
 from embedded import COMMAND, Embedded, local_stack
 from emulators import dynoxide
 from fetch import Unavailable
+from proxy import Fault, between
 from zae_limiter import Limit, SyncRepository
-from zae_limiter_manifest import StackProperties, dump, load
-
-STACK_ID = "arn:aws:cloudformation:us-east-1:123456789012:stack/tenants/0f1e2d3c"
+from zae_limiter_manifest import dump, load
 
 
 @pytest.fixture(scope="module", params=["moto", "dynoxide"])
@@ -54,6 +54,13 @@ class Shell:
 
     def run(self, *args: str, code: int = 0) -> str:
         """What a command says on standard output."""
+        return self._done(args, code).stdout
+
+    def error(self, *args: str) -> str:
+        """What a command that fails says on standard error."""
+        return self._done(args, 1).stderr
+
+    def _done(self, args: Sequence[str], code: int) -> subprocess.CompletedProcess[str]:
         command = [COMMAND, "limits", *args]
         done = subprocess.run(
             command,
@@ -65,7 +72,7 @@ class Shell:
             stdin=subprocess.DEVNULL,
         )
         assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
+        return done
 
     def repository(self, namespace: str) -> SyncRepository:
         return SyncRepository.open(
@@ -115,8 +122,129 @@ def test_the_way_of_a_manifest_from_a_file_to_what_an_acquire_obeys(shell: Shell
     assert (state["owner"], state["lock"], state["managed"]["entities"]) == ("cli", None, {})
 
 
+def test_what_was_changed_out_of_band_is_named_with_its_values_and_repaired(shell: Shell) -> None:
+    file = shell.file(named("tenant-drift"))
+    shell.run("apply", "-f", file)
+    with shell.repository("tenant-drift") as repository:
+        repository.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 9), Limit.per_minute("tpm", 8)])
+        repository.delete_limits("user-123", "gpt-4")
+        told = shell.run("diff", "-f", file, "--exit-code", code=2)
+        assert "~ resource gpt-4 (changed out of band)\n      rpm: capacity is 9, declared 1000" in told
+        assert "- entity user-123/gpt-4 (deleted out of band)\n      rpm: capacity is absent, declared 500" in told
+        assert shell.run("apply", "-f", file).endswith("Applied: 1 created, 1 updated, 0 deleted.\n")
+        assert shell.run("diff", "-f", file, "--exit-code").endswith("No drift.\n")
+        assert repository.get_limits("user-123", "gpt-4") == [Limit.per_minute("rpm", 500)]
+
+
+def test_deletes_of_over_30_percent_must_be_allowed(shell: Shell) -> None:
+    shell.run("apply", "-f", shell.file(named("tenant-few", dump(many(10)))))
+    fewer = shell.file(named("tenant-few", dump(many(6))))
+    assert shell.error("apply", "-f", fewer) == (
+        "Error: tenant-few: the plan deletes 4 of 10 managed items, over 30 %: if that is meant, give --allow-deletes\n"
+    )
+    assert shell.run("apply", "-f", fewer, "--allow-deletes").endswith("Applied: 0 created, 0 updated, 4 deleted.\n")
+
+
+def test_a_saved_plan_is_refused_when_somebody_has_applied_or_limits_have_changed(shell: Shell) -> None:
+    file, saved = shell.file(named("tenant-saved")), str(shell.directory / "saved.plan")
+    shell.run("plan", "-f", file, "--out", saved)
+    shell.run("apply", "-f", file)
+    assert "tenant-saved: somebody has applied since: " in shell.error("apply", saved)
+    shell.run("plan", "-f", shell.file(named("tenant-saved", dump(changed(600)))), "--out", saved)
+    with shell.repository("tenant-saved") as repository:
+        repository.set_limits("user-123", [Limit.per_minute("rpm", 9)], "gpt-4")
+        assert "tenant-saved: limits have changed since" in shell.error("apply", saved)
+        assert repository.get_limits("user-123", "gpt-4") == [Limit.per_minute("rpm", 9)]
+
+
+@contextmanager
+def refusing(shell: Shell, about: str) -> Iterator[None]:
+    """A table that refuses the provisioner's writes about something."""
+    functions, name = shell.stack.client("lambda"), f"{shell.stack.name}-limits-provisioner"
+    variables = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+
+    def point(more: dict[str, str]) -> None:
+        functions.update_function_configuration(FunctionName=name, Environment={"Variables": {**variables, **more}})
+
+    with between(shell.stack.endpoint_url) as proxy:
+        proxy.faults.append(Fault("throttle", "TransactWriteItems", about))
+        point({"AWS_ENDPOINT_URL_DYNAMODB": proxy.url})
+        try:
+            yield
+        finally:
+            point({})
+
+
+def test_what_cannot_be_written_is_told_and_stays_pending_and_the_rest_is_applied(shell: Shell) -> None:
+    file = shell.file(named("tenant-part", dump(many(30))))  # two transactions
+    with refusing(shell, "a456-000000000029"):
+        told = shell.run("apply", "-f", file, code=1)
+    assert "  ! entity 123e4567-e89b-12d3-a456-000000000029/gpt-4: " in told
+    assert told.endswith("Applied: 25 created, 0 updated, 0 deleted. 5 failed.\n")
+    assert shell.run("plan", "-f", file, "--exit-code", code=2).endswith(
+        "Plan: 5 to create, 0 to update, 0 to delete.\n"
+    )
+    assert shell.run("apply", "-f", file).endswith("Applied: 5 created, 0 updated, 0 deleted.\n")
+
+
+TWENTY_MISTAKES = """\
+namespace: 1a
+systems: {}
+system:
+  on_unavailable: allowed
+  limits: {}
+resource: {}
+resources:
+  _default_:
+    limits:
+      wcu: {capacity: 10}
+      rpm: {capacity: "10", burst: 0, refil_amount: 5, refill_period: 1.5}
+      tpm: {burst: 5}
+      x: {capacity: 10, burst: 9, refill_period: yes}
+  gpt-4:
+    limits: null
+  gpt-4: {limits: {a: {capacity: 1}}}
+entities:
+  user-2: {resources: {}}
+  user-3: []
+  user-4:
+    resources:
+      gpt-4: {limits: {ttl: {capacity: -1}}}
+"""
+PLACES = [
+    *(
+        "1:12",
+        "2:1",
+        "4:19",
+        "5:11",
+        "6:1",
+        "8:3",
+        "10:7",
+        "11:23",
+        "11:36",
+        "11:39",
+        "11:71",
+        "12:7",
+        "13:32",
+        "13:50",
+    ),
+    *("15:13", "16:3", "18:23", "19:11", "22:24", "22:40"),
+]
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "apply"])
+def test_twenty_mistakes_are_twenty_lines_with_their_places_and_nothing_is_sent(tmp_path: Path, command: str) -> None:
+    file = tmp_path / "alpha.yaml"
+    file.write_text(TWENTY_MISTAKES, encoding="utf-8")
+    words = [COMMAND, "limits", command, "-f", str(file), "--endpoint-url", "http://127.0.0.1:1"]  # nobody is there
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (1, "")
+    lines = done.stderr.removeprefix("Error: ").splitlines()
+    assert [line.removeprefix(f"{file}:").split(": ")[0] for line in lines] == PLACES
+
+
 def test_a_saved_plan_an_export_and_500_entities(shell: Shell, request: pytest.FixtureRequest) -> None:
-    # moto copies its whole table for every transaction
+    # moto copies its whole table for every transaction: 500 take it minutes
     count = 500 if "dynoxide" in request.node.name else 50
     text = named("tenant-many", dump(many(count)))
     wanted = shell.file(text)
@@ -130,30 +258,17 @@ def test_a_saved_plan_an_export_and_500_entities(shell: Shell, request: pytest.F
 
 
 def test_events_of_a_stack_are_answered_by_the_zip_at_a_real_response_url(shell: Shell) -> None:
-    functions = shell.stack.client("lambda")
-    manifest = load(named("tenant-stack"))
-    texts = json.loads(json.dumps(StackProperties(manifest).to_dict()), parse_int=str)
+    functions, manifest = shell.stack.client("lambda"), load(named("tenant-stack"))
 
-    def send(kind: str, **fields: Any) -> dict[str, Any]:
-        with response_url() as replies:
-            event = {
-                "RequestType": kind,
-                "RequestId": f"request-{kind}",
-                "ResponseURL": replies.url,
-                "StackId": STACK_ID,
-                "LogicalResourceId": "TenantLimits",
-                "ResourceProperties": texts,
-                **fields,
-            }
-            functions.invoke(FunctionName=f"{shell.stack.name}-limits-provisioner", Payload=json.dumps(event))
-            return replies.only
+    def invoke(event: dict[str, Any]) -> None:
+        functions.invoke(FunctionName=f"{shell.stack.name}-limits-provisioner", Payload=json.dumps(event))
 
-    created = send("Create")
-    assert (created["Status"], created["Data"]["Created"]) == ("SUCCESS", 4)
-    assert "another owner" not in shell.run("diff", "-f", shell.file(dump(manifest)), "--exit-code")
-    shell.run("apply", "-f", shell.file(dump(manifest)), code=1)
-    physical = {"PhysicalResourceId": created["PhysicalResourceId"]}
-    failed = send("Update", **physical, ResourceProperties={"Namespace": "tenant-stack", "Bad": "1"})
-    assert (failed["Status"], failed["PhysicalResourceId"]) == ("FAILED", created["PhysicalResourceId"])
-    assert send("Delete", **physical)["Status"] == "SUCCESS"
+    with resource(invoke) as stack:
+        created = stack.do("Create", manifest)
+        assert (created["Status"], created["Data"]["Created"]) == ("SUCCESS", 4)
+        assert "another owner" not in shell.run("diff", "-f", shell.file(dump(manifest)), "--exit-code")
+        assert "tenant-stack: " in shell.error("apply", "-f", shell.file(dump(manifest)))
+        failed = stack.do("Update", manifest, Bad="1")
+        assert (failed["Status"], failed["PhysicalResourceId"]) == ("FAILED", created["PhysicalResourceId"])
+        assert stack.do("Delete", manifest)["Status"] == "SUCCESS"
     assert shell.run("export", "-N", "tenant-stack") == "namespace: tenant-stack\n"
