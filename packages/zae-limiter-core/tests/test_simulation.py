@@ -4,11 +4,12 @@ from dataclasses import fields
 
 import pytest
 
-from .simulation.books import Rule
+from .simulation.books import Rule, Stand
 from .simulation.histories import tried
 from .simulation.kernel import Violation
 from .simulation.ledger import Ledger
 from .simulation.mutants import MUTANTS, Mutant, killer
+from .simulation.oracle import Application, Change, fastest
 from .simulation.plan import Plan
 from .simulation.shrink import TROUBLES
 from .simulation.world import World, simulate
@@ -76,3 +77,18 @@ def test_the_ledger_allows_what_clocks_differ_by_once() -> None:
     ledger.enter(0, RULE, net=500, wanted=500, new=False)
     with pytest.raises(Violation):
         ledger.enter(0, RULE, net=1, wanted=1, new=False)
+
+
+def test_a_rule_counts_from_before_it_is_written_until_after_the_next_by_what_clocks_and_delays_allow() -> None:
+    slow, fast = RULE, Rule(ceiling=10_000, refill=9_000, period=1_000)
+
+    def write(at_ms: int, rule: Rule, shard: int = 0) -> Application:
+        stand = Stand(rule, shard, 2, 0, at_ms)
+        change = Change(0, 0, rule.ceiling, stand, rule.ceiling, 0, new=False)
+        return Application(f"b#{shard}", at_ms, at_ms, at_ms, {"rpm": change}, moved=True, splits=False)
+
+    told = [(0, slow), (1_000, slow), (5_000, fast), (6_000, slow), (6_900, slow), (9_000, slow)]
+    rules = list(fastest([write(*each) for each in told], "rpm", 100))
+    assert rules == [slow, fast, fast, fast, slow, slow]
+    others = [write(0, fast, 1), *(write(*each) for each in told[:2])]
+    assert list(fastest(others, "rpm", 100)) == [fast] * 3

@@ -127,7 +127,7 @@ class Oracle:
         worst_ms = max(abs(write.applied_ms - write.decided_ms) for write in writes)
         allowance_ms = worst_ms + 2 * self._skew_ms + self._reshapes
         ledger = Ledger(allowance_ms)
-        for write, rule in zip(writes, _fastest(writes, name, allowance_ms), strict=True):
+        for write, rule in zip(writes, fastest(writes, name, allowance_ms), strict=True):
             change = write.changes[name]
             ledger.enter(
                 write.applied_ms,
@@ -307,7 +307,7 @@ def _check_nothing_lost(before: Item, after: Item, instant: int) -> None:
             raise Violation(f"a new anchor alone lost {lost} millitokens of {name}")
 
 
-def _fastest(writes: Sequence[Application], name: str, allowance_ms: int) -> Iterator[Rule]:
+def fastest(writes: Sequence[Application], name: str, allowance_ms: int) -> Iterator[Rule]:
     """The fastest rule of a limit on any shard from each write until the next one, as clocks and delays may see it."""
     held: dict[str, Rule] = {}
     rules: list[Rule] = []
