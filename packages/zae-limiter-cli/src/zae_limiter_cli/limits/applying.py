@@ -9,6 +9,7 @@ import click
 
 from ..errors import CommandError
 from ..options import connected, quiet_option, yes_option
+from ..principal import claimed
 from ..progress import teller
 from .options import Form, form_option, take_over_option
 
@@ -52,7 +53,7 @@ def apply(
     pending: applying again goes on from there.
     """
     from .provisioner import Provisioner
-    from .rollout import Rollout, claimed
+    from .rollout import Rollout
 
     if bool(files) == (saved is not None):
         raise CommandError("give either manifests with -f, or the file of a saved plan")

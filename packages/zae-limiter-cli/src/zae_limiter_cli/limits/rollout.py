@@ -2,8 +2,6 @@
 What never does: an option of the command line, or how anything looks.
 """
 
-import getpass
-import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,17 +22,6 @@ from .showing import announce, plan_of, show_outcomes
 
 OVERTAKEN: Final = frozenset({"stale", "different_plan"})
 ATTEMPTS: Final = 5
-
-
-def claimed(principal: str | None) -> str:
-    """Who says to be applying: what was given, else the user and the machine."""
-    if principal is not None:
-        return principal
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container may run under an id without a name
-        user = "unknown"
-    return f"{user}@{socket.gethostname()}"[:100]
 
 
 @dataclass(frozen=True, slots=True)

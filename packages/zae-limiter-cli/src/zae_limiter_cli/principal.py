@@ -1,0 +1,35 @@
+"""What lives here: who says to be behind a change.
+What never does: a proof of it.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def claimed(principal: str | None) -> str:
+    """Who says to be changing something: what was given, else the user and the machine."""
+    import getpass
+    import socket
+
+    if principal is not None:
+        return principal
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run under an id without a name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"[:100]
+
+
+def principal_option(function: Function) -> Function:
+    """``--principal``; the command gets ``principal``, a name."""
+    return click.option(
+        "--principal",
+        envvar="ZAEL_PRINCIPAL",
+        show_envvar=True,
+        callback=lambda *given: claimed(given[-1]),
+        help="Who changes it, for the audit events.  [you]",
+    )(function)
