@@ -1,0 +1,16 @@
+"""What lives here: the question before something is destroyed.
+What never does: what is destroyed.
+"""
+
+import sys
+
+import click
+
+from .errors import CommandError
+
+
+def confirm(question: str) -> None:
+    """Ask on the terminal. Raises ``click.Abort`` for a no, and ``CommandError`` where there is nobody to ask."""
+    if not sys.stdin.isatty():
+        raise CommandError(f"{question} There is no terminal to ask on: pass --yes if that is meant")
+    click.confirm(question, abort=True, err=True)

@@ -1,0 +1,115 @@
+"""What lives here: `zae-limiter entity effective`, `list` and `list-resources`: where limits are set, and which hold.
+What never does: an import that `--help` does not need; a change.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from ..columns import say_columns, say_json
+from ..options import OutputForm, connected, in_namespace, output_option
+from ..stored import open_namespace
+from .showing import LIMIT_HEAD, limit_cells, plain_limits, show_names
+
+if TYPE_CHECKING:
+    from zae_limiter import SyncRepository
+    from zae_limiter.resolution import Level
+
+    from ..connection import Connection
+
+
+@click.command(short_help="The limits of all four levels, and which one wins.")
+@connected
+@in_namespace
+@click.argument("entity_id")
+@click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
+@output_option
+def effective(*, connection: "Connection", namespace: str, entity_id: str, resource: str, output: OutputForm) -> None:
+    """Show the limits of ENTITY_ID on a resource, level by level; the first level that has limits wins as a whole.
+
+    The levels: the entity's on the resource, the entity's on all, the resource's, the system's.
+    """
+    from zae_limiter.resolution import Level, winner
+
+    with open_namespace(connection, namespace) as repository:
+        system, on_unavailable = repository.get_system_defaults()
+        levels = [*_own_levels(repository, entity_id, resource), Level("system", tuple(system))]
+    won = winner(levels)
+    if output == "table":
+        _say(f"{entity_id} on {resource}", levels, won)
+        return
+    say_json(
+        {
+            "entity_id": entity_id,
+            "resource": resource,
+            "source": won and won.source,
+            "limits": plain_limits(won.limits if won else ()),
+            "on_unavailable": on_unavailable,
+            "levels": [{"source": each.source, "limits": plain_limits(each.limits)} for each in levels],
+        }
+    )
+
+
+@click.command("list", short_help="The entities that have limits of their own.")
+@connected
+@in_namespace
+@click.option("--resource", "-r", metavar="NAME", help="On this resource, _default_ for all.  [default: on any]")
+@output_option
+def list_entities(*, connection: "Connection", namespace: str, resource: str | None, output: OutputForm) -> None:
+    """List the entities that have limits of their own, resource by resource; those of a parent `children` lists.
+
+    A change of the last moment may be missing.
+    """
+    with open_namespace(connection, namespace) as repository:
+        found = list(_own_limits(repository, resource))
+    if output == "json":
+        say_json([{"entity_id": entity_id, "resource": on} for entity_id, on in found])
+    elif found:
+        say_columns([("ENTITY", "RESOURCE"), *found])
+    else:
+        of = "" if resource is None else f" on {resource}"
+        click.echo(f"No entity has limits of its own{of} in namespace {namespace}.")
+
+
+@click.command(short_help="The resources that any entity has limits on.")
+@connected
+@in_namespace
+@output_option
+def list_resources(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
+    """List the resources that any entity has limits of its own on; _default_ stands for all.
+
+    A change of the last moment may be missing.
+    """
+    with open_namespace(connection, namespace) as repository:
+        found = repository.list_resources_with_entity_configs()
+    show_names("RESOURCE", found, output, none=f"No entity has limits of its own in namespace {namespace}.")
+
+
+def _own_levels(repository: "SyncRepository", entity_id: str, resource: str) -> list["Level"]:
+    """All but the system's, in the order in which they win."""
+    from zae_limiter.resolution import Level
+
+    return [
+        Level("entity", tuple(repository.get_limits(entity_id, resource))),
+        Level("entity_default", tuple(repository.get_limits(entity_id))),
+        Level("resource", tuple(repository.get_resource_defaults(resource))),
+    ]
+
+
+def _say(place: str, levels: Sequence["Level"], won: "Level | None") -> None:
+    click.echo(f"{place}: no level has limits." if won is None else f"{place}: the level {won.source} wins.")
+    head = ("LEVEL", "WINS", *LIMIT_HEAD)
+    say_columns([head, *(cells for level in levels for cells in _cells(level, "yes" if level is won else "-"))])
+
+
+def _cells(level: "Level", wins: str) -> list[tuple[str, ...]]:
+    limits = [limit_cells(each) for each in level.limits] or [("-", "-", "-", "-")]
+    return [(level.source, wins, *cells) for cells in limits]
+
+
+def _own_limits(repository: "SyncRepository", resource: str | None) -> Iterator[tuple[str, str]]:
+    resources = repository.list_resources_with_entity_configs() if resource is None else [resource]
+    for each in resources:
+        for entity_id in repository.list_entities_with_custom_limits(each):
+            yield entity_id, each

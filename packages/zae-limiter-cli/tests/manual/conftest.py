@@ -1,0 +1,10 @@
+from collections.abc import Iterator
+
+import pytest
+from tables import Table, making
+
+
+@pytest.fixture
+def table(aws: str) -> Iterator[Table]:
+    with making() as table:
+        yield table
