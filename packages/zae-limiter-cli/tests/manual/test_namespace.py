@@ -5,6 +5,8 @@ from by_hand import document, refused, run, told
 from tables import Table
 
 from zae_limiter import Limit, VersionRecord
+from zae_limiter.operations.values import Put
+from zae_limiter.schema.items import namespace_items
 from zae_limiter_cli.manual import namespace
 
 
@@ -25,13 +27,14 @@ def test_a_namespace_is_registered_once_listed_and_shown(table: Table) -> None:
 def test_a_deleted_namespace_comes_back_with_all_that_is_in_it(table: Table) -> None:
     repository = table.repository.namespace("prod")
     repository.set_system_defaults([Limit.per_minute("rpm", 1)])
-    way_back = f"zae-limiter namespace recover {repository.namespace_id}"
+    dashes = "-- " if repository.namespace_id.startswith("-") else ""
+    way_back = f"zae-limiter namespace recover {dashes}{repository.namespace_id}"
     assert refused("namespace", "delete", "prod").startswith("Delete the namespace prod? There is no terminal")
     done = run("namespace", "delete", "prod", "--yes")
     assert done.stdout == f"Namespace prod deleted; `{way_back}` brings it back.\n"
     assert refused("namespace", "show", "prod") == f"the namespace 'prod' was deleted: `{way_back}` brings it back"
     assert [each["namespace_id"] for each in document("namespace", "orphans")] == [repository.namespace_id]
-    assert told("namespace", "recover", repository.namespace_id)[0] == ["namespace", "prod"]
+    assert told("namespace", "recover", "--", repository.namespace_id)[0] == ["namespace", "prod"]
     assert repository.get_system_defaults() == ([Limit.per_minute("rpm", 1)], None)
     assert run("namespace", "orphans").stdout == "No namespace is left to be recovered or purged.\n"
 
@@ -43,6 +46,13 @@ def test_json_of_a_deletion_has_the_id_that_brings_it_back(table: Table) -> None
     assert deleted["deleted_at"] is not None
 
 
+def test_an_id_that_begins_with_a_dash_is_told_as_it_has_to_be_typed(table: Table) -> None:
+    for item in namespace_items("prod", "-yx", "2024-01-01T00:00:00.000Z"):
+        table.store.perform(Put(item))
+    assert "`zae-limiter namespace recover -- -yx`" in run("namespace", "delete", "prod", "-y").stdout
+    assert told("namespace", "recover", "--", "-yx")[1] == ["id", "-yx"]
+
+
 def purgeable(table: Table, limits: int) -> str:
     """The id of a deleted namespace with limits in it; each has an audit event."""
     repository = table.repository.namespace("prod")
@@ -52,8 +62,10 @@ def purgeable(table: Table, limits: int) -> str:
 
 def test_purge_removes_a_deleted_namespace_when_told_yes(table: Table) -> None:
     namespace_id = purgeable(table, 2)
-    assert refused("namespace", "purge", namespace_id).startswith(f"Purge the namespace {namespace_id}, with all ")
-    assert document("namespace", "purge", namespace_id, "-y") == {
+    assert refused("namespace", "purge", "--", namespace_id).startswith(
+        f"Purge the namespace {namespace_id}, with all "
+    )
+    assert document("namespace", "purge", "-y", "--", namespace_id) == {
         "namespace_id": namespace_id,
         "items": 4,
         "action": "purged",
@@ -65,7 +77,7 @@ def test_purge_removes_a_deleted_namespace_when_told_yes(table: Table) -> None:
 def test_purge_tells_how_far_it_is(table: Table, monkeypatch: Any, more: list[str], lines: list[str]) -> None:
     monkeypatch.setattr(namespace, "ITEMS_BETWEEN_LINES", 10)
     namespace_id = purgeable(table, 60)
-    done = run("namespace", "purge", namespace_id, "-y", *more)
+    done = run("namespace", "purge", "-y", *more, "--", namespace_id)
     assert done.stdout == f"Namespace {namespace_id} purged, items removed: 120.\n"
     assert done.stderr.splitlines() == lines
 
@@ -97,8 +109,8 @@ def test_a_mistake_is_one_line(table: Table, args: list[str], problem: str) -> N
 
 def test_one_in_use_is_neither_recovered_nor_purged(table: Table) -> None:
     namespace_id = table.repository.namespace_id
-    assert refused("namespace", "recover", namespace_id) == f"namespace {namespace_id!r}: it is not deleted"
-    assert refused("namespace", "purge", namespace_id, "-y").endswith("it is in use: delete it first")
+    assert refused("namespace", "recover", "--", namespace_id) == f"namespace {namespace_id!r}: it is not deleted"
+    assert refused("namespace", "purge", "-y", "--", namespace_id).endswith("it is in use: delete it first")
 
 
 def test_a_stack_that_needs_a_newer_release_is_left_alone(table: Table) -> None:

@@ -22,9 +22,9 @@ def told(group: str, *args: str) -> list[list[str]]:
     return [line.split() for line in done.stdout.splitlines()]
 
 
-def document(group: str, *args: str) -> Any:
+def document(group: str, command: str, *args: str) -> Any:
     """What it tells programs."""
-    done = run(group, *args, "-o", "json")
+    done = run(group, command, "-o", "json", *args)
     assert (done.exit_code, done.stderr) == (0, ""), done.exception
     return json.loads(done.stdout)
 

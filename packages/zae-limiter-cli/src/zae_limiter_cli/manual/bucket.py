@@ -39,7 +39,7 @@ def bucket() -> None:
     """What entities have left, now; and tokens given by hand, to unblock one at once."""
 
 
-@bucket.command(short_help="What an entity has left.")
+@bucket.command(short_help="Show what an entity has left.")
 @connected
 @in_namespace
 @click.argument("entity_id")

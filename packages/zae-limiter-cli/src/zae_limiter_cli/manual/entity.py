@@ -12,17 +12,17 @@ from ..lazy import Entry, LazyCommands
 from ..options import connection_options, namespace_options
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "create": Entry("manual.entity_records:create", "Make one."),
-    "show": Entry("manual.entity_records:show", "Its name, its parent, its metadata."),
-    "update": Entry("manual.entity_records:update", "Change them."),
-    "delete": Entry("manual.entity_records:delete", "Delete it, its limits and its buckets."),
-    "children": Entry("manual.entity_records:children", "The entities whose parent it is."),
+    "create": Entry("manual.entity_records:create", "Make an entity."),
+    "show": Entry("manual.entity_records:show", "Show its record."),
+    "update": Entry("manual.entity_records:update", "Change its record."),
+    "delete": Entry("manual.entity_records:delete", "Delete its record, its own limits and its buckets."),
+    "children": Entry("manual.entity_records:children", "List its children."),
     "set-limits": Entry("manual.entity_limits:set_limits", "Set its own limits, in place of those before."),
     "get-limits": Entry("manual.entity_limits:get_limits", "Show its own limits."),
     "delete-limits": Entry("manual.entity_limits:delete_limits", "Delete its own limits."),
-    "effective": Entry("manual.entity_levels:effective", "The limits of all four levels, and which one wins."),
-    "list": Entry("manual.entity_levels:list_entities", "The entities that have limits of their own."),
-    "list-resources": Entry("manual.entity_levels:list_resources", "The resources that any entity has limits on."),
+    "effective": Entry("manual.entity_levels:effective", "Show all four levels, and which one wins."),
+    "list": Entry("manual.entity_levels:list_entities", "List the entities that have limits of their own."),
+    "list-resources": Entry("manual.entity_levels:list_resources", "List the resources that any entity has limits on."),
 }
 
 

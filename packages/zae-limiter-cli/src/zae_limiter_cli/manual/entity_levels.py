@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..connection import Connection
 
 
-@click.command(short_help="The limits of all four levels, and which one wins.")
+@click.command(short_help="Show all four levels, and which one wins.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -51,7 +51,7 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
     )
 
 
-@click.command("list", short_help="The entities that have limits of their own.")
+@click.command("list", short_help="List the entities that have limits of their own.")
 @connected
 @in_namespace
 @click.option("--resource", "-r", metavar="NAME", help="On this resource, _default_ for all.  [default: on any]")
@@ -72,7 +72,7 @@ def list_entities(*, connection: "Connection", namespace: str, resource: str | N
         click.echo(f"No entity has limits of its own{of} in namespace {namespace}.")
 
 
-@click.command(short_help="The resources that any entity has limits on.")
+@click.command(short_help="List the resources that any entity has limits on.")
 @connected
 @in_namespace
 @output_option

@@ -3,7 +3,7 @@ What never does: an import that `--help` does not need; limits (entity_limits).
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-CLEARED = ("entity_name", "parent", "metadata")
+CLEARABLE: Final = {"entity_name": "name", "parent": "parent_id", "metadata": "metadata"}  # as core names them
 
 
 def _record_options(function: Function) -> Function:
@@ -32,7 +32,7 @@ def _record_options(function: Function) -> Function:
     return named(child(metadata_option(function)))
 
 
-@click.command(short_help="Make one.")
+@click.command(short_help="Make an entity.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -58,7 +58,7 @@ def create(
     show_entity(made, output)
 
 
-@click.command(short_help="Its name, its parent, its metadata.")
+@click.command(short_help="Show its record.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -70,15 +70,15 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, output: Ou
     show_entity(found, output)
 
 
-@click.command(short_help="Change them.")
+@click.command(short_help="Change its record.")
 @connected
 @in_namespace
 @click.argument("entity_id")
 @_record_options
 @click.option("--cascade/--no-cascade", default=None, help="Whether its acquires consume from the parent, too.")
-@click.option("--no-entity-name", "clear", multiple=True, flag_value="entity_name", help="Take its name away.")
-@click.option("--no-parent", "clear", multiple=True, flag_value="parent", help="Take it away from its parent.")
-@click.option("--no-metadata", "clear", multiple=True, flag_value="metadata", help="Take its metadata away.")
+@click.option("--no-entity-name", is_flag=True, help="Take its name away.")
+@click.option("--no-parent", is_flag=True, help="Take it away from its parent.")
+@click.option("--no-metadata", is_flag=True, help="Take its metadata away.")
 @principal_option
 @output_option
 def update(
@@ -94,13 +94,13 @@ def update(
 
     Running processes follow within the life of their config cache, a minute where they do not say otherwise.
     """
-    fields = _fields(**chosen)
+    fields = _fields(chosen)
     with open_namespace(connection, namespace) as repository:
         after = repository.update_entity(entity_id, **fields, principal=principal)
     show_entity(after, output)
 
 
-@click.command(short_help="Delete it, its limits and its buckets.")
+@click.command(short_help="Delete its record, its own limits and its buckets.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -121,7 +121,7 @@ def delete(
     show_done({"entity_id": entity_id}, "deleted", output, told=f"Entity {entity_id} deleted.")
 
 
-@click.command(short_help="The entities whose parent it is.")
+@click.command(short_help="List its children.")
 @connected
 @in_namespace
 @click.argument("entity_id")
@@ -143,22 +143,16 @@ def _find(repository: "SyncRepository", entity_id: str) -> "Entity":
     return found
 
 
-def _fields(
-    *,
-    entity_name: str | None,
-    parent: str | None,
-    metadata: Mapping[str, str],
-    cascade: bool | None,
-    clear: tuple[str, ...],
-) -> dict[str, Any]:
-    """What is to change, as core names it; ``None`` clears."""
-    given = {"entity_name": entity_name, "parent": parent, "metadata": metadata or None, "cascade": cascade}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    for name in chosen.keys() & {*clear}:
-        option = name.replace("_", "-")
-        raise CommandError(f"--{option} and --no-{option} contradict each other: pass one of them")
-    changed = {**chosen, **dict.fromkeys(clear)}
-    if not changed:
+def _fields(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What is to change; ``None`` clears. Raises ``CommandError`` for nothing, and for both of an option's forms."""
+    fields = {} if chosen["cascade"] is None else {"cascade": chosen["cascade"]}
+    for name, field in CLEARABLE.items():
+        given, cleared = chosen[name] not in (None, {}), chosen[f"no_{name}"]
+        if given and cleared:
+            option = name.replace("_", "-")
+            raise CommandError(f"--{option} and --no-{option} contradict each other: pass one of them")
+        if given or cleared:
+            fields[field] = None if cleared else chosen[name]
+    if not fields:
         raise CommandError("change what? Pass --entity-name, --parent, --cascade, --metadata, or their --no-… forms")
-    names = {"entity_name": "name", "parent": "parent_id"}
-    return {names.get(name, name): value for name, value in changed.items()}
+    return fields

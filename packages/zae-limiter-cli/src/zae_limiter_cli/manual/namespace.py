@@ -47,7 +47,7 @@ def register(*, connection: "Connection", namespace: str, output: OutputForm) ->
         _show(registry.register_namespace(namespace), output)
 
 
-@namespace.command("list", short_help="Those in use.")
+@namespace.command("list", short_help="List those in use.")
 @connected
 @output_option
 def list_namespaces(*, connection: "Connection", output: OutputForm) -> None:
@@ -57,7 +57,7 @@ def list_namespaces(*, connection: "Connection", output: OutputForm) -> None:
     show_namespaces(found, output, none="No namespace is in use: `zae-limiter namespace register` makes one.")
 
 
-@namespace.command(short_help="One of them.")
+@namespace.command(short_help="Show one.")
 @connected
 @click.argument("namespace")
 @output_option
@@ -82,8 +82,8 @@ def delete(*, connection: "Connection", namespace: str, yes: bool, output: Outpu
         if not yes:
             confirm(f"Delete the namespace {namespace}?")
         deleted = registry.delete_namespace(namespace)
-    way_back = f"`zae-limiter namespace recover {deleted.namespace_id}` brings it back"
-    show_done(asdict(deleted), "deleted", output, told=f"Namespace {namespace} deleted; {way_back}.")
+    told = f"Namespace {namespace} deleted; {_way_back(deleted)}."
+    show_done(asdict(deleted), "deleted", output, told=told)
 
 
 @namespace.command(short_help="Bring a deleted one back.")
@@ -91,12 +91,15 @@ def delete(*, connection: "Connection", namespace: str, yes: bool, output: Outpu
 @click.argument("namespace_id")
 @output_option
 def recover(*, connection: "Connection", namespace_id: str, output: OutputForm) -> None:
-    """Bring the deleted namespace NAMESPACE_ID back under its name, with all that is in it; `orphans` lists the ids."""
+    """Bring the deleted namespace NAMESPACE_ID back under its name, with all that is in it; `orphans` lists the ids.
+
+    An id that begins with - stands behind --.
+    """
     with _registry(connection) as registry, _by_id(namespace_id):
         _show(registry.recover_namespace(namespace_id), output)
 
 
-@namespace.command(short_help="What can be recovered or purged.")
+@namespace.command(short_help="List those that can be recovered or purged.")
 @connected
 @output_option
 def orphans(*, connection: "Connection", output: OutputForm) -> None:
@@ -118,7 +121,8 @@ def orphans(*, connection: "Connection", output: OutputForm) -> None:
 def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: OutputForm, quiet: bool) -> None:
     """Remove the deleted namespace NAMESPACE_ID with all that is in it, for good; `orphans` lists the ids.
 
-    Asks before it does, unless --yes says so. Where it was stopped, the same again does the rest.
+    Asks before it does, unless --yes says so. Where it was stopped, the same again does the rest. An id that
+    begins with - stands behind --.
     """
     with _registry(connection) as registry, _by_id(namespace_id):
         if not yes:
@@ -146,9 +150,13 @@ def _in_use(registry: "SyncRepository", name: str) -> "Namespace":
         return found
     for each in reversed(registry.list_orphan_namespaces()):
         if each.name == name:
-            way_back = f"`zae-limiter namespace recover {each.namespace_id}` brings it back"
-            raise CommandError(f"the namespace {name!r} was deleted: {way_back}")
+            raise CommandError(f"the namespace {name!r} was deleted: {_way_back(each)}")
     raise CommandError(f"there is no namespace {name!r}: `zae-limiter namespace list` lists those there are")
+
+
+def _way_back(deleted: "Namespace") -> str:
+    dashes = "-- " if deleted.namespace_id.startswith("-") else ""  # else it would be taken for an option
+    return f"`zae-limiter namespace recover {dashes}{deleted.namespace_id}` brings it back"
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def resource() -> None:
     """The limits of a resource, which hold for every entity that has none of its own."""
 
 
-@resource.command(short_help="Set them, in place of those before.")
+@resource.command(short_help="Set its limits, in place of those before.")
 @connected
 @in_namespace
 @click.argument("resource")
@@ -58,7 +58,7 @@ def set_defaults(
         _show(resource, repository.get_resource_defaults(resource), namespace, output)
 
 
-@resource.command(short_help="Show them.")
+@resource.command(short_help="Show its limits.")
 @connected
 @in_namespace
 @click.argument("resource")
@@ -69,7 +69,7 @@ def get_defaults(*, connection: "Connection", namespace: str, resource: str, out
         _show(resource, repository.get_resource_defaults(resource), namespace, output)
 
 
-@resource.command(short_help="Delete them.")
+@resource.command(short_help="Delete its limits.")
 @connected
 @in_namespace
 @click.argument("resource")
@@ -89,7 +89,7 @@ def delete_defaults(
     show_done({"resource": resource}, "deleted", output, told=f"Limits of resource {resource} deleted.")
 
 
-@resource.command("list", short_help="The resources that have limits.")
+@resource.command("list", short_help="List the resources that have limits.")
 @connected
 @in_namespace
 @output_option

@@ -5,6 +5,7 @@ What never does: reading them.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -159,7 +160,5 @@ def _plain_limit(limit: "Limit") -> dict[str, int]:
     return {name: getattr(limit, name) for name in ("capacity", "burst", "refill_amount", "refill_period")}
 
 
-def _instant(epoch_ms: int) -> Any:
-    from datetime import UTC, datetime
-
+def _instant(epoch_ms: int) -> datetime:
     return datetime.fromtimestamp(epoch_ms / 1000, UTC)

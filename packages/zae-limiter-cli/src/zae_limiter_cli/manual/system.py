@@ -39,7 +39,7 @@ def system() -> None:
     """The limits that hold in a namespace where neither an entity nor a resource has any, and its on_unavailable."""
 
 
-@system.command(short_help="Set them, in place of those before.")
+@system.command(short_help="Set the system's limits, its on_unavailable, or both.")
 @connected
 @in_namespace
 @limits_option(required=False)
@@ -64,7 +64,7 @@ def set_defaults(
         _show(*repository.get_system_defaults(), namespace, output)
 
 
-@system.command(short_help="Show them.")
+@system.command(short_help="Show both.")
 @connected
 @in_namespace
 @output_option
@@ -74,7 +74,7 @@ def get_defaults(*, connection: "Connection", namespace: str, output: OutputForm
         _show(*repository.get_system_defaults(), namespace, output)
 
 
-@system.command(short_help="Delete them.")
+@system.command(short_help="Delete both.")
 @connected
 @in_namespace
 @principal_option
