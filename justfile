@@ -78,8 +78,8 @@ wheels-test: wheelhouse
         echo "== zae-limiter-$name, its wheel"
         uv venv --quiet "$scratch/$name"
         uv pip install --quiet --python "$scratch/$name" --constraints "$scratch/siblings.txt" \
-            "$PWD/wheelhouse/zae_limiter_$name-"*.whl --group "packages/zae-limiter-$name/pyproject.toml:test"
-        "$scratch/$name/bin/pytest" -q "packages/zae-limiter-$name/tests"
+            "$PWD/wheelhouse/zae_limiter_$name-"*.whl --group "packages/zae-limiter-$name/pyproject.toml:test" pytest-xdist
+        "$scratch/$name/bin/pytest" -q -n auto "packages/zae-limiter-$name/tests"
     done
 
 # Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, as `just test` has

@@ -1,5 +1,6 @@
 """Which clock a repository goes by, and what a process whose own is wrong writes at first, in both colours."""
 
+import secrets
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 from typing import Any, cast
@@ -12,6 +13,7 @@ from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter
 from zae_limiter.clock import SystemClock
 from zae_limiter.operations.values import Operation, Query
 from zae_limiter.schema import keys
+from zae_limiter.starting import new_namespace
 from zae_limiter.testing import ManualClock
 
 STORE_MS = 1_790_000_000_000
@@ -120,3 +122,9 @@ async def test_events_and_buckets_carry_the_stores_time(world: World, opened: Op
     bucket = world.bucket_of(limiter, "key", "gpt-4")
     assert bucket is not None
     assert bucket["rf"] == STORE_MS + 500
+
+
+def test_the_id_of_a_namespace_is_never_taken_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter(["-zQ3bT0kXyA", "_zQ3bT0kXyA"])
+    monkeypatch.setattr(secrets, "token_urlsafe", lambda _: next(drawn))
+    assert new_namespace("prod", ManualClock()).namespace_id == "_zQ3bT0kXyA"

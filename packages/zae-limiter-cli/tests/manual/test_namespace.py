@@ -5,8 +5,6 @@ from by_hand import document, refused, run, told
 from tables import Table
 
 from zae_limiter import Limit, VersionRecord
-from zae_limiter.operations.values import Put
-from zae_limiter.schema.items import namespace_items
 from zae_limiter_cli.manual import namespace
 
 
@@ -27,14 +25,13 @@ def test_a_namespace_is_registered_once_listed_and_shown(table: Table) -> None:
 def test_a_deleted_namespace_comes_back_with_all_that_is_in_it(table: Table) -> None:
     repository = table.repository.namespace("prod")
     repository.set_system_defaults([Limit.per_minute("rpm", 1)])
-    dashes = "-- " if repository.namespace_id.startswith("-") else ""
-    way_back = f"zae-limiter namespace recover {dashes}{repository.namespace_id}"
+    way_back = f"zae-limiter namespace recover {repository.namespace_id}"
     assert refused("namespace", "delete", "prod").startswith("Delete the namespace prod? There is no terminal")
     done = run("namespace", "delete", "prod", "--yes")
     assert done.stdout == f"Namespace prod deleted; `{way_back}` brings it back.\n"
     assert refused("namespace", "show", "prod") == f"the namespace 'prod' was deleted: `{way_back}` brings it back"
     assert [each["namespace_id"] for each in document("namespace", "orphans")] == [repository.namespace_id]
-    assert told("namespace", "recover", "--", repository.namespace_id)[0] == ["namespace", "prod"]
+    assert told("namespace", "recover", repository.namespace_id)[0] == ["namespace", "prod"]
     assert repository.get_system_defaults() == ([Limit.per_minute("rpm", 1)], None)
     assert run("namespace", "orphans").stdout == "No namespace is left to be recovered or purged.\n"
 
@@ -44,13 +41,6 @@ def test_json_of_a_deletion_has_the_id_that_brings_it_back(table: Table) -> None
     deleted = document("namespace", "delete", "prod", "-y")
     assert (deleted["namespace_id"], deleted["action"]) == (namespace_id, "deleted")
     assert deleted["deleted_at"] is not None
-
-
-def test_an_id_that_begins_with_a_dash_is_told_as_it_has_to_be_typed(table: Table) -> None:
-    for item in namespace_items("prod", "-yx", "2024-01-01T00:00:00.000Z"):
-        table.store.perform(Put(item))
-    assert "`zae-limiter namespace recover -- -yx`" in run("namespace", "delete", "prod", "-y").stdout
-    assert told("namespace", "recover", "--", "-yx")[1] == ["id", "-yx"]
 
 
 def purgeable(table: Table, limits: int) -> str:

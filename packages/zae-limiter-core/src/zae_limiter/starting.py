@@ -49,7 +49,14 @@ def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
 
 def new_namespace(name: str, clock: Clock) -> Namespace:
     """A namespace with an id that no other has. Raises ``ValidationError`` for a bad name."""
-    return Namespace(check_namespace("namespace", name), secrets.token_urlsafe(NAMESPACE_ID_BYTES), iso_time(clock))
+    return Namespace(check_namespace("namespace", name), _new_id(), iso_time(clock))
+
+
+def _new_id() -> str:
+    """An id that may stand on a command line without being taken for an option."""
+    while (drawn := secrets.token_urlsafe(NAMESPACE_ID_BYTES)).startswith("-"):
+        pass
+    return drawn
 
 
 def scope_of(options: Options, name: str, namespace_id: str, clock: Clock) -> Scope:

@@ -91,10 +91,7 @@ def delete(*, connection: "Connection", namespace: str, yes: bool, output: Outpu
 @click.argument("namespace_id")
 @output_option
 def recover(*, connection: "Connection", namespace_id: str, output: OutputForm) -> None:
-    """Bring the deleted namespace NAMESPACE_ID back under its name, with all that is in it; `orphans` lists the ids.
-
-    An id that begins with - stands behind --.
-    """
+    """Bring the deleted namespace NAMESPACE_ID back under its name, with all that is in it; `orphans` lists the ids."""
     with _registry(connection) as registry, _by_id(namespace_id):
         _show(registry.recover_namespace(namespace_id), output)
 
@@ -121,8 +118,7 @@ def orphans(*, connection: "Connection", output: OutputForm) -> None:
 def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: OutputForm, quiet: bool) -> None:
     """Remove the deleted namespace NAMESPACE_ID with all that is in it, for good; `orphans` lists the ids.
 
-    Asks before it does, unless --yes says so. Where it was stopped, the same again does the rest. An id that
-    begins with - stands behind --.
+    Asks before it does, unless --yes says so. Where it was stopped, the same again does the rest.
     """
     with _registry(connection) as registry, _by_id(namespace_id):
         if not yes:
@@ -155,8 +151,7 @@ def _in_use(registry: "SyncRepository", name: str) -> "Namespace":
 
 
 def _way_back(deleted: "Namespace") -> str:
-    dashes = "-- " if deleted.namespace_id.startswith("-") else ""  # else it would be taken for an option
-    return f"`zae-limiter namespace recover {dashes}{deleted.namespace_id}` brings it back"
+    return f"`zae-limiter namespace recover {deleted.namespace_id}` brings it back"
 
 
 @contextmanager
