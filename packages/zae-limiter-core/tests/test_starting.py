@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from wires import SyncWireStore, Wire, WireStore
-from worlds import Awaited, World, take
+from worlds import Awaited, World, passes, take
 
 from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.clock import SystemClock
@@ -122,6 +122,30 @@ async def test_events_and_buckets_carry_the_stores_time(world: World, opened: Op
     bucket = world.bucket_of(limiter, "key", "gpt-4")
     assert bucket is not None
     assert bucket["rf"] == STORE_MS + 500
+
+
+async def test_who_is_refused_all_the_time_still_learns_the_time(world: World) -> None:
+    """The answers that correct a clock tell whole seconds: they must not come at the same part of each."""
+    uptime_ms = UPTIME_MS
+    clock = SystemClock(wall_ns=lambda: (STORE_MS - DAY_MS) * 10**6, monotonic_ns=lambda: uptime_ms * 10**6)
+
+    class Store(WireStore):
+        async def perform(self, operation: Operation) -> Any:
+            try:
+                return await super().perform(operation)
+            finally:  # a refusal is an answer, too
+                clock.on_answer(formatdate(now_ms() // 1000, usegmt=True), uptime_ms, uptime_ms)
+
+    def now_ms() -> int:
+        return STORE_MS + 400 + uptime_ms - UPTIME_MS
+
+    store = Store(Wire(world.table))
+    limiter = RateLimiter(await Repository.over(store, Options(clock=clock)), default_limits=[Limit.per_day("rpd", 1)])
+    await take(limiter, "key", "gpt-4", rpd=1)
+    for _ in range(4_000):
+        uptime_ms += 5
+        assert not await passes(limiter, "key", "gpt-4", rpd=1)
+    assert abs(clock.now_ms() - now_ms()) < 50
 
 
 def test_the_id_of_a_namespace_is_never_taken_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:

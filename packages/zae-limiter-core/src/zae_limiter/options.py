@@ -14,6 +14,10 @@ from .flows.scope import Settings
 from .limits import OnUnavailable, check_on_unavailable
 from .naming import check_namespace
 
+# Out of step with whole seconds: a process that is refused all the time asks the store this often, and the answers' dates,
+# which tell the second, would prove nothing about its clock if they all came at the same part of one.
+STALENESS_MS = 870
+
 DEFAULT_STACK = "zae-limiter"
 DEFAULT_NAMESPACE = "default"
 
@@ -23,7 +27,8 @@ class Options:
     """Where the table is, and how this process uses it; times in seconds.
 
     ``None`` for stack and namespace means the environment (``ZAEL_STACK``, ``ZAEL_NAMESPACE``), else ``zae-limiter``
-    and ``default``. ``rejection_staleness``: for how long the last seen state of a bucket is good enough to refuse by.
+    and ``default``. ``rejection_staleness``: for how long at most the last seen state of a bucket is good enough to
+    refuse by.
     ``split_above``: the writes a second to a bucket (to a shard of it) above which it is split.
     ``audit_retention_days``: for how long audit events are kept; 0 keeps them for ever.
     ``clock``: where the time comes from, never corrected; else the store's, which its answers correct.
@@ -82,7 +87,7 @@ class Options:
     def settings(self) -> Settings:
         """What flows have to know of the options."""
         return Settings(
-            staleness_ms=round(self.rejection_staleness * 1000),
+            staleness_ms=round(self.rejection_staleness * STALENESS_MS),
             config_ttl_ms=round(self.config_cache_ttl * 1000),
             ttl_multiplier=self.bucket_ttl_multiplier,
             on_unavailable=self.on_unavailable,
