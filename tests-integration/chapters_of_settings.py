@@ -183,7 +183,9 @@ async def configs_of_all_levels(scene: Scene) -> None:
     assert await repository.get_configs([*configs, ("e", "r")]) == configs
     assert set(await repository.list_config_places()) == set(configs)
     await repository.set_limits("e", [TPM])
-    assert await repository.get_configs([("e", "_default_")]) == {("e", "_default_"): StoredConfig((TPM,), fingerprint="f")}
+    assert await repository.get_configs([("e", "_default_")]) == {
+        ("e", "_default_"): StoredConfig((TPM,), fingerprint="f")
+    }
     await repository.put_configs(dict.fromkeys(configs))
     assert await repository.get_configs(list(configs)) == {}
     await refused(ValidationError, repository.get_configs([("e#", "r")]), repository.put_configs({("e", "#"): config}))

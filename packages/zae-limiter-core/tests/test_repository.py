@@ -149,6 +149,23 @@ async def test_in_memory_without_a_clock_takes_the_systems() -> None:
         assert 0 < await limiter.time_until_available("e", "r", {"rpm": 1}) <= 60
 
 
+@pytest.mark.parametrize(
+    ("options", "splits"), [({}, False), ({"split_above": 10}, True)], ids=["by default", "where asked"]
+)
+def test_in_memory_a_bucket_splits_only_where_that_is_asked_for(options: dict[str, int], *, splits: bool) -> None:
+    clock = ManualClock()
+    repository = SyncRepository.in_memory(clock=clock, **options)
+    limiter = SyncRateLimiter(repository, default_limits=[Limit.per_day("rpm", 10**6)])
+    for _ in range(2):
+        for _ in range(1_000):
+            with limiter.acquire("e", "r", {"rpm": 1}):
+                pass
+        clock.advance(seconds=1)
+    bucket = repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert (bucket.shard_count > 1) is splits
+
+
 async def test_closing_the_repository_waits_for_the_writes_of_its_namespaces(async_world: World) -> None:
     root = await async_world.process()
     limiter = RateLimiter(await root.repository.namespace("tenant"), default_limits=[RPM])

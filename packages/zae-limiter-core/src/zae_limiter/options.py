@@ -14,9 +14,10 @@ from .flows.scope import Settings
 from .limits import OnUnavailable, check_on_unavailable
 from .naming import check_namespace
 
-# Out of step with whole seconds: a process that is refused all the time asks the store this often, and the answers' dates,
-# which tell the second, would prove nothing about its clock if they all came at the same part of one.
+# Out of step with whole seconds: a process that is refused all the time asks the store this often, and the dates of the
+# answers, which tell the second, would prove nothing about its clock if they all came at the same part of one.
 STALENESS_MS = 870
+NEVER_SPLIT = 2**63
 
 DEFAULT_STACK = "zae-limiter"
 DEFAULT_NAMESPACE = "default"

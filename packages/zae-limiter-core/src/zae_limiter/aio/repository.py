@@ -13,7 +13,7 @@ from ..flows.inspect import Resolution
 from ..flows.outward import checked_place
 from ..flows.scope import Scope
 from ..flows.steps import play
-from ..options import DEFAULT_NAMESPACE, BuilderBase, Options
+from ..options import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, Options
 from ..starting import clock_over, opening, scope_of
 from .audit import AuditMethods
 from .buckets import BucketMethods
@@ -76,8 +76,11 @@ class Repository(
 
     @classmethod
     def in_memory(cls, namespace: str = "default", *, clock: Clock | None = None, **options: Any) -> Self:
-        """A repository of this process alone: no network, no account; gone when it is."""
-        chosen = Options(namespace=namespace, clock=clock, **options)
+        """A repository of this process alone: no network, no account; gone when it is.
+
+        It has no hot items, so buckets split only where ``split_above`` is given.
+        """
+        chosen = Options(namespace=namespace, clock=clock, **{"split_above": NEVER_SPLIT, **options})
         store = MemoryStore()
         time = clock_over(store, chosen)
         namespace_id = play(opening(chosen, namespace, time), store.table.execute)
