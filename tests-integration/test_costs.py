@@ -133,7 +133,7 @@ async def test_concurrent_acquires_of_a_bucket_cost_one_write_per_batch(
     limiter = await stage.open(clock=clock, endpoint_url=proxy.url)
     await take(limiter)
     proxy.clear()
-    proxy.faults = [Fault("late", "UpdateItem", times=1, seconds=0.5)]
+    proxy.faults = [Fault("late", "UpdateItem", times=1, seconds=2.0)]  # time for forty threads to begin
     stage.meter.reset()
     first = asyncio.create_task(take(limiter))
     await until_called(proxy, 1)
@@ -168,7 +168,7 @@ async def test_the_sides_of_a_cascade_are_written_in_parallel(
     limiter = await stage.open(clock=clock, endpoint_url=proxy.url)
     await take(limiter)
     proxy.clear()
-    proxy.faults = [Fault("late", "UpdateItem", seconds=0.2)]
+    proxy.faults = [Fault("late", "UpdateItem", seconds=0.5)]
     await take(limiter)
     assert [call.request for call in proxy.calls] == ["UpdateItem", "UpdateItem"]
     assert overlap(proxy.calls)
@@ -190,7 +190,7 @@ async def test_that_read_adds_no_round_trip(stage: Stage, proxy: Proxy, clock: M
     await take(limiter)
     clock.advance(61)
     proxy.clear()
-    proxy.faults = [Fault("late", name, seconds=0.2) for name in ("UpdateItem", "BatchGetItem")]
+    proxy.faults = [Fault("late", name, seconds=0.5) for name in ("UpdateItem", "BatchGetItem")]
     await take(limiter)
     assert sorted(call.request for call in proxy.calls) == ["BatchGetItem", "UpdateItem"]
     assert overlap(proxy.calls)
