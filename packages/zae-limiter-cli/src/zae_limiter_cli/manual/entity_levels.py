@@ -14,6 +14,8 @@ from .showing import LIMIT_HEAD, limit_cells, plain_limits, show_names
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository
+    from zae_limiter.limits import ConfigSource
+    from zae_limiter.provisioner import ConfigPlace
     from zae_limiter.resolution import Level
 
     from ..connection import Connection
@@ -32,9 +34,11 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
     """
     from zae_limiter.resolution import Level, winner
 
+    places = _places(entity_id, resource)
     with open_namespace(connection, namespace) as repository:
-        system, on_unavailable = repository.get_system_defaults()
-        levels = [*_own_levels(repository, entity_id, resource), Level("system", tuple(system))]
+        found = repository.get_configs([*places.values()])
+    levels = [Level(source, found[place].limits if place in found else ()) for source, place in places.items()]
+    on_unavailable = found[places["system"]].on_unavailable if places["system"] in found else None
     won = winner(levels)
     if output == "table":
         _say(f"{entity_id} on {resource}", levels, won)
@@ -86,15 +90,16 @@ def list_resources(*, connection: "Connection", namespace: str, output: OutputFo
     show_names("RESOURCE", found, output, none=f"No entity has limits of its own in namespace {namespace}.")
 
 
-def _own_levels(repository: "SyncRepository", entity_id: str, resource: str) -> list["Level"]:
-    """All but the system's, in the order in which they win."""
-    from zae_limiter.resolution import Level
+def _places(entity_id: str, resource: str) -> dict["ConfigSource", "ConfigPlace"]:
+    """Where each level stands, in the order in which they win."""
+    from zae_limiter.naming import DEFAULT_RESOURCE
 
-    return [
-        Level("entity", tuple(repository.get_limits(entity_id, resource))),
-        Level("entity_default", tuple(repository.get_limits(entity_id))),
-        Level("resource", tuple(repository.get_resource_defaults(resource))),
-    ]
+    return {
+        "entity": (entity_id, resource),
+        "entity_default": (entity_id, DEFAULT_RESOURCE),
+        "resource": (None, resource),
+        "system": (None, None),
+    }
 
 
 def _say(place: str, levels: Sequence["Level"], won: "Level | None") -> None:
