@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from .bucket import NEVER, Shape, reached_at, refill_bucket, share
+from .limits import Limit
 
 MAX_SHARDS: Final = 64
 
@@ -69,6 +70,12 @@ class Part(NamedTuple):
 
     shape: Shape
     tokens_milli: int
+
+
+def full_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part:
+    """A limit that is at its ceiling on a shard, as of an instant."""
+    shape = Shape(limit, at_ms, shard, shards)
+    return Part(shape, shape.ceiling_milli)
 
 
 def calculate_balance(parts: Sequence[Part], now_ms: int) -> int:

@@ -254,7 +254,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "shares floored one by one",
         fault=_patched(
-            *(patch.object(module, "share", _floored) for module in (bucket, sharding, frames, splitting, spread)),
+            *(patch.object(module, "share", _floored) for module in (bucket, sharding, frames, splitting)),
             patch.object(Shape, "minted", _minted_floored),
             patch.object(Shape, "minted_since_anchor", _minted_since_floored),
         ),

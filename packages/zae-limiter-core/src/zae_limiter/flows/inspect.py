@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..bucket import Shape, refill_bucket
 from ..limits import MILLI, ConfigSource, Limit, OnUnavailable
 from ..schema.items import View
-from ..sharding import Part, calculate_balance, calculate_wait
+from ..sharding import Part, calculate_balance, calculate_wait, full_part
 from .acquire import find_sides
 from .buckets import read_whole
 from .load import resolve, shadow_of
@@ -62,11 +62,9 @@ def _wait(look: _Look, name: str, amount: int, now_ms: int) -> float:
 def _parts(views: Sequence[View], limit: Limit, now_ms: int) -> list[Part]:
     """What each shard has, up to the ceiling that the config sets; full where there is no bucket, or not this limit."""
     shards = [_part(view, limit, now_ms) for view in views]
-    return shards or [Part(Shape(limit, now_ms), limit.ceiling_milli)]
+    return shards or [full_part(limit, now_ms)]
 
 
 def _part(view: View, limit: Limit, now_ms: int) -> Part:
-    ruled, shape = Shape(limit, now_ms, view.id.shard, view.shard_count), view.shapes.get(limit.name)
-    if shape is None:
-        return Part(ruled, ruled.ceiling_milli)
-    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(shape, view.tokens_milli(limit.name), now_ms)))
+    ruled = Shape(limit, now_ms, view.id.shard, view.shard_count)
+    return Part(ruled, min(ruled.ceiling_milli, refill_bucket(*view.part(limit, now_ms), now_ms)))

@@ -6,7 +6,7 @@ to be (splitting).
 
 from collections.abc import Sequence
 
-from ..bucket import refill_bucket, share
+from ..bucket import refill_bucket
 from ..operations.errors import StoreError
 from ..schema.items import View
 from ..sharding import allocate
@@ -129,10 +129,7 @@ def _fresh(scope: Scope, side: Side, shard: int, now_ms: int) -> View | None:
 
 
 def _room(side: Side, view: View, name: str, now_ms: int) -> int:
-    shape = view.shapes.get(name)
-    if shape is None:
-        return share(side.config.by_name[name].ceiling_milli, view.id.shard, view.shard_count)
-    return refill_bucket(shape, view.tokens_milli(name), now_ms)
+    return refill_bucket(*view.part(side.config.by_name[name], now_ms), now_ms)
 
 
 def _shard(scope: Scope, home: Shadow, shard: int) -> Shadow:

@@ -6,11 +6,10 @@ Lives here: statuses made of outcomes, and of several shards as one. Never: the 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ..bucket import Shape
 from ..limits import MILLI, LimitStatus
 from ..operations.values import NOTHING
 from ..schema.items import View
-from ..sharding import Part, calculate_balance, calculate_wait, unseen_shards
+from ..sharding import Part, calculate_balance, calculate_wait, full_part, unseen_shards
 from .lane import Outcome
 from .scope import Scope
 from .sides import Side
@@ -97,18 +96,7 @@ def _parts(side: Side, views: Sequence[View], name: str, at_ms: int) -> list[Par
     """The limit on each shard; full where it is new to one, where one was not seen, and where there is no bucket."""
     seen = [view.repaired(at_ms) for view in views]
     counts = {view.id.shard: view.shard_count for view in seen}
-    parts = [_part(side, view, name, at_ms) for view in seen]
-    parts += [_full(side, name, at_ms, shard, counts[0]) for shard in unseen_shards(counts)]
-    return parts or [_full(side, name, at_ms)]
-
-
-def _part(side: Side, view: View, name: str, at_ms: int) -> Part:
-    shape = view.shapes.get(name)
-    if shape is None:
-        return _full(side, name, at_ms, view.id.shard, view.shard_count)
-    return Part(shape, view.tokens_milli(name))
-
-
-def _full(side: Side, name: str, at_ms: int, shard: int = 0, shards: int = 1) -> Part:
-    shape = Shape(side.config.by_name[name], at_ms, shard, shards)
-    return Part(shape, shape.ceiling_milli)
+    limit = side.config.by_name[name]
+    parts = [view.part(limit, at_ms) for view in seen]
+    parts += [full_part(limit, at_ms, shard, counts[0]) for shard in unseen_shards(counts)]
+    return parts or [full_part(limit, at_ms)]

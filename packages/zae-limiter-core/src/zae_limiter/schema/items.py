@@ -12,6 +12,7 @@ from ..bucket import Shape
 from ..entities import Entity
 from ..limits import MILLI, Limit, OnUnavailable, check_on_unavailable
 from ..provisioner import StoredConfig
+from ..sharding import Part, full_part
 from . import keys
 from .attributes import bucket_attr, limit_attr
 
@@ -97,6 +98,13 @@ class View(NamedTuple):
     def tokens_milli(self, limit: str) -> int:
         """The stored balance of a limit, as of the anchor."""
         return int(self.item[bucket_attributes(limit).tk])
+
+    def part(self, limit: Limit, now_ms: int) -> Part:
+        """What this shard has of a limit, by the shape that it has here; full where it is new to the shard."""
+        shape = self.shapes.get(limit.name)
+        if shape is None:
+            return full_part(limit, now_ms, self.id.shard, self.shard_count)
+        return Part(shape, self.tokens_milli(limit.name))
 
 
 def read_bucket(item: Item, before: View | None = None) -> View:
