@@ -105,7 +105,7 @@ def _storm(rng: Random) -> Plan:
     """Every kind of trouble is in about half of these."""
     return Plan(
         processes=rng.randint(2, 4),
-        callers=rng.randint(20, 100),
+        callers=rng.randint(20, 80),
         entities=tuple(rng.sample(ENTITIES, rng.randint(1, 4))),
         weather=rng.choice((CALM, BUSY, ROUGH, ROUGH, STORM)),
         settings=_settings(rng),
