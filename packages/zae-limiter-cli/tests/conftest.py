@@ -4,6 +4,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from zae_limiter_cli import confirming
+
 AWS = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
@@ -27,6 +29,12 @@ def moto_server() -> Iterator[str]:
         host, port = server.get_host_and_port()
         yield f"http://{host}:{port}"
         server.stop()
+
+
+@pytest.fixture
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who can answer, with what a test gives as input."""
+    monkeypatch.setattr(confirming, "can_ask", lambda: True)
 
 
 @pytest.fixture

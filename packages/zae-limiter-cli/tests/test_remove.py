@@ -49,6 +49,7 @@ def test_it_can_keep_the_archive(bucket: str) -> None:
     assert boto3.client("s3").get_object(Bucket=bucket, Key="audit/one")["Body"].read() == b"1"
 
 
+@pytest.mark.usefixtures("on_a_terminal")
 def test_it_asks_and_names_what_goes(bucket: str) -> None:
     done = run("delete", "-n", "my-app", input="n\n")
     assert done.exit_code == 1
@@ -68,6 +69,14 @@ def test_a_stack_that_is_not_there_is_said_not_to_be(aws: str) -> None:
     assert (done.exit_code, done.stderr) == (1, "Error: there is no stack my-app: nothing was deleted\n")
 
 
+def test_off_a_terminal_nothing_goes_without_a_yes(bucket: str) -> None:
+    done = run("delete", "-n", "my-app")
+    assert done.exit_code == 1
+    assert "There is no terminal to ask on: pass --yes" in done.stderr
+    assert boto3.client("dynamodb").list_tables()["TableNames"] == ["my-app"]
+
+
+@pytest.mark.usefixtures("on_a_terminal")
 def test_programs_get_what_went_as_json(bucket: str) -> None:
     done = run("delete", "-n", "my-app", "--output", "json", input="y\n")
     assert json.loads(done.stdout) == {"stack": "my-app", "action": "deleted", "bucket": bucket, "objects": 1}

@@ -9,8 +9,13 @@ import click
 from .errors import CommandError
 
 
+def can_ask() -> bool:
+    """Whether somebody is there who can answer."""
+    return sys.stdin.isatty()
+
+
 def confirm(question: str) -> None:
     """Ask on the terminal. Raises ``click.Abort`` for a no, and ``CommandError`` where there is nobody to ask."""
-    if not sys.stdin.isatty():
+    if not can_ask():
         raise CommandError(f"{question} There is no terminal to ask on: pass --yes if that is meant")
     click.confirm(question, abort=True, err=True)

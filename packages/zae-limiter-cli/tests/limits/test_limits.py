@@ -6,7 +6,6 @@ import pytest
 from limits_stack import FUNCTION, Stack
 from provisions import rpm
 
-from zae_limiter_cli.limits import rollout
 from zae_limiter_manifest import json_schema, load, packing
 
 ALPHA = """\
@@ -175,9 +174,9 @@ def test_deletes_of_much_that_is_managed_must_be_allowed(stack: Stack) -> None:
     assert stack.ok("apply", out, "--allow-deletes").endswith("Applied: 0 created, 0 updated, 10 deleted.\n")
 
 
+@pytest.mark.usefixtures("on_a_terminal")
 @pytest.mark.parametrize(("answer", "applied"), [("y\n", True), ("n\n", False), ("", False)])
-def test_on_a_terminal_it_asks(stack: Stack, monkeypatch: pytest.MonkeyPatch, answer: str, *, applied: bool) -> None:
-    monkeypatch.setattr(rollout.Rollout, "_can_ask", property(lambda self: self.asks))
+def test_on_a_terminal_it_asks(stack: Stack, answer: str, *, applied: bool) -> None:
     done = stack.run("apply", "-f", stack.write(ALPHA), input=answer)
     assert ("Apply? [y/N]" in done.stderr, "+ resource gpt-4" in done.stdout) == (True, True)
     assert (done.exit_code, bool(stack.world.items())) == (0 if applied else 1, applied)
@@ -262,8 +261,9 @@ def test_a_lock_is_shown_told_and_freed_by_its_id(stack: Stack) -> None:
     refused = stack.run("apply", "-f", stack.write(ALPHA))
     assert (refused.exit_code, "cli (bob) is applying" in refused.output) == (1, True)
     assert "lock     abc, held by cli (bob) until 20" in stack.ok("state", "-N", "tenant-alpha")
-    assert "the lock is not xyz" in stack.error("unlock", "-N", "tenant-alpha", "xyz")
-    assert "lock" not in stack.ok("unlock", "-N", "tenant-alpha", "abc")
+    assert "the lock is not xyz" in stack.error("unlock", "-N", "tenant-alpha", "xyz", "--yes")
+    assert "no terminal to ask on: pass --yes" in stack.error("unlock", "-N", "tenant-alpha", "abc")
+    assert "lock" not in stack.ok("unlock", "-N", "tenant-alpha", "abc", "--yes")
     stack.ok("apply", "-f", stack.write(ALPHA))
 
 

@@ -10,7 +10,6 @@ from provisions import limits, manifest
 
 from zae_limiter import ProvisionerLock
 from zae_limiter_cli.connection import Connection
-from zae_limiter_cli.limits.rollout import Rollout
 from zae_limiter_manifest import dump, load, packing
 from zae_limiter_provisioner import actions
 
@@ -42,11 +41,6 @@ def at_apply(stack: Stack, namespace: str, what: Any) -> None:
 
 def fail(stack: Stack) -> None:
     stack.failing = {"errorMessage": "no memory", "errorType": "Runtime.ExitError"}
-
-
-@pytest.fixture
-def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Rollout, "_can_ask", property(lambda self: self.asks))
 
 
 def test_a_refusal_stands_on_standard_error_with_its_namespace_and_the_others_are_applied(stack: Stack) -> None:

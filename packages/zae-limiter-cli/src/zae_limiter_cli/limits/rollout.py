@@ -2,17 +2,16 @@
 What never does: an option of the command line, or how anything looks.
 """
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import click
 from attrs import evolve
 
 from zae_limiter_manifest import Answer, LimitsManifest, Plan, Request
 
+from .. import confirming
 from ..errors import CommandError
 from .files import load_files
 from .options import Form
@@ -73,11 +72,11 @@ class Rollout:
         if changing and (self.form == "text" or self._can_ask):
             announce(changing, self.form)
         if changing and self._can_ask:
-            click.confirm("Apply?", abort=True, err=True)
+            confirming.confirm("Apply?")
 
     @property
     def _can_ask(self) -> bool:
-        return self.asks and sys.stdin.isatty()
+        return self.asks and confirming.can_ask()
 
     def _apply(self, request: Request, plan: Plan) -> Iterator[Answer]:
         """What was shown is applied, or nothing: what is planned anew is shown, and asked about, as the first was."""

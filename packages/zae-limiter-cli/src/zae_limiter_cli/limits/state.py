@@ -2,12 +2,12 @@
 What never does: a change of limits.
 """
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..confirming import confirm
 from ..errors import CommandError
 from ..options import connected, in_namespace, yes_option
 from .options import Form, form_option
@@ -57,8 +57,8 @@ def unlock(*, connection: "Connection", namespace: str, lock_id: str, form: Form
 
     An apply that goes on all the same says so at its end, and leaves the state as it is.
     """
-    if not yes and sys.stdin.isatty():
-        click.confirm(f"Free the lock {lock_id} of {namespace}? Nobody may be applying any more.", abort=True, err=True)
+    if not yes:
+        confirm(f"Free the lock {lock_id} of {namespace}? Nobody may be applying any more.")
     _show(namespace, _ask(connection, "unlock", namespace, lock_id=lock_id), form)
 
 

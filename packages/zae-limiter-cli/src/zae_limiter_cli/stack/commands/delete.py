@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...columns import say_json
+from ...confirming import confirm
 from ...errors import CommandError
 from ...options import OutputForm, connected, output_option, quiet_option, yes_option
 from ...progress import teller
@@ -33,7 +34,7 @@ def delete(*, connection: "Connection", keep_archive: bool, yes: bool, output: O
     bucket = None if keep_archive else remove.archive_of(stack)
     if not yes:
         archive = f", and its archive, bucket {bucket}" if bucket else ""
-        click.confirm(f"Delete stack {stack.name}, its table with everything in it{archive}?", abort=True, err=True)
+        confirm(f"Delete stack {stack.name}, its table with everything in it{archive}?")
     objects = remove.delete(connection, stack, bucket, teller(quiet=quiet))
     if output == "json":
         say_json({"stack": stack.name, "action": "deleted", "bucket": bucket, "objects": objects})
