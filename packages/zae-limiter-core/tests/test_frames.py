@@ -43,18 +43,31 @@ def test_row_add_takes_between_the_cost_and_the_ceiling_as_of_the_anchor() -> No
     it = at({RPM: 5000}, elapsed_ms=10_000)  # ten tokens minted since
     write = first_write(it, it.entry(RPM, checked={"rpm": 2000}))
     assert write.when == Conditions(
-        equals={"rf": NOW - 10_000}, at_least={"b_rpm_tk": 2000 - 10_000}, at_most={"b_rpm_tk": CEILING - 10_000}
+        absent=("ttl",),
+        equals={"rf": NOW - 10_000},
+        at_least={"b_rpm_tk": 2000 - 10_000},
+        at_most={"b_rpm_tk": CEILING - 10_000},
     )
     assert write.add == counters(b_rpm_tk=-2000, b_rpm_tc=2000, ev=1)
-    assert write.set == {"ttl": ttl(60 - 15 + 2)}
+    assert write.set == {"ttl": ttl(60)}
 
 
 def test_row_set_at_the_ceiling_forgets_what_overflowed() -> None:
     it = at({RPM: 50_000}, elapsed_ms=MINUTE)
     write = first_write(it, it.entry(RPM, checked={"rpm": 2000}))
-    assert write.when == Conditions(equals={"rf": NOW - MINUTE}, at_least={"b_rpm_tk": CEILING - MINUTE})
-    assert write.set == {"b_rpm_tk": CEILING - MINUTE - 2000, "ttl": ttl(2)}
+    assert write.when == Conditions(
+        absent=("ttl",), equals={"rf": NOW - MINUTE}, at_least={"b_rpm_tk": CEILING - MINUTE}
+    )
+    assert write.set == {"b_rpm_tk": CEILING - MINUTE - 2000, "ttl": ttl(60)}
     assert write.add == counters(b_rpm_tc=2000, ev=1)
+
+
+def test_the_ttl_is_never_sooner_than_was_seen_nor_than_somebody_wants_who_was_not_seen() -> None:
+    soon, late = NOW // 1000 + 100, NOW // 1000 + 10_000
+    for seen, wanted in ((soon, ttl(60)), (late, late)):
+        it = at({RPM: 5000}, elapsed_ms=0, ttl=seen)
+        write = first_write(it, it.entry(RPM, unchecked={"rpm": 1000}, events=0))
+        assert (write.set, write.when.at_most["ttl"]) == ({"ttl": wanted}, wanted + 5)
 
 
 def test_a_minting_that_is_negative_counts_as_it_is() -> None:
@@ -66,7 +79,7 @@ def test_a_minting_that_is_negative_counts_as_it_is() -> None:
 def test_an_adjust_has_no_lower_bound_and_goes_into_debt() -> None:
     it = at({RPM: 0}, elapsed_ms=1000)
     write = first_write(it, it.entry(RPM, unchecked={"rpm": 90_000}, events=0))
-    assert write.when == Conditions(equals={"rf": NOW - 1000}, at_most={"b_rpm_tk": CEILING - 1000})
+    assert write.when == Conditions(absent=("ttl",), equals={"rf": NOW - 1000}, at_most={"b_rpm_tk": CEILING - 1000})
     assert write.add == counters(b_rpm_tk=-90_000, b_rpm_tc=90_000)
 
 
@@ -106,6 +119,7 @@ def test_each_limit_stands_in_a_row_of_its_own() -> None:
     it = at({RPM: 1000, TPM: 9_000_000}, elapsed_ms=1000)
     write = first_write(it, it.entry(RPM, TPM, checked={"rpm": 1000, "tpm": 500_000}))
     assert write.when == Conditions(
+        absent=("ttl",),
         equals={"rf": NOW - 1000},
         at_least={"b_rpm_tk": 1000 - 1000, "b_tpm_tk": 9_000_000 - 100_000},
         at_most={"b_rpm_tk": CEILING - 1000},
@@ -166,14 +180,17 @@ def test_a_raised_limit_keeps_the_tokens_and_gets_the_rate_from_now_on() -> None
     it = at({RPM: 5000}, elapsed_ms=10_000)
     write = reshape(it, RAISED, rpm=2000)
     assert write.when == Conditions(
-        equals={"rf": NOW - 10_000}, at_least={"b_rpm_tk": 2000 - 10_000}, at_most={"b_rpm_tk": CEILING - 10_000}
+        absent=("ttl",),
+        equals={"rf": NOW - 10_000},
+        at_least={"b_rpm_tk": 2000 - 10_000},
+        at_most={"b_rpm_tk": CEILING - 10_000},
     )
     assert write.add == counters(b_rpm_tk=10_000 - 2000, b_rpm_tc=2000, ev=1)
     assert write.set == {
         **rule_attributes(RAISED),
         "rf": NOW,
         "cv": NOW,
-        "ttl": -(-(NOW + 60_000 + 7 * 53_500) // 1000),
+        "ttl": ttl(60),
     }
 
 
@@ -198,7 +215,7 @@ def test_the_new_anchor_is_later_than_the_old_one_whatever_the_clock_says() -> N
 
 def test_a_limit_that_is_new_to_the_bucket_starts_full() -> None:
     write = reshape(at({RPM: 5000}, elapsed_ms=10_000), RPM, TPM, rpm=1000, tpm=700_000)
-    assert write.when.absent == ("b_tpm_tk",)
+    assert write.when.absent == ("b_tpm_tk", "ttl")
     assert write.set["b_tpm_tk"] == 9_000_000 - 700_000
     assert {**write.add, **write.set}["b_tpm_tc"] == 700_000
     assert {name: write.set[name] for name in rule_attributes(TPM)} == rule_attributes(TPM)

@@ -28,6 +28,10 @@ class Ledger:
         self._minted = Fraction(0)
         self._most: Fraction | None = None
 
+    def allow(self, more_ms: int) -> None:
+        """Somebody whose clock is behind has begun anew with what was there: others mint the difference once more."""
+        self._allowance_ms += more_ms
+
     def enter(self, at_ms: int, rule: Rule, *, net: int, wanted: int | None, new: bool, owed: int = 0) -> None:
         """A write that took ``net``; ``wanted`` of it only if it was there. Raises ``Violation``."""
         self._mint(at_ms, rule, new=new)

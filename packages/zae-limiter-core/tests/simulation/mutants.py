@@ -194,13 +194,20 @@ def _at_home(side: Side) -> dict[Any, dict[str, int]]:
     return {lease._Place(side.shadow.lane, 0): {}}
 
 
-def _expiry(real: Callable[..., int | None]) -> Callable[..., int | None]:
-    def expires_at(frame: Any, config: Any, longest_ms: int) -> int | None:
-        """A bucket in debt expires when it would be full from empty."""
-        empty_ms = max(limit.ceiling_milli * limit.refill_period // limit.refill_amount for limit in config.limits)
-        return real(frame, config, min(longest_ms, empty_ms))
+def _expiry(frame: Any, config: Any, longest_ms: int) -> int | None:
+    """By the balances seen last, and a bucket in debt is taken for an empty one."""
+    if config.own or not frame.multiplier or (frame.view is not None and frame.view.shard_count != 1):
+        return None
+    empty_ms = max(limit.ceiling_milli * limit.refill_period // limit.refill_amount for limit in config.limits)
+    kept_ms = frame.multiplier * min(longest_ms, empty_ms)
+    return -(-(frame.now_ms + frames.TTL_GRACE_MS + kept_ms) // 1000)
 
-    return expires_at
+
+def _expire_blindly(self: Draft, ttl: int | None, item: Mapping[str, Any]) -> None:
+    if ttl is not None:
+        self.set["ttl"] = ttl
+    elif "ttl" in item:
+        self.remove += ("ttl",)
 
 
 def _expiry_of_shards(real: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -277,8 +284,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "ttl without debt",
         fault=_patched(
             WITHOUT_LONE_WRITES,
-            patch.object(frames, "expires_at", _expiry(frames.expires_at)),
-            patch.object(commit, "expires_at", _expiry(frames.expires_at)),
+            patch.object(frames, "expires_at", _expiry),
+            patch.object(commit, "expires_at", _expiry),
+            patch.object(Draft, "expire", _expire_blindly),
         ),
     ),
     Mutant("ttl on shards", fault=_patched(patch.object(frames, "expires_at", _expiry_of_shards(frames.expires_at)))),

@@ -60,6 +60,7 @@ class Application:
         self.changes = changes
         self.moved = moved
         self.splits = splits
+        self.repairs = False
         self.confirmed = False
         self.checked: dict[str, int] = {}
         self.unchecked: dict[str, int] = {}
@@ -119,6 +120,8 @@ class Oracle:
             if write.splits:
                 ledgers[write.pk] = Ledger(0)
             exact = ledgers.setdefault(write.pk, Ledger(0))
+            if write.repairs:
+                exact.allow(2 * self._skew_ms)
             wanted = write.wanted(name)
             exact.enter(write.instant_ms, change.stand.part, net=change.net, wanted=wanted, new=change.new)
 
@@ -191,7 +194,9 @@ class Oracle:
                     f"{stood.tokens} of {name} were stored, {stand.tokens} when the anchor was brought back"
                 )
             changes[name] = Change(stand.tokens, 0, stand.ceiling, stand, whole, owed, new=False)
-        return self._enter(key, decided_ms, instant, changes, moved=True, splits=False)
+        repair = self._enter(key, decided_ms, instant, changes, moved=True, splits=False)
+        repair.repairs = True
+        return repair
 
     def _after(self, key: Key, before: Item | None) -> Item:
         after = self.look(key)

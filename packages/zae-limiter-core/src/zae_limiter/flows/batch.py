@@ -17,6 +17,8 @@ from ..operations.values import Conditions, Key, Update
 from ..schema.items import ONE_WRITE, WRITES
 from .lane import Entry
 
+TTL_SLACK_SECONDS = 5  # what the clocks of processes may differ by
+
 
 class Load:
     """What the entries of a batch add up to, in millitokens by limit; who is carried, and who did not fit."""
@@ -137,9 +139,13 @@ class Draft:
         self.count("ev", load.events)
 
     def expire(self, ttl: int | None, item: Mapping[str, Any]) -> None:
-        """Set when the item expires, or that it does not."""
+        """Set when the item expires, or that it does not: never sooner than one wants who is in debt, unseen."""
         if ttl is not None:
             self.set["ttl"] = ttl
+            if "ttl" in item:
+                self.at_most["ttl"] = ttl + TTL_SLACK_SECONDS
+            else:
+                self.absent += ("ttl",)
         elif "ttl" in item:
             self.remove += ("ttl",)
 

@@ -198,7 +198,7 @@ class _Run:
         if ttl is None or view.item["ttl"] * 1000 >= now + longest_ms:
             return
         draft = Draft()
-        draft.set["ttl"] = ttl
+        draft.expire(ttl, view.item)
         draft.equals["rf"] = view.anchor_ms
         draft.count_write(Load())
         try:

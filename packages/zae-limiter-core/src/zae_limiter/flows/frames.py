@@ -177,7 +177,7 @@ class Reshape:
                 draft.remove += (at.bx,)
 
     def _wait_ms(self, limit: Limit, load: Load) -> int:
-        deficit = self._ceiling(limit) - self.room[limit.name] + load.net(limit.name)
+        deficit = self._ceiling(limit) - min(0, self.room[limit.name] - load.net(limit.name))
         return deficit * limit.refill_period // limit.refill_amount
 
 
@@ -217,14 +217,13 @@ Frame = Ordinary | Reshape | New
 def expires_at(frame: Frame, config: Config, longest_ms: int) -> int | None:
     """``ttl``, in epoch seconds: a minute, and ``multiplier`` times as long as the slowest limit takes to fill up.
 
-    Where others may have been at the bucket since it was seen, it may be emptier than the copy says: it is kept for as
-    long as it takes to fill it from empty. ``None`` for a bucket that does not expire: with limits of the entity's own,
-    or when it is split.
+    Others may have been at the bucket since it was seen: it is kept for as long as it takes to fill it from empty, or
+    from its debt, and never shorter than was seen. ``None`` for a bucket that does not expire: with limits of the
+    entity's own, or when it is split.
     """
     view = frame.view
     if config.own or frame.multiplier == 0 or (view is not None and view.shard_count != 1):
         return None
-    kept_ms = frame.multiplier * longest_ms
-    if view is not None and not frame.shadow.speaks_for(frame.now_ms):
-        kept_ms = max(kept_ms, view.fill_ms)
-    return -(-(frame.now_ms + TTL_GRACE_MS + kept_ms) // 1000)
+    fill_ms = longest_ms if view is None else max(longest_ms, view.fill_ms)
+    ttl = -(-(frame.now_ms + TTL_GRACE_MS + frame.multiplier * fill_ms) // 1000)
+    return ttl if view is None else max(ttl, view.item.get("ttl", 0))

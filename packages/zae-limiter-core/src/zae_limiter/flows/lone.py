@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 from ..operations.values import Conditions, Update
 from ..schema.items import ONE_WRITE, WRITES, View
+from .batch import TTL_SLACK_SECONDS
 from .frames import TTL_GRACE_MS
 from .lane import Entry
 from .scope import Scope, Shadow
 
 
-def lone_update(  # noqa: C901, PLR0915 - one pass, so that the commonest write is short in time
+def lone_update(  # noqa: C901 - one pass, so that the commonest write is short in time
     scope: Scope, shadow: Shadow, *, view: View | None, entries: Sequence[Entry], now_ms: int
 ) -> Update | None:
     """The write, ``None`` where it is another case."""
@@ -25,7 +26,6 @@ def lone_update(  # noqa: C901, PLR0915 - one pass, so that the commonest write 
     if not shadow.alone or item["shard_count"] > 1 or shadow.is_ahead(now_ms) or not shadow.agrees_with(config):
         return None
     add, values, least, most = {"ev": entry.events, WRITES: ONE_WRITE}, {}, {}, {}
-    longest_ms = 0
     for name, tk, tc, ceiling, amount, period, at_anchor in view.rows:
         minted = amount * now_ms // period - at_anchor
         full = ceiling - minted
@@ -42,18 +42,15 @@ def lone_update(  # noqa: C901, PLR0915 - one pass, so that the commonest write 
                 values[tk] = full - net
             add[tc] = net
             missing += net
-            if missing > ceiling:
-                return None
-        wait_ms = missing * period // amount
-        if wait_ms > longest_ms:
-            longest_ms = wait_ms
+        if missing > ceiling:
+            return None
     if len(least) < len(checked):  # an amount of 0, or of a limit that the bucket has not
         return None
     if multiplier and not config.own:
-        kept_ms = multiplier * longest_ms
-        if kept_ms < view.fill_ms and not shadow.speaks_for(now_ms):
-            kept_ms = view.fill_ms
-        values["ttl"] = -(-(now_ms + TTL_GRACE_MS + kept_ms) // 1000)
+        if "ttl" not in item:
+            return None
+        values["ttl"] = ttl = max(item["ttl"], -(-(now_ms + TTL_GRACE_MS + multiplier * view.fill_ms) // 1000))
+        most["ttl"] = ttl + TTL_SLACK_SECONDS
     elif "ttl" in item:
         return None
     return Update(shadow.key, add, values, (), Conditions((), (), {"rf": item["rf"]}, least, most))

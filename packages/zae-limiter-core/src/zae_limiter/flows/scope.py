@@ -19,7 +19,6 @@ from .lane import Lane
 from .pace import Pace
 
 RECENT_ANSWERS = 0xFF
-ALONE_MS = 1000
 KEPT = 0.75  # of what was seen before, with every answer
 
 
@@ -111,10 +110,6 @@ class Shadow:
     def is_ahead(self, now_ms: int) -> bool:
         """Whether the bucket's anchor lies so far ahead that a clock must have been wrong."""
         return self.view is not None and self.view.is_ahead(now_ms)
-
-    def speaks_for(self, now_ms: int) -> bool:
-        """Whether nobody else is likely to have written since the copy was made."""
-        return self.alone and self.is_fresh(now_ms, ALONE_MS)
 
     def is_fresh(self, now_ms: int, staleness_ms: int) -> bool:
         """Whether the copy is young enough; one from the future was made before the clock was set back."""
