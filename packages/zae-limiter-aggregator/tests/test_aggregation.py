@@ -179,7 +179,7 @@ def test_an_anchor_that_cannot_be_moved_is_no_failure_of_the_batch() -> None:
     assert (account.refills, account.dropped, account.failures) == (0, 1, ())
 
 
-@pytest.mark.parametrize(("lag", "refills"), [(59, 1), (61, 0)])
+@pytest.mark.parametrize(("lag", "refills"), [(359, 1), (361, 0)])
 def test_in_a_backlog_no_anchor_moves_that_a_batch_before_has_moved(lag: int, refills: int) -> None:
     life = Life()
     for seconds in (HOUR + 1, lag):

@@ -140,6 +140,8 @@ async def test_what_is_neither_true_nor_false_is_refused(world: World, bad: Any)
         ("delete_many_limits", {"places": None}),
         ("put_configs", {"configs": [("e", "r")]}),
         ("get_configs", {"places": [7]}),
+        ("get_configs", {"places": None}),
+        ("put_configs", {"configs": {("e", "r"): {"limits": []}}}),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
 )

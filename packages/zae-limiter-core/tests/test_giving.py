@@ -313,3 +313,15 @@ async def test_a_limit_that_the_bucket_has_not_is_refused_and_nothing_is_written
     with pytest.raises(ValidationError, match="is no limit of the bucket, which has: rpm"):
         await limiter.repository.credit_bucket("e", "r", {"rpm": 1, "tpm": 1})
     assert wire.sent() == ["BatchGet"]
+
+
+async def test_an_amount_of_nothing_waits_for_the_anchor_before_it_is_judged(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    async with limiter.acquire("e", "r", {"rpm": 60}) as lease:
+        await lease.adjust(rpm=60)
+    world.clock.advance(seconds=4)  # the copy is too old to judge by
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    world.table.execute(Update(Key(item["PK"], item["SK"]), set={"rf": world.clock.now_ms() + 7_200_000}))
+    assert not await passes(limiter, "e", "r", rpm=0)
+    assert await limiter.available("e", "r") == {"rpm": -60}

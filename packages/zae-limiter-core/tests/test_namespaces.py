@@ -86,8 +86,9 @@ async def test_what_is_not_there_or_deleted_cannot_be_deleted(world: World) -> N
     await repository.register_namespace("prod")
     await repository.delete_namespace("prod")
     for name in ("prod", "nobody"):
-        with pytest.raises(NamespaceNotFoundError, match=f"'{name}'"):
+        with pytest.raises(NamespaceNotFoundError, match=f"'{name}'") as caught:
             await repository.delete_namespace(name)
+        assert (caught.value.deleted_id is None) == (name == "nobody")
 
 
 async def test_a_recovered_namespace_is_as_it_was(world: World) -> None:

@@ -386,9 +386,21 @@ async def test_a_shard_that_is_lost_is_made_again_full(world: World) -> None:
     split_into(world, limiter, 4)
     await lose(world, limiter, 3)
     await take(limiter, "e", "r", rpm=1)
+    assert await limiter.time_until_available("e", "r", {"rpm": 35}) == 0.0
     aim_at(limiter, 3)
     await take(limiter, "e", "r", rpm=20)
     assert views(world, limiter)[3].tokens_milli("rpm") == 5_000
+
+
+async def test_the_statuses_of_a_lease_count_no_shard_that_was_not_seen(world: World) -> None:
+    one, other = [await world.process(default_limits=[DAILY]) for _ in range(2)]
+    await take(one.limiter, "e", "r", rpm=80)
+    split_into(world, one.limiter, 4)
+    await take(other.limiter, "e", "r", rpm=1)
+    aim_at(other.limiter, 0)
+    async with other.limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        (status,) = lease.statuses
+    assert status.available <= 20
 
 
 async def test_a_bucket_that_is_gone_with_all_its_shards_begins_anew(world: World) -> None:

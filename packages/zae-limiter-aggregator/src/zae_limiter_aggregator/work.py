@@ -19,7 +19,7 @@ from .settings import Settings
 from .shards import split_jobs
 
 SECONDS_PER_DAY: Final = 24 * 3600
-FRESH_MS: Final = 60_000  # a stream that lags further behind is in a backlog
+FRESH_MS: Final = 360_000  # a stream further behind than the longest batch window, and a minute, is in a backlog
 
 
 def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int]) -> list[Job]:

@@ -132,6 +132,8 @@ class _Run:
         shadow = self.shadow
         if isinstance(operation, Get):
             shadow.learn(answer, self.now_ms, own_writes=0)
+            if shadow.is_ahead(self.now_ms):
+                return  # the anchor is repaired first, then they are judged
             self._settle_by_answer()
             self.settle([entry for entry in self.load.carried if entry.outcome is None], "admitted")
             return

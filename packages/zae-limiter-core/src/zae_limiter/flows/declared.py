@@ -3,7 +3,7 @@
 Lives here: which items, and what they are to say. Never: how a change is written (limits), how many are (bulk).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..audit import Cause
@@ -26,6 +26,8 @@ READS_AT_ONCE: Final = 8
 
 def checked_config_places(places: Sequence[ConfigPlace]) -> list[ConfigPlace]:
     """Each place once, in order. Raises ``ValidationError``."""
+    if not isinstance(places, Iterable):
+        raise ValidationError("places", places, "must be places, each an entity and a resource, or None")
     return list(dict.fromkeys(_checked(place) for place in places))
 
 
@@ -35,6 +37,8 @@ def checked_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[
         raise ValidationError("configs", configs, "must map places to what stands there")
     for place, config in configs.items():
         _checked(place)
+        if config is not None and not isinstance(config, StoredConfig):
+            raise ValidationError("configs", config, "must be a StoredConfig, or None for nothing")
         if config is not None and config.on_unavailable is not None and place != (None, None):
             raise ValidationError("on_unavailable", config.on_unavailable, "is for the system alone")
     return dict(configs)

@@ -93,7 +93,7 @@ def delete(name: str, *, at: str) -> Flow[Namespace]:
         if by_name is not None and attempt and by_name.get(DELETED) == at:
             return read_namespace(by_name)  # our own write, whose answer was lost
         if by_name is None or DELETED in by_name:
-            raise NamespaceNotFoundError(name)
+            raise NamespaceNotFoundError(name, None if by_name is None else by_name["namespace_id"])
         by_id = yield from read(id_key(by_name["namespace_id"]))
         if by_id is None:
             continue  # a purge of a namespace that was deleted in between

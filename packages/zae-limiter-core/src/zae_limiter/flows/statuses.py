@@ -60,7 +60,7 @@ def _after(scope: Scope, side: Side) -> list[LimitStatus]:
         at_ms = max(at_ms, entry.outcome.at_ms)
         views |= {view.id.shard: view for view in _views(entry.outcome)}
         amounts |= {name: amounts.get(name, 0) + amount for name, amount in entry.checked.items()}
-    statuses = _statuses(side, amounts, [*views.values()], at_ms)
+    statuses = _statuses(side, amounts, [*views.values()], at_ms, count_unseen=False)
     return [replace(status, exceeded=False, retry_after_seconds=0.0) for status in statuses]
 
 
@@ -69,11 +69,17 @@ def _views(outcome: Outcome) -> Sequence[View]:
 
 
 def _statuses(
-    side: Side, amounts: Mapping[str, int], views: Sequence[View], at_ms: int, *, left: Mapping[str, int] = NOTHING
+    side: Side,
+    amounts: Mapping[str, int],
+    views: Sequence[View],
+    at_ms: int,
+    *,
+    left: Mapping[str, int] = NOTHING,
+    count_unseen: bool = True,
 ) -> list[LimitStatus]:
     statuses = []
     for name, amount in amounts.items():
-        parts = _parts(side, views, name, at_ms)
+        parts = _parts(side, views, name, at_ms, count_unseen=count_unseen)
         if name in left and len(parts) == 1:  # what the only shard held for this request, others served
             parts = [Part(shape, left[name] - shape.minted_since_anchor(at_ms)) for shape, _ in parts]
         wait = calculate_wait(parts, amount, at_ms)
@@ -92,11 +98,15 @@ def _statuses(
     return statuses
 
 
-def _parts(side: Side, views: Sequence[View], name: str, at_ms: int) -> list[Part]:
-    """The limit on each shard; full where it is new to one, where one was not seen, and where there is no bucket."""
+def _parts(side: Side, views: Sequence[View], name: str, at_ms: int, *, count_unseen: bool = True) -> list[Part]:
+    """The limit on each shard; full where it is new to one, and where there is no bucket.
+
+    A shard that was not seen counts as full to who is refused: he is not told "never" for it. To others it counts not.
+    """
     seen = [view.repaired(at_ms) for view in views]
     counts = {view.id.shard: view.shard_count for view in seen}
     limit = side.config.by_name[name]
     parts = [view.part(limit, at_ms) for view in seen]
-    parts += [full_part(limit, at_ms, shard, counts[0]) for shard in unseen_shards(counts)]
+    if count_unseen:
+        parts += [full_part(limit, at_ms, shard, counts[0]) for shard in unseen_shards(counts)]
     return parts or [full_part(limit, at_ms)]
