@@ -79,9 +79,25 @@ def test_an_apply_that_fails_lets_go_of_its_lock(world: World) -> None:
             raise NotApplied("away")
 
     store.fault = fault
-    assert world.ask("apply", EVERY_LEVEL, store=store).errors[0].code == "table_failed"
+    done = world.ask("apply", EVERY_LEVEL, store=store)
+    assert (done.status, done.errors[0].code) == ("partial", "table_failed")
+    assert done.plan is not None
+    assert done.plan.created == 4
+    assert world.live() == EVERY_LEVEL
     assert world.ask("state").state.lock is None  # type: ignore[union-attr]
     world.apply(EVERY_LEVEL)
+
+
+def test_an_apply_that_could_not_take_the_lock_says_why(world: World) -> None:
+    store = world.store()
+
+    def fault(_: object) -> None:
+        if len(store.written) == 2:  # the registration, the intention
+            raise NotApplied("AccessDenied")
+
+    store.fault = fault
+    (failure,) = world.ask("apply", EVERY_LEVEL, store=store).errors
+    assert (failure.code, "AccessDenied" in failure.message) == ("table_failed", True)
 
 
 def test_an_apply_whose_lock_was_freed_under_way_says_so_and_spoils_no_state(world: World) -> None:

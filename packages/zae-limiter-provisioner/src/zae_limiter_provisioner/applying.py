@@ -87,9 +87,12 @@ class Applying:
         except StaleStateError:
             raise  # it is not our lock that is there
         except Exception:
-            with suppress(ZAELimiterError):  # the lock ends by itself, too
-                unlock(self.repository, lock.lock_id)
+            self._let_go(lock)
             raise
+
+    def _let_go(self, lock: ProvisionerLock) -> None:
+        with suppress(ZAELimiterError, Refused):  # it may never have been taken, and it ends by itself, too
+            unlock(self.repository, lock.lock_id)
 
     def _carry_out_under(self, lock: ProvisionerLock, plan: Plan, found: Found) -> Answer:
         locked = self.repository.put_provisioner_state(self._intending(found, lock), expected_serial=plan.serial)
@@ -107,6 +110,13 @@ class Applying:
             message = f"somebody else has taken the lock meanwhile, apply again: {error}"
             outcome.failures.append(Failure("lock_lost", message))
             serial = error.serial
+        except ZAELimiterError as error:
+            if not outcome.made:
+                raise
+            message = f"what was done could not be noted, apply again: {error}"
+            outcome.failures.append(Failure("table_failed", message))
+            serial = locked.serial
+            self._let_go(lock)
         made = _made(plan, changes=tuple(outcome.made), serial=serial)
         return Answer.applied(made, errors=outcome.failures, remaining=len(outcome.left))
 

@@ -13,6 +13,7 @@ from zae_limiter_manifest import CLI, Plan, Request
 from .refusals import Refused
 
 ROLE: Final = "provisioner"
+LONGEST_PRINCIPAL: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Asking:
         """The principal of the audit events: the function that writes, and behind it what is merely claimed."""
         role = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", ROLE)
         claims = ", ".join(filter(None, (self.principal, self.source)))
-        return f"{role} (claimed: {claims})" if claims else role
+        return f"{role} (claimed: {claims})"[:LONGEST_PRINCIPAL] if claims else role
 
     def check(self, plan: Plan) -> None:
         """Raises ``Refused`` where this is not the plan that was shown."""

@@ -32,4 +32,6 @@ def _flat(value: Mapping[str, Any] | None, path: str = "") -> Iterator[tuple[str
 
 
 def _word(value: Any) -> str:
-    return "-" if value is None else json.dumps(value, ensure_ascii=False)
+    from zae_limiter_manifest.problems import printable
+
+    return "-" if value is None else printable(json.dumps(value, ensure_ascii=False))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import click
 
 from zae_limiter_manifest import Answer, Plan
+from zae_limiter_manifest.problems import printable
 from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
 
 from ..errors import CommandError
@@ -81,7 +82,7 @@ def refuse(namespace: str, answer: Answer) -> None:
 
 
 def _told(namespace: str, answer: Answer) -> str:
-    return "\n".join(f"{namespace}: {words.failure_text(failure)}" for failure in answer.errors)
+    return "\n".join(f"{namespace}: {printable(words.failure_text(failure))}" for failure in answer.errors)
 
 
 def _colour() -> bool:

@@ -59,8 +59,7 @@ def set_defaults(
     if not limits and on_unavailable is None:
         raise CommandError("set what? Pass --limit, --on-unavailable, or both")
     with open_namespace(connection, namespace) as repository:
-        kept = limits or repository.get_system_defaults()[0]
-        repository.set_system_defaults(kept, on_unavailable, principal=principal)
+        repository.set_system_defaults(limits or None, on_unavailable, principal=principal)
         _show(*repository.get_system_defaults(), namespace, output)
 
 

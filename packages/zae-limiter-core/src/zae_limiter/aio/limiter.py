@@ -89,7 +89,11 @@ class RateLimiter:
     # the repository's methods for limits and entities
 
     async def set_system_defaults(
-        self, limits: Sequence[Limit], on_unavailable: OnUnavailable | None = None, *, principal: str | None = None
+        self,
+        limits: Sequence[Limit] | None,
+        on_unavailable: OnUnavailable | None = None,
+        *,
+        principal: str | None = None,
     ) -> None:
         """See ``Repository.set_system_defaults``."""
         return await self.repository.set_system_defaults(limits, on_unavailable, principal=principal)

@@ -30,6 +30,8 @@ class Place(NamedTuple):
 class Change(NamedTuple):
     """The limits that a place is to have, ``None`` for no item at all; ``extra`` is what else the item says.
 
+    With ``keeps_limits``, those that stand there when it is written.
+
     ``kept`` names what stays of the item before, unless it is said anew: the fingerprint too, for it says what the
     provisioner wrote last, and whether that is what stands there shows in the limits.
     """
@@ -38,6 +40,7 @@ class Change(NamedTuple):
     limits: tuple[Limit, ...] | None
     extra: Mapping[str, Any] = NOTHING
     kept: tuple[str, ...] = ("on_unavailable", FINGERPRINT)
+    keeps_limits: bool = False
 
 
 def system_place(scope: Scope) -> Place:
@@ -79,11 +82,12 @@ def get_system(scope: Scope) -> Flow[tuple[list[Limit], OnUnavailable | None]]:
 
 
 def set_system(
-    scope: Scope, limits: tuple[Limit, ...], on_unavailable: OnUnavailable | None, cause: Cause
+    scope: Scope, limits: tuple[Limit, ...] | None, on_unavailable: OnUnavailable | None, cause: Cause
 ) -> Flow[None]:
-    """Replace the system config as a whole; ``on_unavailable`` stays as it was where it is not given."""
+    """Replace what the system config says; limits and ``on_unavailable`` stay as they are where they are not given."""
     extra = {} if on_unavailable is None else {"on_unavailable": on_unavailable}
-    yield from change(scope, Change(system_place(scope), limits, extra), cause)
+    wanted = Change(system_place(scope), limits or (), extra, keeps_limits=limits is None)
+    yield from change(scope, wanted, cause)
 
 
 def set_limits(scope: Scope, place: Place, limits: tuple[Limit, ...], cause: Cause) -> Flow[None]:
@@ -142,6 +146,8 @@ def _plain_limit(limit: Limit) -> dict[str, int]:
 
 def _item(wanted: Change, limits: tuple[Limit, ...], before: Item | None) -> Item:
     """The item as it is to be."""
+    if wanted.keeps_limits and before is not None:
+        limits = tuple(read_limits(before))
     carried = {name: value for name, value in (before or {}).items() if name in wanted.kept}
     version = before["config_version"] + 1 if before else 1
     key, fixed = wanted.place.key, wanted.place.fixed

@@ -82,9 +82,14 @@ def checked_own_place(entity_id: str, resource: str) -> tuple[str, str]:
     return entity_id, check_resource("resource", resource, allow_default=True)
 
 
-def checked_system(limits: Sequence[Limit], on_unavailable: OnUnavailable | None) -> tuple[Limit, ...]:
-    """The limits of the system config, none where it only says ``on_unavailable``. Raises ``ValidationError``."""
-    return () if on_unavailable is not None and not limits else check_limits("limits", limits)
+def checked_system(limits: Sequence[Limit] | None, on_unavailable: OnUnavailable | None) -> tuple[Limit, ...] | None:
+    """The limits of the system config, none where it only says ``on_unavailable``. Raises ``ValidationError``.
+
+    ``None`` keeps those that stand there, and is for who says something else.
+    """
+    if limits is None and on_unavailable is not None:
+        return None
+    return () if on_unavailable is not None and not limits else check_limits("limits", limits or ())
 
 
 def checked_policy(on_unavailable: OnUnavailable | None) -> OnUnavailable | None:

@@ -20,14 +20,15 @@ class SyncLimitMethods(SyncRunning):
 
     def set_system_defaults(
         self,
-        limits: Sequence[Limit],
+        limits: Sequence[Limit] | None,
         on_unavailable: OnUnavailable | None = None,
         *,
         principal: str | None = None,
     ) -> None:
         """Replace the limits that hold where nothing else does; ``on_unavailable`` stays where it is not given.
 
-        With ``on_unavailable``, ``limits`` may be empty. Raises ``ValidationError``.
+        With ``on_unavailable``, ``limits`` may be empty, or ``None`` to keep those that are there. Raises
+        ``ValidationError``.
         """
         checked = checked_system(limits, checked_policy(on_unavailable))
         self._run(stored.set_system(self.scope, checked, on_unavailable, self._cause(principal)))
