@@ -1,5 +1,5 @@
 import json
-from typing import Any
+from typing import Any, NoReturn
 
 import boto3
 import pytest
@@ -8,7 +8,9 @@ from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
 from zae_limiter import SyncRepository, VersionRecord
+from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.main import main
+from zae_limiter_cli.stack import status as status_of_stacks
 
 
 def run(*args: str) -> Result:
@@ -135,6 +137,18 @@ def test_a_part_that_one_may_not_ask_about_fails_alone(aws: str, monkeypatch: py
     assert len(parts) == 8
 
 
+def test_parameters_that_only_cloudformation_takes_fail_alone(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy()
+
+    def refuse(*_: object) -> NoReturn:
+        raise CommandError("--usage-hourly-days 1: must be 0 for ever, or 2 or more")
+
+    monkeypatch.setattr(status_of_stacks, "earlier_options", refuse)
+    code, parts = status()
+    assert (code, bad(parts)) == (1, {"options": "--usage-hourly-days 1: must be 0 for ever, or 2 or more"})
+    assert len(parts) == 9
+
+
 def test_a_list_has_the_stacks_of_deploy_and_no_others(aws: str) -> None:
     assert run("list").stdout == "No stacks in this region.\n"
     deploy()
@@ -160,9 +174,10 @@ def test_a_stack_of_this_release_fits(aws: str) -> None:
     [
         (VersionRecord(0, "0.0.9", "0.0.1"), "upgrade it with `zae-limiter upgrade --name my-app`"),
         (VersionRecord(1, "0.0.9", "0.1.0"), "`zae-limiter upgrade --name my-app` brings it to this one"),
+        (VersionRecord(1, "99.0.0", "0.1.0"), "upgrade the package"),
         (VersionRecord(9, "99.0.0", "99.0.0"), "needs zae-limiter-core 99.0.0 or newer"),
     ],
-    ids=["too old", "older", "too new"],
+    ids=["too old", "older", "newer", "too new"],
 )
 def test_a_stack_of_another_release_is_told_with_what_to_upgrade(record: VersionRecord, advice: str, aws: str) -> None:
     deploy()

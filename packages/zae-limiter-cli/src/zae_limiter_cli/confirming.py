@@ -14,6 +14,11 @@ def can_ask() -> bool:
     return sys.stdin.isatty()
 
 
+def is_watched() -> bool:
+    """Whether somebody sees what is asked, even where the answers cannot come from him."""
+    return sys.stderr.isatty()
+
+
 def confirm(question: str) -> None:
     """Ask on the terminal. Raises ``click.Abort`` for a no, and ``CommandError`` where there is nobody to ask."""
     if not can_ask():

@@ -35,3 +35,7 @@ def test_counters_that_rise_with_every_change_are_not_told_but_metadata_of_their
 
 def test_a_line_break_in_a_name_breaks_no_line() -> None:
     assert told(None, {"name": "a\nb"}) == ['name "a\\nb"']
+
+
+def test_a_name_controls_no_terminal() -> None:
+    assert told(None, {"name": "a\x9b2Jb\u202eé"}) == ['name "a\\x9b2Jb\\u202eé"']

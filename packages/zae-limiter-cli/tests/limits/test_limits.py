@@ -6,6 +6,7 @@ import pytest
 from limits_stack import FUNCTION, Stack
 from provisions import rpm
 
+from zae_limiter_cli import confirming
 from zae_limiter_manifest import json_schema, load, packing
 
 ALPHA = """\
@@ -172,6 +173,18 @@ def test_deletes_of_much_that_is_managed_must_be_allowed(stack: Stack) -> None:
     stack.ok("plan", "-f", stack.write(many(0)), "--out", out)
     assert "deletes all that is managed: 10 of 10" in stack.error("apply", out)
     assert stack.ok("apply", out, "--allow-deletes").endswith("Applied: 0 created, 0 updated, 10 deleted.\n")
+
+
+def test_a_manifest_from_standard_input_is_applied_unseen_only_off_a_terminal(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(confirming, "is_watched", lambda: True)
+        refused = stack.run("apply", "-f", "-", input=ALPHA)
+        assert (refused.exit_code, "pass --yes, or a file" in refused.stderr) == (1, True)
+        assert not stack.world.items()
+        assert stack.run("apply", "-f", "-", "--yes", input=ALPHA).exit_code == 0
+    assert stack.run("apply", "-f", "-", input=ALPHA).exit_code == 0
 
 
 @pytest.mark.usefixtures("on_a_terminal")

@@ -1,7 +1,10 @@
+from typing import Any
+
+import pytest
 from by_hand import document, refused, run, told
 from tables import Table
 
-from zae_limiter import Limit
+from zae_limiter import Limit, SyncRepository
 
 RPM = Limit.per_minute("rpm", 100)
 TPM = Limit.per_hour("tpm", 10_000, burst=15_000)
@@ -24,6 +27,19 @@ def test_what_is_not_given_stays(table: Table) -> None:
     assert told("system", "set-defaults", "--on-unavailable", "allow")[0] == ["on_unavailable:", "allow"]
     assert table.repository.get_system_defaults() == ([RPM], "allow")
     run("system", "set-defaults", "-l", "tpm:10000/hour:15000")
+    assert table.repository.get_system_defaults() == ([TPM], "allow")
+
+
+def test_limits_that_somebody_sets_meanwhile_stay(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.repository.set_system_defaults([RPM])
+    set_them = SyncRepository.set_system_defaults
+
+    def overtaken(self: SyncRepository, *args: Any, **more: Any) -> None:
+        set_them(table.repository, [TPM])
+        set_them(self, *args, **more)
+
+    monkeypatch.setattr(SyncRepository, "set_system_defaults", overtaken)
+    run("system", "set-defaults", "--on-unavailable", "allow")
     assert table.repository.get_system_defaults() == ([TPM], "allow")
 
 

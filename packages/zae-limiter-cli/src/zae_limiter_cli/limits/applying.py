@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .. import confirming
 from ..errors import CommandError
 from ..options import connected, quiet_option, yes_option
 from ..principal import claimed
@@ -52,11 +53,14 @@ def apply(
     On a terminal it shows the plan and asks first, unless --yes says so. What fails is told item by item, and stays
     pending: applying again goes on from there.
     """
+    from .files import STANDARD_INPUT
     from .provisioner import Provisioner
     from .rollout import Rollout
 
     if bool(files) == (saved is not None):
         raise CommandError("give either manifests with -f, or the file of a saved plan")
+    if STANDARD_INPUT in files and not yes and confirming.is_watched():
+        raise CommandError("standard input is the manifest, so that nobody can answer there: pass --yes, or a file")
     claims = {"principal": claimed(principal), "source": source, "lock_timeout": lock_timeout}
     rollout = Rollout(
         Provisioner(connection, teller(quiet=quiet)), form, claims, allow_deletes=allow_deletes, asks=not yes

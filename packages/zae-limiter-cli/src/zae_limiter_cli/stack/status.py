@@ -11,6 +11,7 @@ from zae_limiter import SyncRepository, ZAELimiterError
 
 from ..artifacts.builder import LAMBDAS, LambdaName
 from ..connection import Connection
+from ..errors import CommandError
 from . import cloudformation, record
 from .cloudformation import Stack
 from .code import find_function, function_name
@@ -42,10 +43,15 @@ def checks(connection: Connection) -> Iterator[Check]:
         return
     yield _stack(stack)
     yield _looked("table", _table, connection)
-    options = earlier_options(cloudformation.template_of(client, connection.name), stack)
+    on: set[LambdaName] = set(LAMBDAS)
+    try:
+        options = earlier_options(cloudformation.template_of(client, connection.name), stack)
+        on = {name for name in LAMBDAS if getattr(options, name)}
+    except CommandError as error:  # parameters that CloudFormation took, and our commands do not
+        yield Check("options", False, str(error), {})
     for name in LAMBDAS:
-        yield _looked(name, _lambda, connection, name) if getattr(options, name) else Check(name, None, "off", {})
-    if options.aggregator:
+        yield _looked(name, _lambda, connection, name) if name in on else Check(name, None, "off", {})
+    if "aggregator" in on:
         yield _looked("stream", _stream, connection)
         yield _looked("dead letters", _dead_letters, connection, stack)
     with record.open_table(connection) as table:

@@ -56,9 +56,7 @@ def compare(connection: Connection) -> Comparison:
     parts = (*_recorded(found), *_code(connection, lambdas))
     problem = _problem(connection.name, found)
     if problem is None and any(each.stack != each.here for each in parts):
-        problem = (
-            f"the stack is of another release: `zae-limiter upgrade --name {connection.name}` brings it to this one"
-        )
+        problem = _other_release(connection.name, found)
     return Comparison(parts, problem or "Stack and release fit.", problem is None)
 
 
@@ -78,6 +76,14 @@ def _code(connection: Connection, lambdas: list[LambdaName]) -> list[Part]:
         Part(name, (function and function.version) or "-", version(f"zae-limiter-{name}"))
         for name, function in found.items()
     ]
+
+
+def _other_release(stack: str, found: VersionRecord | None) -> str:
+    try:
+        record.refuse_downgrade(stack, found)
+    except CommandError as error:
+        return str(error)
+    return f"the stack is of another release: `zae-limiter upgrade --name {stack}` brings it to this one"
 
 
 def _problem(stack: str, found: VersionRecord | None) -> str | None:
