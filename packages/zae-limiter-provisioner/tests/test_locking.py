@@ -117,3 +117,11 @@ def test_an_apply_whose_lock_was_freed_under_way_says_so_and_spoils_no_state(wor
     assert world.ask("state").state.applied_hash == OTHER.canonical_hash()  # type: ignore[union-attr]
     world.apply(OTHER)
     assert OTHER.managed_set() == world.ask("state").state.managed  # type: ignore[union-attr]
+
+
+def test_who_claims_much_is_audited_as_far_as_there_is_room(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "f" * 64)
+    world.ask("apply", EVERY_LEVEL, principal="a" * 100, source="b" * 100)
+    (event, *_) = world.repository().get_audit_events("$SYSTEM").events
+    assert event.principal is not None
+    assert (len(event.principal), event.principal[:64]) == (256, "f" * 64)
