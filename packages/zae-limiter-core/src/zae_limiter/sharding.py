@@ -78,6 +78,11 @@ def full_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part
     return Part(shape, shape.ceiling_milli)
 
 
+def unseen_parts(limit: Limit, at_ms: int, counts: Mapping[int, int]) -> list[Part]:
+    """The limit on each shard that is not among those seen, as ``unseen_shards`` finds them: full."""
+    return [full_part(limit, at_ms, shard, counts[0]) for shard in unseen_shards(counts)]
+
+
 def calculate_balance(parts: Sequence[Part], now_ms: int) -> int:
     """What all shards have together at ``now_ms``; a shard in debt counts against the others."""
     return sum(refill_bucket(shape, tokens, now_ms) for shape, tokens in parts)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..bucket import Shape, refill_bucket
 from ..limits import MILLI, ConfigSource, Limit, OnUnavailable
 from ..schema.items import View
-from ..sharding import Part, calculate_balance, calculate_wait, full_part, unseen_shards
+from ..sharding import Part, calculate_balance, calculate_wait, full_part, unseen_parts
 from .acquire import find_sides
 from .buckets import read_whole
 from .load import resolve, shadow_of
@@ -63,7 +63,7 @@ def _parts(views: Sequence[View], limit: Limit, now_ms: int) -> list[Part]:
     """What each shard has, up to the ceiling that the config sets; full where there is no bucket, or not this limit."""
     shards = [_part(view, limit, now_ms) for view in views]
     counts = {view.id.shard: view.shard_count for view in views}
-    shards += [full_part(limit, now_ms, shard, counts[0]) for shard in unseen_shards(counts)]
+    shards += unseen_parts(limit, now_ms, counts)
     return shards or [full_part(limit, now_ms)]
 
 

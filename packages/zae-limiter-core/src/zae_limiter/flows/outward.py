@@ -87,9 +87,9 @@ def checked_system(limits: Sequence[Limit] | None, on_unavailable: OnUnavailable
 
     ``None`` keeps those that stand there, and is for who says something else.
     """
-    if limits is None and on_unavailable is not None:
-        return None
-    return () if on_unavailable is not None and not limits else check_limits("limits", limits or ())
+    if on_unavailable is not None and not limits:
+        return None if limits is None else ()
+    return check_limits("limits", limits or ())
 
 
 def checked_policy(on_unavailable: OnUnavailable | None) -> OnUnavailable | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..limits import MILLI, LimitStatus
 from ..operations.values import NOTHING
 from ..schema.items import View
-from ..sharding import Part, calculate_balance, calculate_wait, full_part, unseen_shards
+from ..sharding import Part, calculate_balance, calculate_wait, full_part, unseen_parts
 from .lane import Outcome
 from .scope import Scope
 from .sides import Side
@@ -108,5 +108,5 @@ def _parts(side: Side, views: Sequence[View], name: str, at_ms: int, *, count_un
     limit = side.config.by_name[name]
     parts = [view.part(limit, at_ms) for view in seen]
     if count_unseen:
-        parts += [full_part(limit, at_ms, shard, counts[0]) for shard in unseen_shards(counts)]
+        parts += unseen_parts(limit, at_ms, counts)
     return parts or [full_part(limit, at_ms)]
