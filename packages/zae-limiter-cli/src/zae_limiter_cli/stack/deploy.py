@@ -119,7 +119,7 @@ def start(client: Any, name: str, plan: Plan) -> Action:
 
 def build_artifacts(options: StackOptions) -> list[Artifact]:
     """The code of the Lambdas that the stack shall have."""
-    return [build_artifact(name) for name in LAMBDAS if getattr(options, name)]
+    return [build_artifact(name) for name in lambdas_of(options)]
 
 
 def upload_code(connection: Connection, artifacts: Sequence[Artifact], tell: Tell) -> dict[LambdaName, Outcome]:
@@ -135,6 +135,11 @@ def upload_code(connection: Connection, artifacts: Sequence[Artifact], tell: Tel
             tell(f"uploading the code of {name}, {len(artifact.content) / 1e6:.1f} MB")
         outcomes[artifact.name] = upload(client, function, artifact)
     return outcomes
+
+
+def lambdas_of(options: StackOptions) -> list[LambdaName]:
+    """The Lambdas that are switched on."""
+    return [name for name in LAMBDAS if getattr(options, name)]
 
 
 def earlier_options(template: Mapping[str, Any], stack: Stack | None) -> StackOptions:

@@ -2,7 +2,7 @@
 What never does: how that is shown (commands).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Final, ParamSpec
@@ -15,7 +15,7 @@ from ..errors import CommandError
 from . import cloudformation, record
 from .cloudformation import Stack
 from .code import find_function, function_name
-from .deploy import earlier_options
+from .deploy import earlier_options, lambdas_of
 from .following import way_out
 
 PINGS: Final = 5
@@ -43,10 +43,9 @@ def checks(connection: Connection) -> Iterator[Check]:
         return
     yield _stack(stack)
     yield _looked("table", _table, connection)
-    on: set[LambdaName] = set(LAMBDAS)
+    on: Sequence[LambdaName] = LAMBDAS
     try:
-        options = earlier_options(cloudformation.template_of(client, connection.name), stack)
-        on = {name for name in LAMBDAS if getattr(options, name)}
+        on = lambdas_of(earlier_options(cloudformation.template_of(client, connection.name), stack))
     except CommandError as error:  # parameters that CloudFormation took, and our commands do not
         yield Check("options", False, str(error), {})
     for name in LAMBDAS:

@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 from zae_limiter import VersionError, VersionRecord
 from zae_limiter.versions import SCHEMA_VERSION, check_compatible, core_version, record_of_this_release
 
-from ..artifacts.builder import LAMBDAS, LambdaName
+from ..artifacts.builder import LambdaName
 from ..connection import Connection
 from ..errors import CommandError
 from . import cloudformation, record
 from .code import find_function, function_name
-from .deploy import earlier_options
+from .deploy import earlier_options, lambdas_of
 
 DISTRIBUTIONS: Final = tuple(f"zae-limiter-{part}" for part in ("core", "manifest", "provisioner", "aggregator", "cli"))
 
@@ -50,7 +50,7 @@ def compare(connection: Connection) -> Comparison:
             f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` makes it"
         )
     options = earlier_options(cloudformation.template_of(client, connection.name), stack)
-    lambdas = [name for name in LAMBDAS if getattr(options, name)]
+    lambdas = lambdas_of(options)
     with record.open_table(connection) as table:
         found = record.read_record(table)
     parts = (*_recorded(found), *_code(connection, lambdas))
