@@ -15,7 +15,7 @@ from zae_limiter.flows.steps import play
 from zae_limiter.operations.errors import OutcomeUnknown, Throttled
 from zae_limiter.operations.values import Delete, Key, Operation, Transact, Update
 from zae_limiter.schema import keys
-from zae_limiter.schema.items import WRITES, bucket_attributes
+from zae_limiter.schema.items import ONE_WRITE, WRITES, bucket_attributes
 
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
@@ -316,12 +316,15 @@ async def test_a_limit_that_the_bucket_has_not_is_refused_and_nothing_is_written
 
 
 async def test_an_amount_of_nothing_waits_for_the_anchor_before_it_is_judged(world: World) -> None:
-    limiter, _ = await world.process(default_limits=[RPM])
+    limiter, wire = await world.process(default_limits=[RPM])
     async with limiter.acquire("e", "r", {"rpm": 60}) as lease:
         await lease.adjust(rpm=60)
     world.clock.advance(seconds=4)  # the copy is too old to judge by
     item = world.bucket_of(limiter, "e", "r")
     assert item is not None
-    world.table.execute(Update(Key(item["PK"], item["SK"]), set={"rf": world.clock.now_ms() + 7_200_000}))
+    ahead = {"rf": world.clock.now_ms() + 7_200_000}
+    world.table.execute(Update(Key(item["PK"], item["SK"]), add={WRITES: ONE_WRITE}, set=ahead))
+    wire.sent()
     assert not await passes(limiter, "e", "r", rpm=0)
+    assert wire.sent() == ["Get", "Update"]  # the anchor; `ttl` is written when that is done, where it has to be
     assert await limiter.available("e", "r") == {"rpm": -60}

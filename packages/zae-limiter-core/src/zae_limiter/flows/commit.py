@@ -46,21 +46,24 @@ def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]
 
 
 def _serve(run: "_Run", *, attempts: int) -> Flow[None]:
+    answered = False
     for _ in range(attempts):
         if not (yield from run.prepare()):
             continue
         operation = run.decide() if run.pending else None
         if operation is None:
-            return
+            break
         try:
             answer = yield operation
         except StoreError as error:
             yield from run.failed(error)
         else:
             run.answered(operation, answer)
-            if not run.shadow.alone:
-                yield from run.prolong()
-    run.settle(run.pending, "failed", RaceLost())
+            answered = True
+    else:
+        run.settle(run.pending, "failed", RaceLost())
+    if answered and not run.shadow.alone:
+        yield from run.prolong()
 
 
 class _Run:
