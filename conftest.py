@@ -1,0 +1,11 @@
+"""What the tests of all packages share: the AWS SDK reads its descriptions of services once, not for each session."""
+
+import functools
+
+
+def pytest_configure() -> None:
+    try:
+        import botocore.session
+    except ImportError:
+        return  # a package that is tested without the SDK
+    botocore.session.create_loader = functools.cache(botocore.session.create_loader)
