@@ -4,6 +4,7 @@ import functools
 
 
 def pytest_configure() -> None:
+    """Let all sessions of this process share what they read: most of what a client costs in the making is that."""
     try:
         import botocore.session
     except ImportError:
