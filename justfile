@@ -30,9 +30,9 @@ test pkg=packages:
         uv run --isolated --package "zae-limiter-$name" --no-dev --group test pytest -q "packages/zae-limiter-$name/tests"
     done
 
-# The whole stack on every target that this machine offers: `just integration --target dynoxide`
+# The whole stack on every target that this machine offers, a file at a time on each core: `just integration --target dynoxide`
 integration *args:
-    uv run pytest tests-integration {{args}}
+    uv run pytest tests-integration --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder {{args}}
 
 # Histories of several processes on one table, on all cores: `just simulate --seeds 100000`, `just simulate --replay 17`
 simulate *args:
