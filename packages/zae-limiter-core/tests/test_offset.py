@@ -124,6 +124,17 @@ def test_a_hundred_answers_within_seconds_bring_it_to_tens_of_milliseconds(wrong
     assert max(errors[200:]) < 50
 
 
+@pytest.mark.parametrize("wrong", [-24 * HOUR_MS, HOUR_MS])
+@pytest.mark.parametrize("fraction", range(0, 1000, 50))
+def test_who_asks_once_a_second_with_a_clock_that_is_hours_off_is_right_within_half_a_minute(
+    wrong: float, fraction: int
+) -> None:
+    server = Server(EPOCH_MS + fraction)
+    asked = [Trip(870, 2, 2)] * 60
+    errors = [abs(heard.error_ms) for heard in hear(server, Offset(server.offset_ms + wrong), asked)]
+    assert max(errors[30:]) < 50
+
+
 @pytest.mark.parametrize("jump", [-24 * HOUR_MS, -5000, 2500, HOUR_MS])
 def test_a_jump_of_the_servers_clock_leads_to_starting_over(jump: float) -> None:
     server = Server(EPOCH_MS)

@@ -8,18 +8,20 @@ from typing import NamedTuple
 
 DRIFT = 100e-6  # of the time that passed: so much may two clocks part
 DATE_MS = 1000  # a date tells the second, not the instant
+GUESS_MS = 30  # where more than this is possible, a middle is a guess; the hosts of a store differ by less
 
 
 class Offset(NamedTuple):
     """What the monotonic clock lacks to the store's, in ms: ``ms`` is believed, the bounds are proved.
 
-    The bounds are as of instant 0 of the monotonic clock and part by ``DRIFT`` of the time since; so whichever answer
+    ``guessed``: what was believed at first was worth nothing, and ``ms`` is the middle of what is possible. The bounds are as of instant 0 of the monotonic clock and part by ``DRIFT`` of the time since; so whichever answer
     proved the most when it came proves the most for ever, and two numbers remember all of them.
     """
 
     ms: float
     lower: float = -math.inf
     upper: float = math.inf
+    guessed: bool = False
 
     def after(self, date_ms: float, *, sent_ms: float, received_ms: float) -> "Offset":
         """The offset, once an answer of the second ``date_ms`` came; itself where that proves nothing new.
@@ -34,7 +36,10 @@ class Offset(NamedTuple):
         apart = DRIFT * received_ms
         if both[0] - apart > both[1] + apart:  # they cannot both hold: a clock jumped since
             both = lower, upper
-        return Offset(_possible(self.ms, both[0] - apart, both[1] + apart), *both)
+        lower, upper = both[0] - apart, both[1] + apart
+        middle = (lower + upper) / 2
+        ms = middle if self.guessed else _possible(self.ms, lower, upper)
+        return Offset(ms, *both, guessed=ms == middle and upper - lower > GUESS_MS)
 
 
 def _possible(ms: float, lower: float, upper: float) -> float:
@@ -42,5 +47,6 @@ def _possible(ms: float, lower: float, upper: float) -> float:
     outside = max(lower - ms, ms - upper)
     if outside <= 0:
         return ms
-    inside = min(outside, (upper - lower) / 2)
-    return lower + inside if ms < lower else upper - inside
+    if 2 * outside >= upper - lower:
+        return (lower + upper) / 2
+    return lower + outside if ms < lower else upper - outside
