@@ -14,8 +14,9 @@ GUESS_MS = 30  # where more than this is possible, a middle is a guess; the host
 class Offset(NamedTuple):
     """What the monotonic clock lacks to the store's, in ms: ``ms`` is believed, the bounds are proved.
 
-    ``guessed``: what was believed at first was worth nothing, and ``ms`` is the middle of what is possible. The bounds are as of instant 0 of the monotonic clock and part by ``DRIFT`` of the time since; so whichever answer
-    proved the most when it came proves the most for ever, and two numbers remember all of them.
+    ``guessed``: what was believed at first was worth nothing, and ``ms`` is the middle of what is possible. The bounds
+    are as of instant 0 of the monotonic clock and part by ``DRIFT`` of the time since; so whichever answer proved the
+    most when it came proves the most for ever, and two numbers remember all of them.
     """
 
     ms: float
