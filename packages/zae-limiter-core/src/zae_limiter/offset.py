@@ -27,6 +27,7 @@ class Offset(NamedTuple):
     def after(self, date_ms: float, *, sent_ms: float, received_ms: float) -> "Offset":
         """The offset, once an answer of the second ``date_ms`` came; itself where that proves nothing new.
 
+        What is possible stays; what is not goes as far inside as it was outside, at most to the middle.
         ``sent_ms`` and ``received_ms`` are of the monotonic clock, and the server's instant lies between them.
         """
         lower = date_ms - received_ms + DRIFT * received_ms
@@ -38,16 +39,13 @@ class Offset(NamedTuple):
         if both[0] - apart > both[1] + apart:  # they cannot both hold: a clock jumped since
             both = lower, upper
         lower, upper = both[0] - apart, both[1] + apart
-        middle = (lower + upper) / 2
-        ms = middle if self.guessed else _possible(self.ms, lower, upper)
-        return Offset(ms, *both, guessed=ms == middle and upper - lower > GUESS_MS)
-
-
-def _possible(ms: float, lower: float, upper: float) -> float:
-    """What is possible stays; what is not goes as far inside as it was outside, at most to the middle."""
-    outside = max(lower - ms, ms - upper)
-    if outside <= 0:
-        return ms
-    if 2 * outside >= upper - lower:
-        return (lower + upper) / 2
-    return lower + outside if ms < lower else upper - outside
+        middle, half = (lower + upper) / 2, (upper - lower) / 2
+        outside = max(lower - self.ms, self.ms - upper)
+        guessed = self.guessed or outside >= half
+        if guessed:
+            ms = middle
+        elif outside <= 0:
+            ms = self.ms
+        else:  # as far inside as it was outside
+            ms = lower + outside if self.ms < lower else upper - outside
+        return Offset(ms, *both, guessed=guessed and upper - lower > GUESS_MS)
