@@ -38,7 +38,7 @@ class Driver:
     async def close(self) -> None:
         """Wait for the writes that are under way."""
         while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.wait(self._tasks)
 
     async def _play(self, flow: Flow[T], tickets: list[Ticket]) -> T:
         try:
