@@ -48,6 +48,11 @@ class Ticket:
         """Whether one run can serve both."""
         return True
 
+    def fail(self, error: StoreError) -> None:
+        """Settle it with a failure, unless it is settled."""
+        if self.outcome is None:
+            self.outcome = Outcome("failed", None, 0, error)
+
     def unwind(self) -> "Sequence[Entry]":
         """What has to be queued because nobody wants the outcome any more."""
         return ()
@@ -181,8 +186,7 @@ class Lane:
 def fail(tickets: Iterable[Ticket], error: StoreError) -> None:
     """Settle whom a run left behind when it broke or was cut off, so that nobody waits for ever."""
     for ticket in tickets:
-        if ticket.outcome is None:
-            ticket.outcome = Outcome("failed", None, 0, error)
+        ticket.fail(error)
 
 
 def broken(problem: Exception) -> StoreError:
