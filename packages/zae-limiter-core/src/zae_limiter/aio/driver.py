@@ -36,6 +36,7 @@ class Driver:
     def __init__(self, store: Store, *, operation_timeout: float = 3.0) -> None:
         self._store = store
         self._answers_at_once = getattr(store, "answers_at_once", False)
+        self._connect = getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lanes: dict[asyncio.Task[None], Lane] = {}  # by the tasks that serve them
@@ -167,6 +168,8 @@ class Driver:
 
     async def _send(self, operation: Operation) -> Any:
         try:
+            if self._connect is not None:
+                await self._connect()
             async with asyncio.timeout(self._operation_timeout) as time:
                 answer = await self._store.perform(operation)
         except StoreError as error:

@@ -71,8 +71,8 @@ def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None
     try:
         yield from queue([side.enter() for side in more])
         yield from spread(scope, more)
-    except BudgetSpent as error:
-        return (yield from _go_uncounted(scope, grant, amounts, error))
+    except BudgetSpent as late:
+        return (yield from _go_uncounted(scope, grant, amounts, late))
     entries = [entry for side in more for entry in side.last]
     if all(side.admitted for side in more):
         for side, part in zip(mine, more, strict=True):
