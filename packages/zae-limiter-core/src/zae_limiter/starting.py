@@ -44,6 +44,7 @@ def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
         stack=options.stack_name,
         register=options.register,
         client_version=core_version() if options.check_version else None,
+        doubted=lambda: getattr(clock, "doubted", False),
     )
 
 

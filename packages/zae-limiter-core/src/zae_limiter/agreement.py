@@ -1,0 +1,62 @@
+"""Which answers to believe, of those that contradict what was believed.
+
+Lives here: who has to agree. Never: what an answer proves (offset), a clock, a log line.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from .offset import Offset
+
+JUMP_MS: Final = 1000  # what moves the time by more contradicts it
+ANSWERS: Final = 2  # that agree with each other, against what was believed
+ANSWERS_AGAINST_TWO: Final = 5  # against what earlier answers proved and the wall clock says, too
+
+
+class Known(NamedTuple):
+    """What a process knows of the store's time: ``offset`` is believed, ``doubt`` is what ``answers`` say instead.
+
+    ``heard_ms`` is the last date. An answer that repeats it and contradicts is left aside: somebody repeats himself.
+    So the answers of a doubt, which agree with each other, are of as many different seconds, in order.
+    """
+
+    offset: Offset
+    heard_ms: float = math.nan
+    doubt: Offset | None = None
+    answers: int = 0
+
+    @property
+    def doubted(self) -> bool:
+        """Whether the answers so far contradict the wall clock, and none agrees with another."""
+        return self.doubt is not None and not self.offset.is_proved
+
+    def after(self, date_ms: float, *, sent_ms: float, received_ms: float, by_wall: Callable[[], Offset]) -> "Known":
+        """What is known once an answer of the second ``date_ms`` came; itself where that is left aside."""
+        before = self.offset
+        after = before.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
+        fits = _agree(after, before)
+        if date_ms == self.heard_ms and (not fits or after.contradicts(before)):
+            return self
+        if fits:
+            return Known(after, date_ms)
+        doubt, answers, wall = self.doubt, self.answers, by_wall()
+        further = None if doubt is None else doubt.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
+        if further is None or doubt is None or not _agree(further, doubt):
+            further, answers = wall.after(date_ms, sent_ms=sent_ms, received_ms=received_ms), 0
+        if answers + 1 >= self._enough(further, wall):
+            return Known(further, date_ms)
+        return Known(before, date_ms, further, answers + 1)
+
+    def _enough(self, doubt: Offset, wall: Offset) -> int:
+        """How many answers it takes to believe them: one where the wall clock sides with it."""
+        for_it, against = _agree(wall, doubt), _agree(wall, self.offset)
+        if for_it == against:
+            return ANSWERS
+        if for_it:
+            return 1
+        return ANSWERS_AGAINST_TWO if self.offset.is_proved else ANSWERS
+
+
+def _agree(one: Offset, other: Offset) -> bool:
+    return abs(one.ms - other.ms) <= JUMP_MS
