@@ -40,13 +40,14 @@ class Known(NamedTuple):
             return self
         if fits:
             return Known(after, date_ms)
-        doubt, answers, wall = self.doubt, self.answers, by_wall()
-        further = None if doubt is None else doubt.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
-        if further is None or doubt is None or not _agree(further, doubt):
-            further, answers = wall.after(date_ms, sent_ms=sent_ms, received_ms=received_ms), 0
-        if answers + 1 >= self._enough(further, wall):
-            return Known(further, date_ms)
-        return Known(before, date_ms, further, answers + 1)
+        doubt, answers = by_wall().after(date_ms, sent_ms=sent_ms, received_ms=received_ms), 1
+        if self.doubt is not None:
+            further = self.doubt.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
+            if _agree(further, self.doubt):
+                doubt, answers = further, self.answers + 1
+        if answers >= self._enough(doubt, by_wall()):
+            return Known(doubt, date_ms)
+        return Known(before, date_ms, doubt, answers)
 
     def _enough(self, doubt: Offset, wall: Offset) -> int:
         """How many answers it takes to believe them: one where the wall clock sides with it."""
