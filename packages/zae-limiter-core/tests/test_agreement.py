@@ -49,3 +49,13 @@ def test_two_true_answers_of_different_seconds_are_believed_whatever_came_before
     known = hear(known, 1e6 + 4000 + pause_ms, 0, wall_ms)
     assert abs(known.offset.ms - EPOCH_MS) <= MOST_MS
     assert not known.doubted
+
+
+def test_answers_that_overtake_each_other_count_once_a_second() -> None:
+    known, at_ms = Known(Offset(EPOCH_MS)), 1e6
+    known = hear(known, at_ms, 0, 0)
+    for lie_ms in [1e7, 1e7 + 900, 1e7, 1e7 + 900, 1e7, 1e7 + 900, 1e7, 1e7 + 900]:
+        at_ms += 10
+        known = hear(known, at_ms + 200, lie_ms, 0)
+        assert known.answers <= 2
+    assert known.offset.ms == EPOCH_MS

@@ -17,8 +17,8 @@ ANSWERS_AGAINST_TWO: Final = 5  # against what earlier answers proved and the wa
 class Known(NamedTuple):
     """What a process knows of the store's time: ``offset`` is believed, ``doubt`` is what ``answers`` say instead.
 
-    ``heard_ms`` is the last date. An answer that repeats it and contradicts is left aside: somebody repeats himself.
-    So the answers of a doubt, which agree with each other, are of as many different seconds, in order.
+    ``heard_ms`` is the last date, the latest one of a doubt. An answer that repeats it and contradicts is left aside:
+    somebody repeats himself. The ``answers`` of a doubt agree with each other, and are of as many different seconds.
     """
 
     offset: Offset
@@ -40,14 +40,15 @@ class Known(NamedTuple):
             return self
         if fits:
             return Known(after, date_ms)
-        doubt, answers = by_wall().after(date_ms, sent_ms=sent_ms, received_ms=received_ms), 1
+        doubt, heard_ms, answers = by_wall().after(date_ms, sent_ms=sent_ms, received_ms=received_ms), date_ms, 1
         if self.doubt is not None:
             further = self.doubt.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
             if _agree(further, self.doubt):
-                doubt, answers = further, self.answers + 1
+                doubt, heard_ms = further, max(date_ms, self.heard_ms)
+                answers = self.answers + (date_ms > self.heard_ms)
         if answers >= self._enough(doubt, by_wall()):
-            return Known(doubt, date_ms)
-        return Known(before, date_ms, doubt, answers)
+            return Known(doubt, heard_ms)
+        return Known(before, heard_ms, doubt, answers)
 
     def _enough(self, doubt: Offset, wall: Offset) -> int:
         """How many answers it takes to believe them: one where the wall clock sides with it."""

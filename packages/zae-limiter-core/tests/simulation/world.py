@@ -53,7 +53,7 @@ class Process:
             rng,
             weather=plan.weather,
             skew_ms=rng.randint(-plan.skew_ms, plan.skew_ms),
-            machine=Machine(world.kernel, rng) if plan.clocks else None,
+            machine=Machine(world.kernel, rng, lies=plan.lies) if plan.clocks else None,
             tamper=world.tamper,
         )
         self.alive = True
