@@ -28,8 +28,8 @@ class Known(NamedTuple):
 
     @property
     def doubted(self) -> bool:
-        """Whether the answers so far contradict the wall clock, and none agrees with another."""
-        return self.doubt is not None and not self.offset.is_proved
+        """Whether the last answers contradict what is believed, and too few of them agree."""
+        return self.doubt is not None
 
     def after(self, date_ms: float, *, sent_ms: float, received_ms: float, by_wall: Callable[[], Offset]) -> "Known":
         """What is known once an answer of the second ``date_ms`` came; itself where that is left aside."""

@@ -43,7 +43,7 @@ class SystemClock:
 
     @property
     def doubted(self) -> bool:
-        """Whether the first answers contradict the machine, and none agrees with another yet."""
+        """Whether the last answers contradict what it says, and it waits for more of them."""
         return self._known.doubted
 
     def on_answer(self, date: str, sent_ms: float, received_ms: float) -> None:

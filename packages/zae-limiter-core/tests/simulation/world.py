@@ -57,7 +57,15 @@ class Process:
             tamper=world.tamper,
         )
         self.alive = True
-        self.scope = Scope("demo", "ns", stack="simulated", now=link.clock, settings=plan.settings, pick=rng.randrange)
+        self.scope = Scope(
+            "demo",
+            "ns",
+            stack="simulated",
+            now=link.clock,
+            settings=plan.settings,
+            pick=rng.randrange,
+            doubted=link.doubted,
+        )
         self.driver = Driver(world.kernel, link, self, rng)
 
 
