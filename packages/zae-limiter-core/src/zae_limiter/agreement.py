@@ -32,21 +32,24 @@ class Known(NamedTuple):
         return self.doubt is not None
 
     def after(self, date_ms: float, *, sent_ms: float, received_ms: float, by_wall: Callable[[], Offset]) -> "Known":
-        """What is known once an answer of the second ``date_ms`` came; itself where that is left aside."""
+        """What is known once an answer of the second ``date_ms`` came; itself where that is left aside or says nothing."""
         before = self.offset
         after = before.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
+        if after is before and date_ms == self.heard_ms and self.doubt is None:
+            return self  # the commonest answer says nothing new
         fits = _agree(after, before)
         if date_ms == self.heard_ms and (not fits or after.contradicts(before)):
             return self
         if fits:
             return Known(after, date_ms)
-        doubt, heard_ms, answers = by_wall().after(date_ms, sent_ms=sent_ms, received_ms=received_ms), date_ms, 1
+        wall = by_wall()
+        doubt, heard_ms, answers = wall.after(date_ms, sent_ms=sent_ms, received_ms=received_ms), date_ms, 1
         if self.doubt is not None:
             further = self.doubt.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
             if _agree(further, self.doubt):
                 doubt, heard_ms = further, max(date_ms, self.heard_ms)
                 answers = self.answers + (date_ms > self.heard_ms)
-        if answers >= self._enough(doubt, by_wall()):
+        if answers >= self._enough(doubt, wall):
             return Known(doubt, heard_ms)
         return Known(before, heard_ms, doubt, answers)
 

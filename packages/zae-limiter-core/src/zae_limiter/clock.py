@@ -57,6 +57,8 @@ class SystemClock:
             return
         before = self._known
         after = before.after(date_ms, sent_ms=sent_ms, received_ms=received_ms, by_wall=self._by_wall)
+        if after is before:
+            return
         self._known = after
         if after.offset is not before.offset:
             _report(after.offset.ms - before.offset.ms)
