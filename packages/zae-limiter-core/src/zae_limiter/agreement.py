@@ -32,7 +32,7 @@ class Known(NamedTuple):
         return self.doubt is not None
 
     def after(self, date_ms: float, *, sent_ms: float, received_ms: float, by_wall: Callable[[], Offset]) -> "Known":
-        """What is known once an answer of the second ``date_ms`` came; itself where that is left aside or says nothing."""
+        """What is known once an answer of the second ``date_ms`` came; itself where that changes nothing."""
         before = self.offset
         after = before.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
         if after is before and date_ms == self.heard_ms and self.doubt is None:
@@ -43,15 +43,19 @@ class Known(NamedTuple):
         if fits:
             return Known(after, date_ms)
         wall = by_wall()
-        doubt, heard_ms, answers = wall.after(date_ms, sent_ms=sent_ms, received_ms=received_ms), date_ms, 1
+        known = self._doubting(wall, date_ms, sent_ms, received_ms)
+        if known.doubt is not None and known.answers >= self._enough(known.doubt, wall):
+            return Known(known.doubt, known.heard_ms)
+        return known
+
+    def _doubting(self, wall: Offset, date_ms: float, sent_ms: float, received_ms: float) -> "Known":
+        """The same belief, and what contradicts it: one answer more, or the first one."""
         if self.doubt is not None:
             further = self.doubt.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
             if _agree(further, self.doubt):
-                doubt, heard_ms = further, max(date_ms, self.heard_ms)
                 answers = self.answers + (date_ms > self.heard_ms)
-        if answers >= self._enough(doubt, wall):
-            return Known(doubt, heard_ms)
-        return Known(before, heard_ms, doubt, answers)
+                return Known(self.offset, max(date_ms, self.heard_ms), further, answers)
+        return Known(self.offset, date_ms, wall.after(date_ms, sent_ms=sent_ms, received_ms=received_ms), 1)
 
     def _enough(self, doubt: Offset, wall: Offset) -> int:
         """How many answers it takes to believe them: one where the wall clock sides with it."""
