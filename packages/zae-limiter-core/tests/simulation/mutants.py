@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from zae_limiter import bucket, sharding
+from zae_limiter.agreement import Known
 from zae_limiter.bucket import Shape
 from zae_limiter.flows import acquire, commit, frames, lease, splitting, spread
 from zae_limiter.flows.batch import Draft, Load
@@ -17,6 +18,7 @@ from zae_limiter.flows.frames import Ordinary, Reshape
 from zae_limiter.flows.lane import Entry
 from zae_limiter.flows.sides import Side
 from zae_limiter.flows.steps import Flow
+from zae_limiter.offset import Offset
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import NOTHING, Operation, Transact, Update
 from zae_limiter.schema.items import View, bucket_attributes
@@ -246,6 +248,11 @@ def _refusals_kept() -> Iterator[None]:
         yield
 
 
+def _two(self: Known, doubt: Offset, wall: Offset) -> int:
+    """Whatever earlier answers and the wall clock say."""
+    return 2
+
+
 # Has all writes made by the rules that a mutant changes.
 WITHOUT_LONE_WRITES = patch.object(commit, "lone_update", lambda *_, **__: None)
 
@@ -296,6 +303,8 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(commit._Run, "failed", _retried(commit._Run.failed))),
     ),
     Mutant("a local rejection kept for ever", fault=_refusals_kept),
+    Mutant("a date that is believed at once", fault=_patched(patch.object(Known, "_enough", lambda *_: 1))),
+    Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(Known, "_enough", _two))),
 )
 
 

@@ -70,6 +70,10 @@ class Link:
             return self._machine.clock.now_ms()
         return self._kernel.epoch_ms + (self._kernel.now_us + self._skew_us) // 1000
 
+    def doubted(self) -> bool:
+        """Whether the process waits for more answers before it believes the last ones."""
+        return self._machine is not None and self._machine.clock.doubted
+
     def send(self, operation: Operation) -> Sending:
         """Send a request; what becomes of it is decided here and now."""
         sending, weather, dice = Sending(), self._weather, self._rng.random()

@@ -43,6 +43,7 @@ class Plan:
     long_work: float = 0.0
     splits: int = 0
     clocks: bool = False
+    lies: float = 0.0
     disturbances: int = 0
 
     @property
@@ -103,7 +104,7 @@ def _outlived(rng: Random) -> Plan:
 
 def _storm(rng: Random) -> Plan:
     """Every kind of trouble is in about half of these."""
-    return Plan(
+    plan = Plan(
         processes=rng.randint(2, 4),
         callers=rng.randint(20, 80),
         entities=tuple(rng.sample(ENTITIES, rng.randint(1, 4))),
@@ -124,6 +125,7 @@ def _storm(rng: Random) -> Plan:
         clocks=rng.random() < 0.2,
         disturbances=rng.choice((0, 0, 0, 0, 2)),
     )
+    return replace(plan, lies=rng.choice((0.0, 0.05, 0.3))) if plan.clocks else plan
 
 
 def _settings(rng: Random) -> Settings:

@@ -16,6 +16,7 @@ TROUBLES = (
     "splits",
     "disturbances",
     "clocks",
+    "lies",
     "conflicting",
     "cancelled",
     "allowing",

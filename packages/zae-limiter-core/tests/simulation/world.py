@@ -53,11 +53,19 @@ class Process:
             rng,
             weather=plan.weather,
             skew_ms=rng.randint(-plan.skew_ms, plan.skew_ms),
-            machine=Machine(world.kernel, rng) if plan.clocks else None,
+            machine=Machine(world.kernel, rng, lies=plan.lies) if plan.clocks else None,
             tamper=world.tamper,
         )
         self.alive = True
-        self.scope = Scope("demo", "ns", stack="simulated", now=link.clock, settings=plan.settings, pick=rng.randrange)
+        self.scope = Scope(
+            "demo",
+            "ns",
+            stack="simulated",
+            now=link.clock,
+            settings=plan.settings,
+            pick=rng.randrange,
+            doubted=link.doubted,
+        )
         self.driver = Driver(world.kernel, link, self, rng)
 
 

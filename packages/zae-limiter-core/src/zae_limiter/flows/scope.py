@@ -150,7 +150,8 @@ class Shadow:
 class Scope:
     """One namespace as one process knows it.
 
-    ``now`` gives epoch milliseconds, ``pick`` a number below the one given, by chance.
+    ``now`` gives epoch milliseconds, ``pick`` a number below the one given, by chance; ``doubted``, whether the last
+    answers contradict the time.
     """
 
     def __init__(
@@ -162,12 +163,14 @@ class Scope:
         now: Callable[[], int],
         settings: Settings,
         pick: Callable[[int], int] = randrange,
+        doubted: Callable[[], bool] = lambda: False,
     ) -> None:
         self.namespace = namespace
         self.namespace_id = namespace_id
         self.stack = stack
         self.now = now
         self.pick = pick
+        self.doubted = doubted
         self.settings = settings
         self.configs = Configs(namespace_id, ttl_ms=settings.config_ttl_ms, size=settings.buckets_remembered)
         self.shadows: LRU[tuple[str, str, int], Shadow] = LRU(settings.buckets_remembered)
