@@ -20,19 +20,17 @@ from .driver import Driver
 from .kernel import Cancelled, Kernel, Script
 from .plan import Plan
 
-RESOURCE = "gpt"
-
 
 class BodyFailed(Exception):
     """Raised in the body of a lease, to have it rolled back."""
 
 
 class Refusal(NamedTuple):
-    """What was said to be short, entity, limit and tokens, to a caller who came and went at these instants."""
+    """What was said to be short, entity, resource, limit and tokens, to a caller who came and went at these instants."""
 
     begun_ms: int
     ended_ms: int
-    short: list[tuple[str, str, int]]
+    short: list[tuple[str, str, str, int]]
 
 
 class Process(Protocol):
@@ -43,10 +41,11 @@ class Process(Protocol):
 
 
 class Caller:
-    """One user of a process, who acquires once. ``events``: how often he was told that he took from each entity."""
+    """One user of a process, who acquires once, for an entity on a resource. ``events``: how often he was told that he took from each entity."""
 
-    def __init__(self, kernel: Kernel, process: Process, plan: Plan, rng: Random) -> None:
+    def __init__(self, kernel: Kernel, process: Process, plan: Plan, rng: Random, place: tuple[str, str]) -> None:
         self.account = Account()
+        self.place = place
         self.answer = ""
         self.events: Counter[str] = Counter()
         self.refusal: Refusal | None = None
@@ -64,7 +63,7 @@ class Caller:
             yield from self._lease(self._request())
         except RateLimitExceeded as error:
             self.answer = "refused" if error.violations else "refused for nothing"
-            short = [(status.entity_id, status.limit_name, status.requested) for status in error.violations]
+            short = [(each.entity_id, each.resource, each.limit_name, each.requested) for each in error.violations]
             self.refusal = Refusal(begun_ms, self._kernel.now_ms, short)
         except (RateLimiterUnavailable, ValidationError, BodyFailed, Cancelled) as error:
             self.answer = type(error).__name__
@@ -76,10 +75,10 @@ class Caller:
         conflicting = rng.random() < plan.conflicting
         limits = rng.choice(plan.limits) if conflicting else plan.limits[0]
         names = rng.sample([limit.name for limit in limits], rng.randint(1, len(limits)))
+        amounts = (0,) if rng.random() < plan.checks else (0, 1, 1, 1, 2, 3, 9)
         return checked_request(
-            rng.choice(plan.entities),
-            RESOURCE,
-            {name: rng.choice((0, 1, 1, 1, 2, 3, 9)) for name in names},
+            *self.place,
+            {name: rng.choice(amounts) for name in names},
             limits=limits if conflicting else None,
             cascade=rng.random() < 0.2,
             on_unavailable="allow" if rng.random() < plan.allowing else None,
@@ -113,6 +112,10 @@ class Caller:
 
     def _body(self, grant: Grant) -> Script[None]:
         rng, limits = self._rng, sorted(grant.request.amounts)
+        if rng.random() < self._plan.failing:
+            for _ in range(rng.choice((0, 0, 1, 5))):
+                yield self._kernel.pause(0)
+            raise BodyFailed
         for _ in range(rng.choice((0, 0, 1, 3))):
             deed, amount = rng.choice(("work", "consume", "adjust", "release", "keep", "fail")), {rng.choice(limits): 1}
             if deed == "work":
