@@ -41,11 +41,14 @@ class Process(Protocol):
 
 
 class Caller:
-    """One user of a process, who acquires once, for an entity on a resource. ``events``: how often he was told that he took from each entity."""
+    """One user of a process, who acquires once, for an entity on a resource; 0 of everything, if he ``checks``. ``events``: how often he was told that he took from each entity."""
 
-    def __init__(self, kernel: Kernel, process: Process, plan: Plan, rng: Random, place: tuple[str, str]) -> None:
+    def __init__(
+        self, kernel: Kernel, process: Process, plan: Plan, rng: Random, place: tuple[str, str], *, checks: bool
+    ) -> None:
         self.account = Account()
         self.place = place
+        self.checks = checks
         self.answer = ""
         self.events: Counter[str] = Counter()
         self.refusal: Refusal | None = None
@@ -75,7 +78,7 @@ class Caller:
         conflicting = rng.random() < plan.conflicting
         limits = rng.choice(plan.limits) if conflicting else plan.limits[0]
         names = rng.sample([limit.name for limit in limits], rng.randint(1, len(limits)))
-        amounts = (0,) if rng.random() < plan.checks else (0, 1, 1, 1, 2, 3, 9)
+        amounts = (0,) if self.checks else (0, 1, 1, 1, 2, 3, 9)
         return checked_request(
             *self.place,
             {name: rng.choice(amounts) for name in names},

@@ -5,6 +5,7 @@ Lives here: the course of events. Never: a judgement (oracle, ledger, accounts).
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from random import Random
 
 from zae_limiter.audit import Cause
@@ -111,7 +112,9 @@ class World:
         start = 0
         for _ in range(plan.callers):
             if rng.random() < plan.bursts:
-                self.kernel.later(start, self._join, turns=rng.randint(0, 15))
+                checks = rng.random() < plan.checks
+                for turn in range(12) if checks else [rng.randint(0, 12)]:
+                    self.kernel.later(start, partial(self._join, checks=checks), turns=turn)
                 continue
             start += rng.randint(0, 2 * plan.span_us // plan.callers)
             start += rng.randint(1_000_000, 200_000_000) if rng.random() < plan.idle else 0
@@ -135,17 +138,18 @@ class World:
         busy = [task for _, _, task in self.lives if not task.ended.done]
         if self.plan.one_by_one and busy:
             return busy[-1].ended.when_done(lambda: self.kernel.later(1_000, self._arrive))
-        return self._admit(self.rng.choice(self.processes), self._some_bucket())
+        checks = self.rng.random() < self.plan.checks
+        return self._admit(self.rng.choice(self.processes), self._some_bucket(), checks=checks)
 
-    def _join(self) -> None:
+    def _join(self, *, checks: bool) -> None:
         """Somebody comes together with the one before, to the same process, for the same bucket."""
         if self.plan.one_by_one or not self.lives or not self.lives[-1][0].alive:
             return self._arrive()
         process, caller, _ = self.lives[-1]
-        return self._admit(process, caller.place)
+        return self._admit(process, caller.place, checks=checks)
 
-    def _admit(self, process: Process, place: tuple[str, str]) -> None:
-        caller = Caller(self.kernel, process, self.plan, self.rng, place)
+    def _admit(self, process: Process, place: tuple[str, str], *, checks: bool) -> None:
+        caller = Caller(self.kernel, process, self.plan, self.rng, place, checks=checks)
         task = Task(self.kernel, process, caller.live())
         self.lives.append((process, caller, task))
         if self.rng.random() < self.plan.cancelled:
