@@ -26,7 +26,7 @@ class BodyFailed(Exception):
 
 
 class Refusal(NamedTuple):
-    """What was said to be short, entity, resource, limit and tokens, to a caller who came and went at these instants."""
+    """What was said to be short (entity, resource, limit, tokens) to a caller who came and went at these instants."""
 
     begun_ms: int
     ended_ms: int
@@ -41,7 +41,10 @@ class Process(Protocol):
 
 
 class Caller:
-    """One user of a process, who acquires once, for an entity on a resource; 0 of everything, if he ``checks``. ``events``: how often he was told that he took from each entity."""
+    """One user of a process, who acquires once, for an entity on a resource; 0 of everything, if he ``checks``.
+
+    ``events``: how often he was told that he took from each entity.
+    """
 
     def __init__(
         self, kernel: Kernel, process: Process, plan: Plan, rng: Random, place: tuple[str, str], *, checks: bool

@@ -205,7 +205,7 @@ class Driver:
             if done == due:
                 continue
             if not self._oracle.was_absent(pk_of(entry), name, since):
-                raise Violation(f"{due - done} of {name} that were to correct {pk_of(entry)} were dropped: it was there")
+                raise Violation(f"{due - done} of {name} that correct {pk_of(entry)} were dropped, but it was there")
             account.uncertain |= name not in entry.given
 
     def _abandon(self, tickets: Sequence[Ticket]) -> None:

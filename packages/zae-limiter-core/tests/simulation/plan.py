@@ -59,7 +59,8 @@ class Plan:
         A split is made beside the lane of its shard: it looks like another process.
         """
         splits = self.splits or self.settings.split_above < Settings().split_above
-        return self.processes == 1 and self.weather in {CALM, INSTANT} and not (self.crashes or splits or self.disturbances)
+        troubles = self.crashes or splits or self.disturbances
+        return self.processes == 1 and self.weather in {CALM, INSTANT} and not troubles
 
     @property
     def certain(self) -> bool:
