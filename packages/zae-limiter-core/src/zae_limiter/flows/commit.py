@@ -67,10 +67,15 @@ def _serve(run: "_Run", *, attempts: int) -> Flow[None]:
 
 
 class _Run:
-    """One run of a bucket's lane: who is still pending, and what its own answers have shown so far."""
+    """One run of a bucket's lane: who is still pending, and what its own answers have shown so far.
+
+    ``seen``: one of them has shown the bucket, there or absent. What was seen before may be older than what now comes
+    back, so that nothing is dropped by it.
+    """
 
     config: Config | None = None
     slack: frozenset[str] = frozenset()
+    seen = False
     now_ms = 0
     frame: Frame
     load: Load
@@ -94,7 +99,7 @@ class _Run:
             now = self.scope.now()
             if shadow.view is not None and shadow.view.is_ahead(now):
                 item, writes = yield from repair(shadow.view, now)
-                shadow.learn(item, now, own_writes=writes)
+                self._learn(item, now, own_writes=writes)
                 return writes > 0
         except StoreError as error:
             yield from self.failed(error)
@@ -104,6 +109,7 @@ class _Run:
     def _find_shard(self) -> Flow[None]:
         """Look for a shard that this process has not seen; without it, whoever consumes is to look at the bucket."""
         yield from appear(self.scope, self.shadow)
+        self.seen = True
         if self.shadow.view is None:
             self._drop_corrections()
             self.settle(self.pending, "outdated")
@@ -111,6 +117,9 @@ class _Run:
     def decide(self) -> Put | Update | Get | None:
         """What to ask of the store, by the last seen state; ``None`` where everybody could be told without."""
         self.now_ms = self.scope.now()
+        if self._has_to_look():
+            self.load = Load()
+            return Get(self.shadow.key)
         if self.shadow.view is None:
             self._drop_corrections()
             if not self.pending:
@@ -134,14 +143,14 @@ class _Run:
         """Settle whom the answer tells about."""
         shadow = self.shadow
         if isinstance(operation, Get):
-            shadow.learn(answer, self.now_ms, own_writes=0)
+            self._learn(answer, self.now_ms, own_writes=0)
             if shadow.is_ahead(self.now_ms):
                 return  # the anchor is repaired first, then they are judged
             self._settle_by_answer()
             self.settle([entry for entry in self.load.carried if entry.outcome is None], "admitted")
             return
         item = operation.item if isinstance(operation, Put) else answer
-        shadow.learn(item, self.now_ms, own_writes=1)
+        self._learn(item, self.now_ms, own_writes=1)
         self.settle(self.load.carried, "admitted")
         if self.pending:
             self._settle_by_answer()
@@ -160,7 +169,7 @@ class _Run:
 
     def _refused(self, item: Item | None) -> None:
         """A condition did not hold: settle whom the true state, as of that write, does not fit."""
-        view = self.shadow.learn(item, self.now_ms, own_writes=0)
+        view = self._learn(item, self.now_ms, own_writes=0)
         if view is not None and not self.shadow.alone:
             self._note_row_add_above(view)
         self._settle_by_answer()
@@ -231,6 +240,21 @@ class _Run:
             if entry.given:
                 entry.divide(self.shadow.id.shard, shards)
 
+    def _learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> View | None:
+        self.seen = True
+        return self.shadow.learn(item, at_ms, own_writes=own_writes)
+
+    def _has_to_look(self) -> bool:
+        """Whether a correction would be dropped by what was seen before this run."""
+        if self.seen:
+            return False
+        view = self.shadow.view
+        if view is None:
+            return any(entry.given and not entry.unchecked for entry in self.pending)
+        known = view.shapes.keys()
+        corrections = (entry for entry in self.pending if not entry.checked)
+        return any(not (entry.given.keys() <= known and entry.unchecked.keys() <= known) for entry in corrections)
+
     def _drop_corrections(self) -> None:
         """Without a bucket there is nothing to give back to: it was full when it expired."""
         self.settle([entry for entry in self.pending if entry.given and not entry.unchecked], "admitted")
@@ -269,7 +293,7 @@ class _Run:
 
     def _judge(self, load: Load) -> Get | None:
         """Amounts of 0 are admitted unless the limit is in debt."""
-        if not (self._fresh() or self.shadow.view is None):
+        if not self._fresh():
             return Get(self.shadow.key)
         self.settle(load.carried, "admitted")
         return None
