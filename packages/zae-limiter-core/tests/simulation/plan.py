@@ -157,6 +157,7 @@ def _settings(rng: Random) -> Settings:
         config_ttl_ms=rng.choice((0, 300, 2000, 60_000)),
         ttl_multiplier=rng.choice((0, 1, 1, 7)),
         split_above=rng.choice((500, 500, 30, 5, 1)),
+        buckets_remembered=rng.choice((10_000, 10_000, 5, 1)),
     )
 
 
