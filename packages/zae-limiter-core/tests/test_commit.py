@@ -3,7 +3,7 @@ from commits import applied_to, kinds, run, table_of, verdicts
 from plays import MINUTE, NOW, RPM, bucket_item, stage
 
 from zae_limiter.flows.commit import ATTEMPTS, PAUSES, RaceLost, commit
-from zae_limiter.flows.steps import Sleep, Step
+from zae_limiter.flows.steps import Sleep, Step, play
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, OutcomeUnknown, Throttled
 from zae_limiter.operations.values import Get, Put, Update
@@ -151,11 +151,30 @@ def test_who_loses_every_race_is_told_so() -> None:
     it.sees(bucket_item({RPM: 5000}))
     states = [bucket_item({RPM: 5000 + n}, rf=NOW - n, writes=n) for n in range(1, ATTEMPTS + 1)]
     entry = it.entry(RPM, checked={"rpm": 2000})
-    steps = run(it, [entry], *map(ConditionFailed, states))
-    assert len(steps) == ATTEMPTS
+    replies = [reply for state in states for reply in (ConditionFailed(state), None)]
+    del replies[1], replies[-1]  # the second attempt follows at once, and nothing the last one
+    steps = run(it, [entry], *replies)
+    assert kinds(steps) == ["Update", *["Update", "Sleep"] * (ATTEMPTS - 2), "Update"]
     assert verdicts(entry) == ["failed"]
     assert entry.outcome is not None
     assert isinstance(entry.outcome.error, RaceLost)
+
+
+def test_the_pauses_between_attempts_grow_and_add_up_to_less_than_a_second() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}))
+    seconds: list[float] = []
+
+    def store(step: Step) -> None:
+        if not isinstance(step, Sleep):
+            raise ConditionFailed(bucket_item({RPM: 5000}, rf=NOW - len(seconds) - 1, writes=len(seconds)))
+        seconds.append(step.seconds)
+
+    play(commit(it.scope, it.shadow, [it.entry(RPM, checked={"rpm": 2000})]), store)
+    assert seconds == sorted(seconds)
+    assert len(seconds) == ATTEMPTS - 2
+    assert 0 < seconds[0] < 0.01
+    assert sum(seconds) < 1
 
 
 # what is given back

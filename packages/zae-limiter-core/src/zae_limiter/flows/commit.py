@@ -11,10 +11,11 @@ from ..operations.values import NOTHING, Get, Item, Put, Update
 from ..resolution import Config
 from ..schema.items import View, bucket_attributes
 from .batch import Draft, Load, weigh
+from .contest import insists
 from .frames import Frame, New, Ordinary, Reshape, expires_at
 from .lane import Entry, Outcome, Verdict
 from .lone import lone_update
-from .patience import ATTEMPTS, PAUSES, RaceLost
+from .patience import ATTEMPTS, PAUSES, RACE_PAUSES, RaceLost
 from .repair import repair
 from .scope import Scope, Shadow
 from .splitting import appear
@@ -70,12 +71,14 @@ class _Run:
     """One run of a bucket's lane: who is still pending, and what its own answers have shown so far.
 
     ``seen``: one of them has shown the bucket, there or absent. What was seen before may be older than what now comes
-    back, so that nothing is dropped by it.
+    back, so that nothing is dropped by it. ``lost``: how many races.
     """
 
     config: Config | None = None
     slack: frozenset[str] = frozenset()
     seen = False
+    lost = 0
+    reshapes_lost = 0
     now_ms = 0
     frame: Frame
     load: Load
@@ -100,6 +103,8 @@ class _Run:
             if shadow.view is not None and shadow.view.is_ahead(now):
                 item, writes = yield from repair(shadow.view, now)
                 self._learn(item, now, own_writes=writes)
+                if not writes:
+                    yield from self._lose()
                 return writes > 0
         except StoreError as error:
             yield from self.failed(error)
@@ -151,6 +156,8 @@ class _Run:
             return
         item = operation.item if isinstance(operation, Put) else answer
         self._learn(item, self.now_ms, own_writes=1)
+        if self.frame.reshapes and self.config is not None:
+            shadow.reshaped = self.config.limits, self.now_ms
         self.settle(self.load.carried, "admitted")
         if self.pending:
             self._settle_by_answer()
@@ -162,14 +169,22 @@ class _Run:
             self.shadow.pace.throttled()
         if isinstance(error, ConditionFailed):
             self._refused(error.item)
+            yield from self._lose()
         elif pause is not None:
             yield Sleep(pause)
         else:
             self.settle(self.pending, "failed", error)
 
+    def _lose(self) -> Flow[None]:
+        """Others were first: from the second time on, let them finish."""
+        self.lost += 1
+        if self.pending and 2 <= self.lost < ATTEMPTS:
+            yield Sleep(RACE_PAUSES[self.lost])
+
     def _refused(self, item: Item | None) -> None:
         """A condition did not hold: settle whom the true state, as of that write, does not fit."""
         view = self._learn(item, self.now_ms, own_writes=0)
+        self.reshapes_lost += self.frame.reshapes
         if view is not None and not self.shadow.alone:
             self._note_row_add_above(view)
         self._settle_by_answer()
@@ -229,9 +244,10 @@ class _Run:
             assert config is not None, "an entry that consumes carries its config"
             return New(shadow, self.now_ms, multiplier, config)
         if config is not None and not shadow.agrees_with(config) and any(entry.checked for entry in self.pending):
-            if config.given or config.read_at_ms > view.item["cv"]:
+            if not config.given and config.read_at_ms <= view.item["cv"]:
+                self.scope.expire(shadow)
+            elif insists(self.scope, shadow, view, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms):
                 return Reshape(shadow, view, self.now_ms, multiplier, config)
-            self.scope.expire(shadow)
         return Ordinary(shadow, view, self.now_ms, multiplier, config, self.slack)
 
     def _send_on(self, shards: int) -> None:
