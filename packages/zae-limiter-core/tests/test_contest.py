@@ -104,3 +104,12 @@ def test_two_call_sites_of_one_process_each_have_their_limits() -> None:
         assert reshapes(steps) == [True]
         assert it.shadow.view is not None
         item = dict(it.shadow.view.item)
+
+
+def test_a_batch_goes_by_the_limits_of_those_who_read_them_last() -> None:
+    it = stage()
+    item = shaped(THEIRS, turn=0) | {"cv": NOW - 1000}
+    it.sees(item)
+    early, late = (it.entry(config=Config((RPM,), NOW - ago), checked={"rpm": 1000}) for ago in (2000, 500))
+    assert reshapes(run(it, [early, late], applied_to(item))) == [True]
+    assert verdicts(early, late) == ["admitted", "admitted"]

@@ -53,6 +53,7 @@ class Caller:
         self.place = place
         self.checks = checks
         self.answer = ""
+        self.degraded = False
         self.events: Counter[str] = Counter()
         self.refusal: Refusal | None = None
         self._kernel = kernel
@@ -94,6 +95,7 @@ class Caller:
         process = self._process
         grant = yield from process.driver.run(acquire(process.scope, request), self.account)
         self._note(grant, request.amounts)
+        self.degraded = grant.unavailable is not None
         grant.rollback = self._rng.random() < 0.9
         try:
             yield from self._body(grant)

@@ -53,6 +53,11 @@ class Plan:
     disturbances: int = 0
 
     @property
+    def faultless(self) -> bool:
+        """Whether every request is answered."""
+        return self.weather in {CALM, BUSY, INSTANT}
+
+    @property
     def lonely(self) -> bool:
         """Whether one process is alone and nothing ever goes wrong: then not a millitoken may be lost.
 
@@ -66,7 +71,7 @@ class Plan:
     def certain(self) -> bool:
         """Whether every caller can know at the end what he holds."""
         troubles = (self.crashes, self.changes, self.expiries, self.conflicting, self.disturbances)
-        return self.weather in {CALM, BUSY, INSTANT} and not any(troubles)
+        return self.faultless and not any(troubles)
 
 
 WEATHERS = {"calm": CALM, "rough": ROUGH, "storm": STORM, "busy": BUSY, "instant": INSTANT, "fitful": FITFUL}

@@ -219,6 +219,8 @@ class World:
                 raise Violation(f"a caller got no answer, but {task.ended.error!r}") from task.ended.error
             if not task.ended.done or caller.answer not in ANSWERS:
                 raise Violation(f"a caller got the answer {caller.answer!r}")
+            if self.plan.faultless and (caller.answer == "RateLimiterUnavailable" or caller.degraded):
+                raise Violation("a caller was told that the store is away, which it never was")
             caller.account.settle()
             if caller.refusal is not None and self.plan.certain and self.plan.one_by_one:
                 self._check_refusal(caller.refusal)

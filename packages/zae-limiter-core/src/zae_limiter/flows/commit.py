@@ -88,10 +88,9 @@ class _Run:
         self.shadow = shadow
         self.pending: Sequence[Entry] = entries
         self.pauses = iter(PAUSES)
-        for entry in entries:
-            if entry.config is not None:
+        for entry in entries:  # all with the same limits
+            if entry.config is not None and (self.config is None or entry.config.is_newer_than(self.config)):
                 self.config = entry.config
-                break
 
     def prepare(self) -> Flow[bool]:
         """Whether there is a shard that can be written: one that was found, and whose anchor no wrong clock has set."""
