@@ -253,6 +253,15 @@ def _two(self: Known, doubt: Offset, wall: Offset) -> int:
     return 2
 
 
+def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
+    def refused(self: Any, item: Any) -> None:
+        """What comes back beside a write that lost its race is taken for written."""
+        real(self, item)
+        self.settle([entry for entry in self.pending if entry.given and not entry.unchecked], "admitted")
+
+    return refused
+
+
 # Has all writes made by the rules that a mutant changes.
 WITHOUT_LONE_WRITES = patch.object(commit, "lone_update", lambda *_, **__: None)
 
@@ -283,6 +292,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("give-back without the existence condition", give_back_to_nobody),
     Mutant(
         "give-back of an unconfirmed write", fault=_patched(patch.object(Entry, "admitted", property(_taken_or_not)))
+    ),
+    Mutant("unknown taken for absent", fault=_patched(patch.object(commit._Run, "_has_to_look", lambda _: False))),
+    Mutant(
+        "give-back dropped",
+        fault=_patched(patch.object(commit._Run, "_refused", _drop_who_lost(commit._Run._refused))),
     ),
     Mutant("compensation skipped", fault=_patched(patch.object(acquire, "take_back", _forget))),
     Mutant("compensation between shards skipped", fault=_patched(patch.object(spread, "take_back", _forget))),
