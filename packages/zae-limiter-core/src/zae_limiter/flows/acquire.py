@@ -10,6 +10,7 @@ from ..exceptions import InfrastructureNotFoundError, RateLimiterUnavailable, Ra
 from ..limits import LimitStatus, OnUnavailable
 from ..operations.errors import StoreError, TableMissing
 from ..resolution import Config, Resolved
+from .dropping import Crowded
 from .lane import Ticket
 from .load import resolve, shadow_of
 from .pairs import create_pair
@@ -54,6 +55,8 @@ def acquire(scope: Scope, request: Request) -> Flow[Grant]:
 
 def let_through(scope: Scope, request: Request, error: StoreError) -> Flow[None]:
     """What the store could not count goes uncounted, where that is wanted. Raises ``RateLimiterUnavailable``."""
+    if isinstance(error, Crowded):
+        raise error.problem from None
     if _policy(scope, request.on_unavailable) == "block":
         raise unavailable(scope, error) from error
     what = f"{request.entity_id}/{request.resource}"

@@ -144,7 +144,7 @@ class ConfigItems(NamedTuple):
         if wins is None:
             return Config((), min(read_at_ms))
         heard = levels.index(wins) + 1
-        return Config(wins.limits, min(read_at_ms[:heard]), own=wins.source in OWN_LEVELS)
+        return Config(wins.limits, min(read_at_ms[:heard]), own=wins.source in OWN_LEVELS, stored=True)
 
     def resolved(self, config: Config, *, valid_until_ms: int, generation: int) -> Resolved:
         """Everything that an acquire has to know."""

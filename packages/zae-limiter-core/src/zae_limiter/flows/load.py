@@ -11,6 +11,7 @@ from ..resolution import Resolved
 from ..schema.items import BucketId
 from .commit import commit
 from .configs import ConfigKeys
+from .dropping import leaving, tidy
 from .lane import Entry, Lane, Outcome, Ticket
 from .patience import read_all
 from .queueing import queue
@@ -33,13 +34,19 @@ def shadow_of(scope: Scope, entity_id: str, resource: str, *, shard: int = 0) ->
 def serve(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]:
     """Settle every entry; what goes back to shards that were split off is queued there, each higher than the last.
 
-    A shard that is written too often is split; those who were served do not wait for it.
+    A limit that no config names leaves, and a shard that is written too often is split; those who were served do not
+    wait for it.
     """
     yield from commit(scope, shadow, entries)
     entity_id, resource = shadow.id.entity_id, shadow.id.resource
     parts = [part for entry in entries for part in entry.elsewhere]
     lanes = [shadow_of(scope, entity_id, resource, shard=part.shard).lane for part in parts]
     yield from queue([part.enter(lane) for part, lane in zip(parts, lanes, strict=True)])
+    config = entries[0].config
+    names = leaving(scope, shadow, config)
+    if names and config is not None and entries[0].admitted:
+        yield Wake(entries)
+        yield from tidy(scope, shadow, config, names)
     if shadow.pace.per_second and shadow.pace.exceeds(scope.settings.split_above, scope.now()):
         yield Wake(entries)
         yield from relieve(scope, shadow)
