@@ -13,7 +13,7 @@ from ..bucket import refill_bucket
 from ..exceptions import ValidationError
 from ..limits import MAX_LIMITS
 from ..operations.errors import ConditionFailed, StoreError
-from ..operations.values import Conditions, Update
+from ..operations.values import Conditions, Get, Update
 from ..resolution import Config
 from ..schema.items import ONE_WRITE, WRITES, BucketId, View, bucket_attributes
 from .scope import Scope, Shadow, bucket_key
@@ -69,12 +69,25 @@ def tidy(scope: Scope, shadow: Shadow, config: Config, names: Sequence[str]) -> 
 
 def make_room(shadow: Shadow, config: Config, now_ms: int) -> Flow[bool]:
     """Take out as many as are in the way of the config's; whether that was done. Raises ``Crowded``, ``StoreError``."""
-    view = shadow.view
-    assert view is not None, "only a bucket that was seen is too full"
-    names = full(view, _anchor(view, now_ms), config.by_name)[: excess(view, config)]
-    if len(names) < excess(view, config):
-        raise Crowded(view.id, len(view.shapes), len(config.by_name.keys() - view.shapes.keys()))
-    return (yield from drop(shadow, names, now_ms, cv=view.item["cv"]))
+    names = _in_the_way(shadow.view, config, now_ms)
+    if names is None:  # by an old copy nobody is refused
+        shadow.learn((yield Get(shadow.key)), now_ms, own_writes=0)
+        names = _in_the_way(shadow.view, config, now_ms)
+    if names is None and shadow.view is not None:
+        new = config.by_name.keys() - shadow.view.shapes.keys()
+        raise Crowded(shadow.id, len(shadow.view.shapes), len(new))
+    if not names or shadow.view is None:
+        return False
+    return (yield from drop(shadow, names, now_ms, cv=shadow.view.item["cv"]))
+
+
+def _in_the_way(view: View | None, config: Config, now_ms: int) -> Sequence[str] | None:
+    """The limits that are to leave so that there is a place for the config's; ``None`` where there are not enough."""
+    missing = 0 if view is None else excess(view, config)
+    if view is None or not missing:
+        return ()
+    names = full(view, _anchor(view, now_ms), config.by_name)
+    return names[:missing] if len(names) >= missing else None
 
 
 def full(view: View, at_ms: int, named: Collection[str]) -> list[str]:
