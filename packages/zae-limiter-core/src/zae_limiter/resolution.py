@@ -40,7 +40,7 @@ class Config:
 class Resolved:
     """All that an acquire has to know of an entity on a resource before it looks at the bucket.
 
-    It holds until ``valid_until_ms``, and only as long as the cache's ``generation`` does.
+    It holds until ``valid_until_ms``, and only while nothing of it has changed since the cache's ``generation``.
     """
 
     config: Config
