@@ -79,6 +79,7 @@ async def test_cold_acquires_end_though_twenty_others_set_limits_without_end(asy
         await asyncio.sleep(0.05)
         async with asyncio.timeout(3):
             await asyncio.gather(*(take(limiter, f"cold-{number}", "r", rpm=1) for number in range(3)))
+        assert not any(task.done() for task in settings)
     finally:
         for task in settings:
             task.cancel()
