@@ -22,9 +22,9 @@ def test_no_history_breaks_the_invariant() -> None:
 
 def test_the_histories_are_worth_something() -> None:
     answers: dict[str, int] = {}
-    lost = reshaped = created = split = 0
+    lost = reshaped = created = split = dropped = returned = 0
     for seed in range(1, 61):
-        world = simulate(seed)
+        world, gone = simulate(seed), set()
         for _, caller, _ in world.lives:
             answers[caller.answer] = answers.get(caller.answer, 0) + 1
         for write in world.oracle.applications:
@@ -32,8 +32,12 @@ def test_the_histories_are_worth_something() -> None:
             reshaped += write.moved and not write.splits
             split += write.splits
             created += any(change.new for change in write.changes.values())
+            dropped += len(write.dropped)
+            returned += any(change.new and (write.pk, name) in gone for name, change in write.changes.items())
+            gone |= {(write.pk, name) for name in write.dropped}
     assert min(answers["admitted"], answers["refused"], answers["Cancelled"], answers["RateLimiterUnavailable"]) > 50
     assert min(lost, reshaped, created, split) > 50
+    assert min(dropped, returned) > 1, (dropped, returned)
 
 
 def test_a_history_is_told_by_its_seed() -> None:
