@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 
 from zae_limiter_cli.main import main
 
+pytestmark = pytest.mark.slow
+
 
 def run(*args: str, **more: Any) -> Result:
     return CliRunner().invoke(main, args, **more)

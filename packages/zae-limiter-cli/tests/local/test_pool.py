@@ -18,6 +18,8 @@ from zae_limiter_cli.local.lambdas.pool import Pool, Throttled
 
 SOURCE = """
 import os, sys, time
+
+pytestmark = pytest.mark.slow
 print("loaded")
 
 def handler(event, context):
