@@ -66,8 +66,8 @@ test-dependencies which:
         echo "== zae-limiter-$name, its {{which}} dependencies"
         uv venv --quiet "$scratch/$name"
         uv pip install --quiet --python "$scratch/$name" --resolution "$resolution" --editable "packages/zae-limiter-$name" \
-            --group "packages/zae-limiter-$name/pyproject.toml:test"
-        "$scratch/$name/bin/pytest" -q "packages/zae-limiter-$name/tests"
+            --group "packages/zae-limiter-$name/pyproject.toml:test" "pytest-xdist>=3.6"
+        "$scratch/$name/bin/pytest" -q -n auto "packages/zae-limiter-$name/tests"
     done
 
 # The whole stack on every target that this machine offers, a file at a time on each core: `just integration --target dynoxide`
