@@ -15,11 +15,13 @@ from .simulation.shrink import TROUBLES
 from .simulation.world import World, simulate
 
 
+@pytest.mark.slow
 def test_no_history_breaks_the_invariant() -> None:
     wrong = [problem for _, found in tried(1, 2_000) for _, problem in found]
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 def test_the_histories_are_worth_something() -> None:
     answers: dict[str, int] = {}
     lost = reshaped = created = split = dropped = returned = 0
@@ -51,6 +53,7 @@ def test_a_smaller_history_can_do_without_any_of_the_troubles() -> None:
     assert set(TROUBLES) == {each.name for each in fields(Plan) if each.default == 0} - {"one_by_one"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
 def test_a_deliberate_fault_is_found(mutant: Mutant) -> None:
     assert killer(mutant, range(1, 2_000))
