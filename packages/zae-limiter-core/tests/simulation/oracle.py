@@ -255,6 +255,8 @@ class Oracle:
             raise Violation("the halves of a shard do not begin together")
         if not after["shard_count"] == other["shard_count"] == 2 * before["shard_count"]:
             raise Violation("the halves of a shard do not know of each other")
+        if not limits_of(before) <= limits_of(other):
+            raise Violation("a shard was split off without a limit")
         mine, others = {}, {}
         for name in limits_of(before) | limits_of(other):
             mine[name], others[name] = self._halved(name, before, after, other, instant)
