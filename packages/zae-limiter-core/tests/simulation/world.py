@@ -17,9 +17,10 @@ from zae_limiter.flows.steps import Flow, play
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed, StoreError
 from zae_limiter.operations.memory import MemoryStore
-from zae_limiter.operations.values import NOTHING, Conditions, Operation, Update
+from zae_limiter.operations.values import NOTHING, Conditions, Delete, Operation, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
+from zae_limiter.sharding import MAX_SHARDS
 
 from .accounts import Account
 from .callers import Caller, Refusal
@@ -133,6 +134,7 @@ class World:
             (plan.expiries, self._expire),
             (plan.splits, self._split),
             (plan.disturbances, self._disturb),
+            (plan.deletions, partial(self._delete, first=rng.randint(0, 1))),
         ]
         for times, event in events:
             for _ in range(times):
@@ -195,6 +197,13 @@ class World:
         ahead = {"rf": self.kernel.now_ms + self.rng.randint(120_000, 10_000_000)}
         with suppress(ConditionFailed):
             self.table.execute(Update(bucket_key(bucket), set=ahead, when=Conditions(exists=("PK",))))
+
+    def _delete(self, *, first: int) -> None:
+        """Somebody deletes a bucket by hand; without its shard 0, he was interrupted."""
+        bucket = BucketId("ns", *self._some_bucket())
+        for shard in range(first, MAX_SHARDS):
+            self.table.execute(Delete(bucket_key(bucket.other(shard))))
+        self.oracle.deleted(bucket.pk.rpartition("#")[0])
 
     def _some_bucket(self) -> tuple[str, str]:
         return self.rng.choice(self.plan.entities), self.rng.choice(self.plan.resources)
