@@ -4,6 +4,7 @@ Lives here: enter, exit, and a list of methods. Never: a rule.
 """
 
 import logging
+from threading import Lock
 from types import TracebackType
 from typing import Self
 
@@ -20,18 +21,25 @@ log = logging.getLogger(__name__)
 
 
 class SyncLease:
-    """What an acquire takes for the time of a block: ``with`` it. Corrects or gives back when the block ends."""
+    """What an acquire takes for the time of a block: ``with`` it. Corrects or gives back when the block ends.
 
-    __slots__ = ("_driver", "_granted", "_request", "_scope")
+    It is entered once: for another block, acquire again.
+    """
+
+    __slots__ = ("_driver", "_granted", "_once", "_request", "_scope")
 
     def __init__(self, driver: SyncDriver, scope: Scope, request: Request) -> None:
         self._driver = driver
         self._scope = scope
         self._request = request
         self._granted: Grant | None = None
+        self._once = Lock()
 
     def consume(self, /, **amounts: int) -> None:
-        """Take more tokens, checked, at once. Raises as ``acquire`` does, and ``LeaseExpiredError``."""
+        """Take more tokens, checked, at once. Raises as ``acquire`` does, and ``LeaseExpiredError``.
+
+        So it does where the block ends before the store has answered: what was taken then goes back.
+        """
         milli = checked(self._grant, "consume", amounts)
         self._driver.run(consume(self._scope, self._grant, milli))
 
@@ -73,7 +81,7 @@ class SyncLease:
         return self._granted
 
     def __enter__(self) -> Self:
-        if self._granted is not None:
+        if not self._once.acquire(blocking=False):  # never let go of: a lease is entered once, whatever comes of it
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
         self._granted = self._driver.run(acquire(self._scope, self._request))
         return self
@@ -82,7 +90,7 @@ class SyncLease:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         grant = self._grant
-        grant.open = False
+        grant.close()
         if error is not None and grant.rollback:
             self._driver.run(roll_back(grant))
         elif grant.corrections:
