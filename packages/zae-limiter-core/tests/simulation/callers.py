@@ -102,14 +102,14 @@ class Caller:
         except GeneratorExit:
             raise  # the process has crashed
         except BaseException:
-            grant.open = False
+            grant.close()
             if grant.rollback:
                 yield from process.driver.run(lease.roll_back(grant), self.account)
             else:
                 yield from self._correct(grant)
                 self._expect(grant)
             raise
-        grant.open = False
+        grant.close()
         yield from self._correct(grant)
         self._expect(grant)
 
