@@ -31,7 +31,8 @@ from .network import Link
 from .oracle import Oracle
 from .plan import ENTITIES, RESOURCES, Plan, changed, draw
 
-ANSWERS = {"admitted", "refused", "RateLimiterUnavailable", "ValidationError", "BodyFailed", "Cancelled"}
+AWAY = {"RateLimiterUnavailable", "ContentionError"}
+ANSWERS = {"admitted", "refused", "ValidationError", "BodyFailed", "Cancelled", *AWAY}
 
 OLDEST_MS = 2_200  # a request, both ways, when the network is slow
 
@@ -236,7 +237,7 @@ class World:
                 raise Violation(f"a caller got no answer, but {task.ended.error!r}") from task.ended.error
             if not task.ended.done or caller.answer not in ANSWERS:
                 raise Violation(f"a caller got the answer {caller.answer!r}")
-            if self.plan.faultless and (caller.answer == "RateLimiterUnavailable" or caller.degraded):
+            if self.plan.faultless and (caller.answer in AWAY or caller.degraded):
                 raise Violation("a caller was told that the store is away, which it never was")
             caller.account.settle()
             if caller.refusal is not None and self.plan.certain and self.plan.one_by_one:
