@@ -244,10 +244,13 @@ class Driver:
 
         Who is cancelled then, by a shutdown, gives back through this task, which the shutdown waits for.
         """
+        lane.lingers = True
         try:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
             log.debug("cancelled while idle")
+        finally:
+            lane.lingers = False
         return bool(lane.waiting)
 
     def _served(self, lane: Lane, token: object, task: asyncio.Task[None]) -> None:
