@@ -211,6 +211,8 @@ class SyncDriver:
             answer = self._store.perform(operation)
         except StoreError as error:
             raise self.health.failed(error) from error.__cause__
+        finally:
+            set_deadline(math.inf)
         self.health.served()
         return answer
 
