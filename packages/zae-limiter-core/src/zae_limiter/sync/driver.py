@@ -384,7 +384,11 @@ class SyncDriver:
                 if ticket.droppable and ticket in lane.waiting:
                     del lane.waiting[ticket]
                 ticket.unwanted = ticket.outcome is None
-            if lane.server is ticket:  # interrupted before another thread took over
+                # interrupted before it was put into its lane, or before another thread took that over
+                outside = ticket.unwanted and ticket.waker is None and lane.server is not ticket
+            if outside and not ticket.droppable:
+                self._enter(ticket)
+            if lane.server is ticket:
                 self._pass_on(lane, ticket)
             if not ticket.unwanted:
                 self._unwind([ticket], tickets)
