@@ -207,12 +207,13 @@ class SyncDriver:
         try:
             if self._connect is not None:
                 self._connect()
-            set_deadline(min(until, time.monotonic() + self._operation_timeout))
-            answer = self._store.perform(operation)
+            before = set_deadline(min(until, time.monotonic() + self._operation_timeout))
+            try:
+                answer = self._store.perform(operation)
+            finally:
+                set_deadline(before)
         except StoreError as error:
             raise self.health.failed(error) from error.__cause__
-        finally:
-            set_deadline(math.inf)
         self.health.served()
         return answer
 
