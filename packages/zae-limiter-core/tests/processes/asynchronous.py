@@ -167,10 +167,14 @@ class History:
         loop.set_exception_handler(lambda _, __: None)
         loop._ready.clear()  # type: ignore[attr-defined]
         loop._scheduled.clear()  # type: ignore[attr-defined]
+        left = loop.tasks()
+        loop.close()
+        for task in left:  # as the garbage collection does
+            with suppress(RuntimeError):
+                task.get_coro().close()  # type: ignore[union-attr]
         self.process.store.awaited.clear()
         self.own.clear()
         self.people.clear()
-        loop.close()
         gc.collect()
 
     def _tear(self) -> None:

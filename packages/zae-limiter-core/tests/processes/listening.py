@@ -19,9 +19,9 @@ class _Listener(logging.Handler):
         self._heard = heard
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.levelno >= logging.ERROR or record.name.startswith("asyncio"):
-            cause = f": {record.exc_info[1]!r}" if record.exc_info else ""
-            self._heard.append(f"log: {record.getMessage()}{cause}")
+        broken = record.levelno >= logging.ERROR and record.exc_info  # a fault of ours; an outage has no traceback
+        if broken or record.name.startswith("asyncio"):
+            self._heard.append(f"log: {record.getMessage()}: {record.exc_info and record.exc_info[1]!r}")
 
 
 @contextmanager

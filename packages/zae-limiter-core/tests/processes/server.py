@@ -11,6 +11,7 @@ from typing import Any
 from simulation.kernel import Violation
 from simulation.network import bucket_keys
 from simulation.oracle import Oracle
+from zae_limiter.operations import errors
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled
 from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import Operation
@@ -20,6 +21,7 @@ from .timeline import Timeline
 
 TIMEOUT_US = 2_000_000
 SLOWEST_US = 1_900_000
+UNREACHABLE: type[NotApplied] = getattr(errors, "Unreachable", NotApplied)
 
 Settle = Callable[[Any, StoreError | None], None]
 
@@ -105,7 +107,7 @@ class Server:
 
         faults: tuple[tuple[float, Callable[[], None]], ...] = (
             (weather.throttled, lambda: fail(Throttled("slow down"), there + back)),
-            (weather.refused, lambda: fail(NotApplied("no connection"), there)),
+            (weather.refused, lambda: fail(UNREACHABLE("no connection"), there)),
             (weather.lost_before, lambda: fail(OutcomeUnknown("no answer"), TIMEOUT_US)),
             (weather.lost_after, lose_answer),
             (weather.hung, hang),
