@@ -182,6 +182,7 @@ class History:
         self.world.excuses.add("torn")
         for task, caller in self.people.items():
             if not task.done():
+                caller.gone = True
                 caller.holding.doubt("its loop was closed")
         self.world.doubt_the_unsettled("its loop was closed")
         self._drop()

@@ -49,12 +49,12 @@ class Call(NamedTuple):
 
 
 class Caller:
-    """One user of a process, who acquires once. ``cut`` where the history has cut him off."""
+    """One user of a process, who acquires once. ``cut`` where the history has cut him off, ``gone`` with his loop."""
 
     def __init__(self, colour: Colour, plan: Plan, rng: Random, holding: Holding) -> None:
         self.answer = ""
         self.failure: BaseException | None = None
-        self.cut = False
+        self.cut = self.gone = False
         self.calls: list[Call] = []
         self.waits = ""
         self.holding = holding

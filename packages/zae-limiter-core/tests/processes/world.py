@@ -80,9 +80,9 @@ class World:
             "contended": bool(self.excuses) or self.plan.split_above != NEVER_SPLIT,
             "closed": self.plan.ending.startswith("close"),
             "cut": caller.cut,
-            "": caller.cut or "torn" in self.excuses,  # before he began; while nobody looked
+            "": caller.cut,  # before he began
         }
-        if caller.answer not in ALWAYS and not allowed.get(caller.answer):
+        if not caller.gone and caller.answer not in ALWAYS and not allowed.get(caller.answer):
             raise Violation(f"a caller got the answer {caller.answer!r}: {caller.failure!r}") from caller.failure
 
     def _judge_times(self, caller: Caller) -> None:
