@@ -253,7 +253,7 @@ class History:
             except CLOSED:
                 return
             except (RateLimitExceeded, InfrastructureError):
-                self.scheduler.sleep(0.001)
+                self.scheduler.sleep(0.05)
 
     def _close_under_load(self) -> None:
         self.scheduler.sleep(self.rng.uniform(0, 0.02))

@@ -15,10 +15,15 @@ from typing import Any
 
 from .timeline import Stuck, Timeline
 
-PATIENCE = 30.0  # real seconds, for code that never comes back to the scheduler
+PATIENCE = 10.0  # real seconds, for code that never comes back to the scheduler
 MOST_SWITCHES = 200_000
 MOST_KILLS = 100
 TIMEOUT_MAX = threading.TIMEOUT_MAX
+
+
+def micros(seconds: float) -> int:
+    """So many microseconds, at least one for any time at all."""
+    return max(1, round(seconds * 1e6)) if seconds > 0 else 0
 
 
 class Killed(BaseException):
@@ -75,7 +80,7 @@ class Scheduler:
         self._current = main
         main.baton.release()
         if not self._over.wait(PATIENCE):
-            self.problem = self.problem or Stuck("a thread never waits, and never ends")
+            self.fail(Stuck("a thread never waits, and never ends"))
         self._bury()
         if self.problem is not None:
             raise self.problem
@@ -96,7 +101,7 @@ class Scheduler:
 
     def sleep(self, seconds: float) -> None:
         """Wait for a time, though somebody calls."""
-        until_us = self.timeline.now_us + max(0, round(seconds * 1e6))
+        until_us = self.timeline.now_us + micros(seconds)
         while True:
             self.wait((until_us - self.timeline.now_us) / 1e6)
             if self.timeline.now_us >= until_us:
@@ -108,7 +113,7 @@ class Scheduler:
         self._check_alive()
         self.on_wait(actor)
         actor.ready, actor.notified = False, False
-        actor.wakes_us = None if seconds is None else self.timeline.now_us + max(0, round(seconds * 1e6))
+        actor.wakes_us = None if seconds is None else self.timeline.now_us + micros(seconds)
         self._switch()
         self._check_alive()
         self.on_wait(actor)
@@ -116,7 +121,7 @@ class Scheduler:
 
     def notify(self, actor: Actor) -> None:
         """Let somebody go who waits."""
-        if not actor.ready:
+        if not actor.ready and not actor.done:
             actor.ready, actor.notified, actor.wakes_us = True, True, None
 
     def others(self) -> list[Actor]:
@@ -220,7 +225,7 @@ class Lock:
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001 - as the original
         scheduler = self._scheduler
         scheduler.pause()
-        until_us = scheduler.timeline.now_us + round(timeout * 1e6) if 0 <= timeout < TIMEOUT_MAX else None
+        until_us = scheduler.timeline.now_us + micros(timeout) if 0 <= timeout < TIMEOUT_MAX else None
         while self._locked:
             left = None if until_us is None else (until_us - scheduler.timeline.now_us) / 1e6
             if not blocking or (left is not None and left <= 0):
@@ -315,7 +320,7 @@ class Thread:
 
     def join(self, timeout: float | None = None) -> None:
         scheduler = self._scheduler
-        until_us = None if timeout is None else scheduler.timeline.now_us + round(timeout * 1e6)
+        until_us = None if timeout is None else scheduler.timeline.now_us + micros(timeout)
         while self.is_alive():
             left = None if until_us is None else (until_us - scheduler.timeline.now_us) / 1e6
             if left is not None and left <= 0:
