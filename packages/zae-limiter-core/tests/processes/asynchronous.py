@@ -124,7 +124,7 @@ class History:
     def run(self) -> None:
         """Let everything happen, and judge it. Raises ``Violation``."""
         told = ""
-        with replaced(virtual_time(self.world.timeline, None)), listening() as heard:
+        with replaced(virtual_time(self.world.timeline, None)), listening(self.world.lost) as heard:
             try:
                 self._run_first()
                 if self.plan.ending in {"shutdown", "torn"}:

@@ -153,6 +153,8 @@ class Caller:
         elif self._pending and not lease.degraded:
             holding.expected += self._pending
             holding.correcting = True
+            if error is not None and not self._plan.weather.calm:
+                holding.doubt("the body's error hides that corrections were not written")
         elif self._pending:
             holding.doubt("let through")
 

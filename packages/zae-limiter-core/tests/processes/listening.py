@@ -7,28 +7,37 @@ import gc
 import logging
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
 
+LOST = " were not given back: "
+
+
 class _Listener(logging.Handler):
-    def __init__(self, heard: list[str]) -> None:
+    def __init__(self, heard: list[str], on_loss: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
         self._heard = heard
+        self._on_loss = on_loss
 
     def emit(self, record: logging.LogRecord) -> None:
+        if LOST in record.getMessage():
+            self._on_loss(record.getMessage())
         broken = record.levelno >= logging.ERROR and record.exc_info  # a fault of ours; an outage has no traceback
         if broken or record.name.startswith("asyncio"):
             self._heard.append(f"log: {record.getMessage()}: {record.exc_info and record.exc_info[1]!r}")
 
 
 @contextmanager
-def listening() -> Iterator[list[str]]:
-    """What is heard until the end, when all that nobody refers to is gone."""
+def listening(on_loss: Callable[[str], None]) -> Iterator[list[str]]:
+    """What is heard until the end, when all that nobody refers to is gone.
+
+    ``on_loss`` is told what the log says of tokens that were not given back.
+    """
     heard: list[str] = []
-    handler = _Listener(heard)
+    handler = _Listener(heard, on_loss)
 
     def unraisable(what: Any) -> None:
         heard.append(f"nobody could raise {what.exc_value!r} in {what.object!r}")

@@ -68,6 +68,11 @@ class Tally:
                     found.append((self._at(limit, place), change))
         return found
 
+    def doubt(self, limit: str, milli: int, why: str) -> None:
+        """Nobody can know any more what those hold who are concerned by an amount of a limit."""
+        for place, _ in _digits(milli // MILLI):
+            self._at(limit, place).doubt(why)
+
     def held(self, items: Mapping[str, Iterable[Item]]) -> dict[tuple[str, int], int]:
         """What each holds by the buckets of all entities, those who hold nothing left out."""
         there: dict[tuple[str, int], int] = {}

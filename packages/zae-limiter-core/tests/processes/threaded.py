@@ -62,6 +62,9 @@ class Store:
             self._scheduler.outside -= 1
         try:
             self._wait(answers)
+        except Exception as error:  # as the SDK does with what a signal's handler raises in it
+            sending.doubt("its sender was cut off")
+            raise OutcomeUnknown(repr(error)) from error
         except BaseException:
             sending.doubt("its sender was cut off")
             raise
@@ -176,7 +179,7 @@ class History:
         scheduler = self.scheduler
         values = virtual_time(self.world.timeline, scheduler.sleep) | stand_in(scheduler, lambda: False)
         told = ""
-        with replaced(values), listening() as heard:
+        with replaced(values), listening(self.world.lost) as heard:
             try:
                 scheduler.run(self._main)
             except (Stuck, Violation) as problem:

@@ -3,6 +3,7 @@
 Lives here: that. Never: a loop (asynchronous), a thread (threaded).
 """
 
+import re
 from random import Random
 
 from simulation.kernel import Violation
@@ -63,6 +64,12 @@ class World:
             if any(held.get((entity, place), 0) != holding.expected for entity in holding.entities):
                 holding.doubt(why)
 
+    def lost(self, message: str) -> None:
+        """The log says that something was not given back: that may be, where the store is not well."""
+        if self.excuses:
+            for limit, amount in re.findall(r"'(who\d+)': (\d+)", message):
+                self.tally.doubt(limit, int(amount), "it was not given back, says the log")
+
     def judge(self) -> None:
         """Raises ``Violation``."""
         for caller in self.callers:
@@ -76,7 +83,7 @@ class World:
 
     def _judge_answer(self, caller: Caller) -> None:
         allowed = {
-            "unavailable": bool(self.excuses),
+            "unavailable": bool(self.excuses) or caller.cut,
             "contended": bool(self.excuses) or self.plan.split_above != NEVER_SPLIT,
             "closed": self.plan.ending.startswith("close"),
             "cut": caller.cut,
