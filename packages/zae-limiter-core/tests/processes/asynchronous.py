@@ -135,10 +135,10 @@ class History:
             del self.process.limiter
         if told:
             raise Violation(told)
-        self.world.judge()
         complaints = [complaint for loop in self._loops for complaint in loop.complaints]
         for problem in [*self._problems, *complaints, *heard]:
             raise Violation(problem)
+        self.world.judge()
 
     def _run_first(self) -> None:
         loop = self.loop

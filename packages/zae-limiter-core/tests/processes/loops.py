@@ -56,7 +56,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return asyncio.Task(coro, loop=loop, **options)
 
     def _complain(self, loop: Any, context: dict[str, Any]) -> None:
-        self.complaints.append(": ".join(f"{context[name]!r}" for name in ("message", "exception", "task") if name in context))
+        self.complaints.append(
+            ": ".join(f"{context[name]!r}" for name in ("message", "exception", "task") if name in context)
+        )
 
     def _process_events(self, event_list: Any) -> None:
         """There are none."""

@@ -63,7 +63,9 @@ class Plan:
         )
 
 
-def draw(rng: Random, *, endings: tuple[Ending, ...] = ("rest", "rest", "close", "close cut", "shutdown", "torn")) -> Plan:
+def draw(
+    rng: Random, *, endings: tuple[Ending, ...] = ("rest", "rest", "close", "close cut", "shutdown", "torn")
+) -> Plan:
     """A plan; every kind of trouble is in about half of them."""
     weathers = (CALM, CALM, BUSY, ROUGH, STORM) + ((HUNG, DEAD) if HAS_BUDGET else ())
     ending = rng.choice(endings)

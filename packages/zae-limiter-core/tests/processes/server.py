@@ -153,4 +153,3 @@ class Server:
             if change is not None and change.net > 0 and not write.splits:
                 write.carry({self._limit: change.net}, {}, {})
         return value, None
-

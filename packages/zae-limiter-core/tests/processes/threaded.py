@@ -186,9 +186,9 @@ class History:
                 told = f"{problem}: {self._who_waits()}"
         if told:
             raise Violation(told)
-        self.world.judge()
         for problem in [*self._problems, *scheduler.complaints, *heard]:
             raise Violation(problem)
+        self.world.judge()
 
     def _main(self) -> None:
         self._own.add(self.scheduler.current)

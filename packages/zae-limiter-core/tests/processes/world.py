@@ -96,5 +96,3 @@ class World:
         for call in caller.calls if self.plan.budget is not None else ():
             if call.ended - call.begun > self.plan.budget + DEADLINE + GRACE:
                 raise Violation(f"{call.name} took {call.ended - call.begun:.3f} s, its budget is {self.plan.budget}")
-
-
