@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from simulation.kernel import Violation
+
 from zae_limiter import RateLimiter, RateLimitExceeded, Repository
 from zae_limiter.exceptions import InfrastructureError, RateLimiterUnavailable
 from zae_limiter.operations.errors import NotApplied, StoreError
@@ -25,8 +26,6 @@ from .plan import CALM, CASCADING, PARENT, Plan, draw
 from .server import Sending
 from .timeline import Stuck
 from .world import DEADLINE, GRACE, PEOPLE, QUIET, RESOURCE, World
-
-OPENED = 10.0  # when the setting up is over
 
 
 class Store:
@@ -131,6 +130,8 @@ class History:
                     self._run_second()
             except (Stuck, Violation) as problem:
                 told = f"{problem}: {self._who_waits()}"
+            except Exception as problem:  # noqa: BLE001 - out of the library, past everybody
+                told = f"{problem!r}: {self._who_waits()}"
             self._drop()  # while somebody listens; outside of the handler, whose traceback keeps tasks alive
             del self.process.limiter
         if told:

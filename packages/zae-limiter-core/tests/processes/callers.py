@@ -1,6 +1,7 @@
 """What the users of a process do with it, in one script for both colours.
 
-Lives here: acquire, the body of a lease, its end; each step by chance. Never: how a call waits (asynchronous, threaded).
+Lives here: acquire, the body of a lease, its end; each step by chance. Never: how a call waits (asynchronous,
+threaded).
 """
 
 from collections.abc import Awaitable, Iterator, Mapping

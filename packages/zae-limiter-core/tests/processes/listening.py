@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-
 LOST = " were not given back: "
 
 

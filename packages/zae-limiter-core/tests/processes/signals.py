@@ -6,7 +6,7 @@ Lives here: where one may come, and what preempts a thread. Never: what becomes 
 import dis
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from random import Random
 from types import CodeType, FrameType
 from typing import Any
@@ -27,7 +27,7 @@ class TimeLimit(Exception):
     """As Celery's ``SoftTimeLimitExceeded``."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def points(code: CodeType) -> frozenset[int]:
     """Where the interpreter looks for signals: when a function begins, behind every call, at the end of a loop."""
     found, before = set(), ""

@@ -3,10 +3,11 @@
 Lives here: a digit for each lease in a counter of the bucket. Never: how a lease comes about (callers).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from simulation.kernel import Violation
+
 from zae_limiter import Limit
 from zae_limiter.limits import MAX_PERIOD, MAX_TOKENS, MILLI
 from zae_limiter.operations.values import Item, Operation, Put, Transact, Update
@@ -73,18 +74,17 @@ class Tally:
         for place, _ in _digits(milli // MILLI):
             self._at(limit, place).doubt(why)
 
-    def held(self, items: Mapping[str, Iterable[Item]]) -> dict[tuple[str, int], int]:
+    def held(self, items: Mapping[str, Sequence[Item]]) -> dict[tuple[str, int], int]:
         """What each holds by the buckets of all entities, those who hold nothing left out."""
         there: dict[tuple[str, int], int] = {}
         for entity, shards in items.items():
-            shards = list(shards)
             for limit in {holding.limit for holding in self.holdings}:
                 total = sum(item.get(f"b_{limit}_tc", ABSENT) for item in shards)
                 for place, amount in _digits(total // MILLI):
                     there[entity, self.holdings.index(self._at(limit, place))] = amount
         return there
 
-    def settle(self, items: Mapping[str, Iterable[Item]]) -> None:
+    def settle(self, items: Mapping[str, Sequence[Item]]) -> None:
         """Raises ``Violation`` where a lease holds something else than it should."""
         there = self.held(items)
         for place, holding in enumerate(self.holdings):

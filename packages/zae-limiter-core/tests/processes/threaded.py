@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from simulation.kernel import Violation
+
 from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.exceptions import InfrastructureError, RateLimiterUnavailable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError
@@ -184,6 +185,8 @@ class History:
                 scheduler.run(self._main)
             except (Stuck, Violation) as problem:
                 told = f"{problem}: {self._who_waits()}"
+            except Exception as problem:  # noqa: BLE001 - out of the library, past everybody
+                told = f"{problem!r}: {self._who_waits()}"
         if told:
             raise Violation(told)
         for problem in [*self._problems, *scheduler.complaints, *heard]:

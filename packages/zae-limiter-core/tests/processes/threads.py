@@ -152,7 +152,7 @@ class Scheduler:
             pass
         except BaseException as error:  # noqa: BLE001 - it is told in the end
             self.complaints.append(f"the thread {actor.name!r} ended with {error!r}")
-            self.problem = self.problem or (error if isinstance(error, AssertionError) else None)
+            self.problem = self.problem or (None if actor.number else error)
         actor.done, actor.ready = True, False
         if not self.dead:
             self._switch()

@@ -8,6 +8,7 @@ from random import Random
 
 from simulation.kernel import Violation
 from simulation.oracle import Oracle
+
 from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import Item
 from zae_limiter.options import NEVER_SPLIT
