@@ -7,13 +7,14 @@ import random
 import sys
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 from types import TracebackType
 from typing import Any
 
 from simulation.kernel import Violation
 
-from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.exceptions import InfrastructureError, RateLimiterUnavailable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Operation
@@ -21,7 +22,7 @@ from zae_limiter.operations.values import Operation
 from .callers import CLOSED, Caller
 from .listening import listening
 from .patching import replaced, virtual_time
-from .plan import CALM, CASCADING, PARENT, Plan, draw
+from .plan import CALM, CASCADING, HAS_BUDGET, PARENT, Plan, draw
 from .signals import Signals, Stopped, TimeLimit
 from .threads import Actor, Scheduler, stand_in
 from .timeline import Stuck
@@ -322,3 +323,30 @@ def simulate(seed: int) -> History:
         command = f"just simulate-processes --colour sync --replay {seed}"
         raise Violation(f"seed {seed}: {violation}\nreplay: {command}\n{history.plan}") from violation
     return history
+
+
+SMALL = Plan(
+    callers=5,
+    loopers=0,
+    entities=("key",),
+    weather=CALM,
+    limit=Limit.per_minute("rpm", 40),
+    ending="rest",
+    span_us=2_000,
+    budget=5.0 if HAS_BUDGET else None,
+)
+
+
+def simulate_interrupted(point: int, *, warm: bool, seed: int = 1) -> History:
+    """A small history whose main thread is interrupted at one point. Raises ``Violation``."""
+    history = History(seed, point=point, plan=replace(SMALL, warm=warm))
+    try:
+        history.run()
+    except Violation as violation:
+        raise Violation(f"interrupted at point {point}, warm={warm}: {violation}") from violation
+    return history
+
+
+def points(*, warm: bool) -> int:
+    """How many points there are at which it can be interrupted."""
+    return simulate_interrupted(10**9, warm=warm).signals.points
