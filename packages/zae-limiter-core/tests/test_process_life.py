@@ -28,7 +28,7 @@ from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import Update
 from zae_limiter.testing import ManualClock
 
-RPM = Limit.per_hour("rpm", 1000)
+RPM = Limit.per_hour("rpm", 1_000_000)
 
 
 class Life:
@@ -185,6 +185,25 @@ def test_a_loop_that_is_closed_with_a_write_in_flight_does_not_leave_the_bucket_
     del stuck
 
 
+async def test_close_on_another_loop_than_the_one_that_was_used_returns() -> None:
+    it = Life()
+
+    def elsewhere() -> None:
+        async def leave_a_write() -> None:
+            await it.open()
+            it.wire.hold(Update)
+            asyncio.get_running_loop().stuck = asyncio.ensure_future(it.take())  # type: ignore[attr-defined]
+            await until(lambda: it.wire.in_flight == 1)
+
+        asyncio.run(leave_a_write())
+
+    await asyncio.to_thread(elsewhere)
+    await bounded(it.limiter.close(), 2)
+    with pytest.raises(RepositoryClosedError):
+        await it.take()
+    it.wire.let_go()
+
+
 # event loops
 
 
@@ -193,7 +212,7 @@ def test_one_repository_serves_event_loops_in_turn() -> None:
     asyncio.run(it.open())
     for _ in range(3):
         asyncio.run(bounded(it.take()))
-    assert asyncio.run(it.left()) == 996
+    assert asyncio.run(it.left()) == 999_996
 
 
 def test_another_loop_at_the_same_time_is_an_error_that_says_so_and_nobody_hangs() -> None:
@@ -271,7 +290,7 @@ def test_a_child_does_not_wait_for_the_writes_of_its_parents_threads() -> None:
     for thread in threads:
         thread.join(5)
     take()
-    assert limiter.available("e", "r") == {"rpm": 995}
+    assert limiter.available("e", "r") == {"rpm": 999_995}
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -302,11 +321,11 @@ def test_a_lease_of_the_parent_is_given_back_by_the_parent_alone() -> None:
 
     def child() -> None:
         lease.__exit__(ValueError, ValueError(), None)
-        assert limiter.available("e", "r") == {"rpm": 990}
+        assert limiter.available("e", "r") == {"rpm": 999_990}
 
     assert in_child(child) == 0
     lease.__exit__(ValueError, ValueError(), None)
-    assert limiter.available("e", "r") == {"rpm": 1000}
+    assert limiter.available("e", "r") == {"rpm": 1_000_000}
 
 
 # logging

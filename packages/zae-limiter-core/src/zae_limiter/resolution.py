@@ -17,17 +17,23 @@ class Config:
     """The limits that a process holds a bucket to, and when it read them (epoch ms).
 
     ``own`` is set where they are the entity's own: such a bucket never expires. ``given`` is set where the call gave
-    them: they hold now, whatever another process's clock said of the bucket's limits.
+    them: they hold now, whatever another process's clock said of the bucket's limits. ``stored`` is set where a level
+    has them: what it does not name leaves the bucket.
     """
 
     limits: tuple[Limit, ...]
     read_at_ms: int
     own: bool = False
     given: bool = False
+    stored: bool = False
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})
+
+    def is_newer_than(self, other: "Config") -> bool:
+        """Whether it says more of a bucket: one that was given holds now, whatever was read."""
+        return (self.given, self.read_at_ms) > (other.given, other.read_at_ms)
 
     def read_again_after(self, instant_ms: int) -> "Config":
         """The same limits, known to be read later than an instant that another process's clock gave."""
@@ -38,7 +44,7 @@ class Config:
 class Resolved:
     """All that an acquire has to know of an entity on a resource before it looks at the bucket.
 
-    It holds until ``valid_until_ms``, and only as long as the cache's ``generation`` does.
+    It holds until ``valid_until_ms``, and only while nothing of it has changed since the cache's ``generation``.
     """
 
     config: Config

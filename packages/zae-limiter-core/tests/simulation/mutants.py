@@ -4,19 +4,21 @@ Lives here: requests made wrong on their way, and rules made wrong in the flows.
 package.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from zae_limiter import bucket, sharding
+from zae_limiter.agreement import Known
 from zae_limiter.bucket import Shape
-from zae_limiter.flows import acquire, commit, frames, lease, splitting, spread
+from zae_limiter.flows import acquire, commit, dropping, frames, lease, splitting, spread
 from zae_limiter.flows.batch import Draft, Load
 from zae_limiter.flows.frames import Ordinary, Reshape
 from zae_limiter.flows.lane import Entry
 from zae_limiter.flows.sides import Side
 from zae_limiter.flows.steps import Flow
+from zae_limiter.offset import Offset
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import NOTHING, Operation, Transact, Update
 from zae_limiter.schema.items import View, bucket_attributes
@@ -100,6 +102,14 @@ def limit_readded_full(operation: Operation) -> Operation:
     return operation
 
 
+def dropped_unasked(operation: Operation) -> Operation:
+    """A limit leaves a bucket, whatever it owes by now."""
+    if isinstance(operation, Update):
+        kept = {name: least for name, least in operation.when.at_least.items() if name not in operation.remove}
+        return operation._replace(when=operation.when._replace(at_least=kept))
+    return operation
+
+
 def split_over_a_shard(operation: Operation) -> Operation:
     """A split does not ask whether the shard that it splits is the one that was seen."""
     update = operation.writes[0] if isinstance(operation, Transact) else None
@@ -128,6 +138,11 @@ def _set_at_reshape(self: Reshape, draft: Draft, name: str, stand: Any, load: Lo
     at, net = bucket_attributes(name), load.net(name)
     draft.count(at.tc, net)
     draft.set[at.tk] = stand.room - net
+
+
+def _owing_or_not(view: View, at_ms: int, named: Collection[str]) -> list[str]:
+    """A limit that no config names leaves, whatever it owes."""
+    return sorted(view.shapes.keys() - named)
 
 
 def _halves_set(draft: Draft, view: View, name: str, anchor_ms: int) -> int:
@@ -246,6 +261,20 @@ def _refusals_kept() -> Iterator[None]:
         yield
 
 
+def _two(self: Known, doubt: Offset, wall: Offset) -> int:
+    """Whatever earlier answers and the wall clock say."""
+    return 2
+
+
+def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
+    def refused(self: Any, item: Any) -> None:
+        """What comes back beside a write that lost its race is taken for written."""
+        real(self, item)
+        self.settle([entry for entry in self.pending if entry.given and not entry.unchecked], "admitted")
+
+    return refused
+
+
 # Has all writes made by the rules that a mutant changes.
 WITHOUT_LONE_WRITES = patch.object(commit, "lone_update", lambda *_, **__: None)
 
@@ -277,6 +306,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "give-back of an unconfirmed write", fault=_patched(patch.object(Entry, "admitted", property(_taken_or_not)))
     ),
+    Mutant("unknown taken for absent", fault=_patched(patch.object(commit._Run, "_has_to_look", lambda _: False))),
+    Mutant(
+        "give-back dropped",
+        fault=_patched(patch.object(commit._Run, "_refused", _drop_who_lost(commit._Run._refused))),
+    ),
     Mutant("compensation skipped", fault=_patched(patch.object(acquire, "take_back", _forget))),
     Mutant("compensation between shards skipped", fault=_patched(patch.object(spread, "take_back", _forget))),
     Mutant("adjust on shard 0", fault=_patched(patch.object(lease, "_taken", _at_home))),
@@ -291,11 +325,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant("ttl on shards", fault=_patched(patch.object(frames, "expires_at", _expiry_of_shards(frames.expires_at)))),
     Mutant("a limit re-added full", limit_readded_full),
+    Mutant("a limit dropped in debt", dropped_unasked, _patched(patch.object(dropping, "full", _owing_or_not))),
     Mutant(
         "a retry of an ADD whose answer was lost",
         fault=_patched(patch.object(commit._Run, "failed", _retried(commit._Run.failed))),
     ),
     Mutant("a local rejection kept for ever", fault=_refusals_kept),
+    Mutant("a date that is believed at once", fault=_patched(patch.object(Known, "_enough", lambda *_: 1))),
+    Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(Known, "_enough", _two))),
 )
 
 

@@ -133,7 +133,7 @@ class DynamoDBStore:
             self._client.abandon()  # type: ignore[union-attr]
 
     async def connect(self) -> None:
-        """Open a client for the running event loop, where there is none. Raises ``StoreError``."""
+        """Open a client where there is none. Raises ``StoreError``."""
         loop = asyncio.get_running_loop()
         if self._send is not None and self._loop is loop:
             return

@@ -9,7 +9,7 @@ from random import randrange
 from typing import Any
 
 from ..cache import LRU
-from ..limits import OnUnavailable
+from ..limits import Limit, OnUnavailable
 from ..operations.values import Item, Key
 from ..resolution import Config, Resolved
 from ..schema import keys
@@ -49,7 +49,8 @@ def bucket_key(bucket: BucketId) -> Key:
 class Shadow:
     """The shadow copy of one bucket, and its lanes. It only picks which write to try; the conditions decide.
 
-    ``alone``: the last eight answers showed no write but our own.
+    ``alone``: the last eight answers showed no write but our own. ``reshaped``: the limits that this process last gave
+    the bucket, and when; until ``follows_until_ms`` it goes by those that others give it.
     """
 
     __slots__ = (
@@ -58,6 +59,7 @@ class Shadow:
         "_others",
         "alone",
         "family",
+        "follows_until_ms",
         "id",
         "key",
         "known",
@@ -65,6 +67,7 @@ class Shadow:
         "loading",
         "pace",
         "pairing",
+        "reshaped",
         "resolved",
         "seen_at_ms",
         "view",
@@ -83,6 +86,8 @@ class Shadow:
         self.loading: Lane
         self.pairing: dict[str, Lane] = {}
         self.pace = Pace()
+        self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)
+        self.follows_until_ms = 0
         self._others = 0
         self.alone = True
         self._agreed: tuple[object, object] = (None, None)
@@ -150,7 +155,8 @@ class Shadow:
 class Scope:
     """One namespace as one process knows it.
 
-    ``now`` gives epoch milliseconds, ``pick`` a number below the one given, by chance.
+    ``now`` gives epoch milliseconds, ``pick`` a number below the one given, by chance; ``doubted``, whether the last
+    answers contradict the time.
     """
 
     def __init__(
@@ -162,12 +168,14 @@ class Scope:
         now: Callable[[], int],
         settings: Settings,
         pick: Callable[[int], int] = randrange,
+        doubted: Callable[[], bool] = lambda: False,
     ) -> None:
         self.namespace = namespace
         self.namespace_id = namespace_id
         self.stack = stack
         self.now = now
         self.pick = pick
+        self.doubted = doubted
         self.settings = settings
         self.configs = Configs(namespace_id, ttl_ms=settings.config_ttl_ms, size=settings.buckets_remembered)
         self.shadows: LRU[tuple[str, str, int], Shadow] = LRU(settings.buckets_remembered)
@@ -186,8 +194,8 @@ class Scope:
 
     def fresh(self, shadow: Shadow) -> Resolved | None:
         """The limits of the bucket, where they are known and still hold; counted in the cache's statistics."""
-        resolved, configs = shadow.resolved, self.configs
-        if resolved is None or resolved.generation != configs.generation or self.has_expired(resolved):
+        resolved, configs = self.last_known(shadow), self.configs
+        if resolved is None or self.has_expired(resolved):
             configs.misses += 1
             return None
         configs.hits += 1
@@ -198,9 +206,15 @@ class Scope:
         return not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
 
     def last_known(self, shadow: Shadow) -> Resolved | None:
-        """The limits of the bucket, where they are known, fresh or not."""
-        resolved = shadow.resolved
-        return None if resolved is None or resolved.generation != self.configs.generation else resolved
+        """The limits of the bucket, where they are known and this process has not changed them, fresh or not."""
+        resolved, configs = shadow.resolved, self.configs
+        if resolved is None or resolved.generation == configs.generation:
+            return resolved
+        generation = configs.generation
+        if not configs.is_current(resolved, shadow.id.entity_id, shadow.id.resource):
+            return None
+        shadow.resolved = resolved = replace(resolved, generation=generation)
+        return resolved
 
     def expire(self, shadow: Shadow) -> None:
         """Have the limits of the bucket read again, beside its next write."""

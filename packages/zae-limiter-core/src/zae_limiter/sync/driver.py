@@ -306,7 +306,7 @@ class SyncDriver:
                 self._lanes.discard(lane)
                 return
         try:
-            threading.Thread(target=self._take_over, args=(lane, server), name=NAME).start()
+            threading.Thread(target=self._take_over, args=(lane, server), name=NAME, daemon=False).start()
         except RuntimeError:  # the interpreter ends, or has no more threads: this one does it
             self._take_over(lane, server)
 
