@@ -82,7 +82,8 @@ class Caller:
         if isinstance(error, self._colour.cuts):
             return "cut"
         if isinstance(error, RateLimitExceeded):
-            return "refused" if error.violations else "refused for nothing"
+            short = any(status.exceeded for status in error.statuses)
+            return "refused" if short else "refused for nothing"
         names = {BodyFailed: "failed", RateLimiterUnavailable: "unavailable", CLOSED: "closed", CONTENDED: "contended"}
         return next((name for kind, name in names.items() if isinstance(error, kind)), repr(error))
 

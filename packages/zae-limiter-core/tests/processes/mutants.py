@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from zae_limiter.aio.driver import CUT_OFF, Driver
 from zae_limiter.flows.lane import Lane, Ticket
-from zae_limiter.operations.errors import OutcomeUnknown
+from zae_limiter.operations.errors import BudgetSpent, OutcomeUnknown
 from zae_limiter.sync.driver import SyncDriver
 
 from .histories import finding
@@ -49,6 +49,8 @@ def _no_unwind(self: Any, *tickets: Any) -> None:
 
 def _enter_late_dropped(self: Any, tickets: Sequence[Ticket]) -> None:
     """What goes back behind the budget is dropped."""
+    if any(ticket.droppable for ticket in tickets):
+        raise BudgetSpent
 
 
 def _no_wake(self: Any, batch: Sequence[Ticket]) -> None:

@@ -83,7 +83,7 @@ class Signals:
         if not actor.number and self._at_wait:
             self._at_wait -= 1
             if not self._at_wait:
-                self._hit(False)
+                self._hit(self._scheduler.starting)
                 raise self._what
 
     def _traced(self, frame: FrameType, event: str, argument: Any) -> Any:
