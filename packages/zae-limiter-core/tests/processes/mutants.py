@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from zae_limiter.aio.driver import CUT_OFF, Driver
 from zae_limiter.flows.lane import Lane, Ticket
-from zae_limiter.operations.errors import BudgetSpent, OutcomeUnknown
+from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.sync.driver import SyncDriver
 
 from .histories import finding
@@ -45,12 +45,6 @@ def _patched(driver: type, **methods: Any) -> Fault:
 
 def _no_unwind(self: Any, *tickets: Any) -> None:
     """What was taken for somebody who left stays taken."""
-
-
-def _enter_late_dropped(self: Any, tickets: Sequence[Ticket]) -> None:
-    """What goes back behind the budget is dropped."""
-    if any(ticket.droppable for ticket in tickets):
-        raise BudgetSpent
 
 
 def _no_wake(self: Any, batch: Sequence[Ticket]) -> None:
@@ -170,7 +164,6 @@ MUTANTS = (
     Mutant("nobody is woken", "sync", _patched(SyncDriver, _let_go=_no_wake)),
     Mutant("what an abandoned ticket took stays taken in threads", "sync", _patched(SyncDriver, _unwind=_no_unwind)),
     Mutant("the budget is not enforced in threads", "sync", _patched(SyncDriver, run=_sync_run_without_budget)),
-    Mutant("what goes back late is dropped in threads", "sync", _patched(SyncDriver, _enter_late=_enter_late_dropped)),
 )
 
 
