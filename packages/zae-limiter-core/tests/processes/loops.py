@@ -7,6 +7,7 @@ import asyncio
 import math
 from collections.abc import Callable, Coroutine
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from .timeline import Stuck, Timeline
 
@@ -17,7 +18,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     """Nothing to poll: when nobody is ready, the next instant comes at once.
 
     ``on_turn`` is called before every turn; ``complaints`` are what nobody handled. Tasks are numbered, so that they
-    have an order: ``number`` of each is its place.
+    have an order.
     """
 
     def __init__(self, timeline: Timeline, on_turn: Callable[[], None] = lambda: None) -> None:
@@ -27,6 +28,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._timeline = timeline
         self._selector = self
         self._turns = 0
+        self._numbers: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
         self._born = 0
         self.set_exception_handler(self._complain)
         self.set_task_factory(self._numbered)
@@ -48,12 +50,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def tasks(self) -> list[asyncio.Task[Any]]:
         """All that are not done, in the order in which they began."""
-        return sorted(asyncio.all_tasks(self), key=number)
+        return sorted(asyncio.all_tasks(self), key=lambda task: self._numbers[task])
 
     def _numbered(self, loop: Any, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:
         self._born += 1
-        options["name"] = f"{self._born}"
-        return asyncio.Task(coro, loop=loop, **options)
+        task = asyncio.Task(coro, loop=loop, **options)
+        self._numbers[task] = self._born
+        return task
 
     def _complain(self, loop: Any, context: dict[str, Any]) -> None:
         self.complaints.append(
@@ -65,11 +68,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """There is nobody to wake: one thread runs it all."""
-
-
-def number(task: asyncio.Task[Any]) -> int:
-    """The place of a task among those of its loop."""
-    return int(task.get_name())
 
 
 def end(loop: VirtualLoop) -> None:

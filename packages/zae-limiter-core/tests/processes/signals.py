@@ -16,6 +16,7 @@ import zae_limiter
 from .threads import Actor, Scheduler
 
 LIBRARY = zae_limiter.__file__.removesuffix("__init__.py")
+OPCODES = sys.version_info < (3, 12)  # later ones crash when several threads are traced by opcodes: there, by lines
 DRIVER = ("sync/driver.py", "flows/lane.py")
 
 
@@ -39,6 +40,12 @@ def points(code: CodeType) -> frozenset[int]:
         resumes = instruction.opname == "RESUME" and (instruction.arg or 0) & 3 < 2
         before = instruction.opname if instruction.opname != "RESUME" or resumes else ""
     return frozenset(found)
+
+
+def _is_point(frame: FrameType, event: str) -> bool:
+    if event == "opcode":
+        return frame.f_lasti in points(frame.f_code)
+    return event == "line"
 
 
 class Signals:
@@ -90,18 +97,18 @@ class Signals:
         name = frame.f_code.co_filename
         if self._scheduler.outside or self._scheduler.dead or not name.startswith(LIBRARY):
             return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        frame.f_trace_opcodes, frame.f_trace_lines = OPCODES, not OPCODES
         return self._in_driver if self._preempt and name.endswith(DRIVER) else self._in_library
 
     def _in_driver(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "opcode" and frame.f_lasti in points(frame.f_code) and self._rng.random() < 0.05:
+        if _is_point(frame, event) and self._rng.random() < 0.05:
             self._scheduler.pause()
         self._in_library(frame, event, argument)
         return self._in_driver
 
     def _in_library(self, frame: FrameType, event: str, argument: Any) -> Any:
         main = not self._scheduler.current.number
-        if event == "opcode" and main and frame.f_lasti in points(frame.f_code):
+        if main and _is_point(frame, event):
             self.points += 1
             if self._at_point:
                 self._at_point -= 1
