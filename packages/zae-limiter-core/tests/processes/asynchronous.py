@@ -20,7 +20,7 @@ from zae_limiter.operations.values import Operation
 
 from .callers import CLOSED, Caller
 from .listening import listening
-from .loops import VirtualLoop, end
+from .loops import VirtualLoop, end, watched
 from .patching import replaced, virtual_time
 from .plan import CALM, CASCADING, PARENT, Plan, draw
 from .server import Sending
@@ -125,9 +125,10 @@ class History:
         told = ""
         with replaced(virtual_time(self.world.timeline, None)), listening(self.world.lost) as heard:
             try:
-                self._run_first()
-                if self.plan.ending in {"shutdown", "torn"}:
-                    self._run_second()
+                with watched():
+                    self._run_first()
+                    if self.plan.ending in {"shutdown", "torn"}:
+                        self._run_second()
             except (Stuck, Violation) as problem:
                 told = f"{problem}: {self._who_waits()}"
             except Exception as problem:  # noqa: BLE001 - out of the library, past everybody

@@ -5,12 +5,16 @@ Lives here: time, turns, and what the loop complains about. Never: what runs in 
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from .timeline import Stuck, Timeline
 
+PATIENCE = 3.0  # seconds of the processor, for a whole history
 MOST_TURNS = 20_000  # without a moment passing
 
 
@@ -68,6 +72,24 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """There is nobody to wake: one thread runs it all."""
+
+
+@contextmanager
+def watched(seconds: float = PATIENCE) -> Iterator[None]:
+    """Raise ``Stuck`` where the main thread is busy for so long, and no turn ever comes."""
+
+    def give_up(*_: object) -> None:
+        raise Stuck("it never comes back to the loop")
+
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("a loop is watched in the main thread")
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def end(loop: VirtualLoop) -> None:
