@@ -7,7 +7,8 @@ import asyncio
 import logging
 import random
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -186,7 +187,7 @@ class Driver:
 
     def _probe_in_background(self) -> None:
         if not self._closed and (self._prober is None or self._prober.done()):
-            self._prober = asyncio.get_running_loop().create_task(_probe(weakref.ref(self)))
+            self._prober = _task(asyncio.get_running_loop(), _probe(weakref.ref(self)))
 
     async def _probe(self) -> bool:
         """Ask once whether the store answers again; whether to ask once more."""
@@ -216,13 +217,13 @@ class Driver:
 
     def _serve_in_task(self, loop: asyncio.AbstractEventLoop, lane: Lane) -> None:
         lane.server = token = object()
-        task = loop.create_task(self._serve(lane, token))
+        task = _task(loop, self._serve(lane, token))
         self._lanes[task] = lane
         task.add_done_callback(partial(self._served, lane, token))
 
     async def _serve(self, lane: Lane, token: object) -> None:
-        """Run after run, until nobody waits."""
-        while lane.waiting and lane.server is token:
+        """Run after run, until nobody waits: not even those who were just served, and come back in their next turn."""
+        while lane.server is token and (lane.waiting or await self._linger(lane)):
             batch = lane.take()
             try:
                 await self._play(lane.work(batch), [])
@@ -236,6 +237,20 @@ class Driver:
         if lane.server is token:
             lane.server = None
 
+    async def _linger(self, lane: Lane) -> bool:
+        """Whether somebody came in the turn of those who were served.
+
+        Who is cancelled then, by a shutdown, gives back through this task, which the shutdown waits for.
+        """
+        lane.lingers = True
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            log.debug("cancelled while idle")
+        finally:
+            lane.lingers = False
+        return bool(lane.waiting)
+
     def _served(self, lane: Lane, token: object, task: asyncio.Task[None]) -> None:
         """A task has ended; one that never began, or was interrupted, has left somebody waiting."""
         self._lanes.pop(task, None)
@@ -248,10 +263,10 @@ class Driver:
 
     def _let_go(self, batch: Sequence[Ticket]) -> None:
         """Wake whoever waits for the batch, and give back what nobody wants any more."""
-        if self._loop is None or self._loop.is_closed():
-            return
         fail(batch, OutcomeUnknown(CUT_OFF))  # whom an interruption of the loop left behind
         _tell_losses(batch)
+        if self._loop is None or self._loop.is_closed():
+            return
         _wake(batch)
         self._unwind(ticket for ticket in batch if ticket.unwanted)
 
@@ -297,6 +312,14 @@ class Driver:
             _settle(list(lane.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
         self._lanes = {}
         self._prober = None
+
+
+def _task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task over which a loop may be closed without a complaint: what that loses is logged here."""
+    task = loop.create_task(work)
+    with suppress(AttributeError):  # a task of another make
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+    return task
 
 
 def _settle(waiting: Sequence[Ticket], error: StoreError, *, wake: bool = True) -> None:
