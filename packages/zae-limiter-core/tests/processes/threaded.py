@@ -64,9 +64,6 @@ class Store:
             self._scheduler.outside -= 1
         try:
             self._wait(answers)
-        except Exception as error:  # as the SDK does with what a signal's handler raises in it
-            sending.doubt("its sender was cut off")
-            raise OutcomeUnknown(repr(error)) from error
         except BaseException:
             sending.doubt("its sender was cut off")
             raise

@@ -339,5 +339,6 @@ def stand_in(scheduler: Scheduler, fails: Callable[[], bool]) -> dict[int, Any]:
         Lock=lambda: Lock(scheduler), Event=lambda: Event(scheduler), Thread=partial(Thread, scheduler, fails)
     )
     values = {id(getattr(threading, name)): value for name, value in vars(fake).items()}
+    fake.main_thread = lambda: SimpleNamespace(is_alive=lambda: not scheduler.actors[0].done)
     fake.local, fake.TIMEOUT_MAX, fake.get_ident = threading.local, TIMEOUT_MAX, threading.get_ident
     return {id(threading): fake, **values}

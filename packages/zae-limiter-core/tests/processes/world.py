@@ -84,7 +84,7 @@ class World:
 
     def _judge_answer(self, caller: Caller) -> None:
         allowed = {
-            "unavailable": bool(self.excuses) or caller.cut,
+            "unavailable": bool(self.excuses),
             "contended": bool(self.excuses) or self.plan.split_above != NEVER_SPLIT,
             "closed": self.plan.ending.startswith("close"),
             "cut": caller.cut,
