@@ -90,7 +90,7 @@ class Signals:
         if not actor.number and self._at_wait:
             self._at_wait -= 1
             if not self._at_wait:
-                self._hit(self._scheduler.starting)
+                self._hit(False)
                 raise self._what
 
     def _traced(self, frame: FrameType, event: str, argument: Any) -> Any:

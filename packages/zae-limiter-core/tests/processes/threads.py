@@ -60,7 +60,6 @@ class Scheduler:
         self.standing: list[str] = []
         self.outside = 0  # how deep in what is no code of the process
         self.dead = False
-        self.starting = False  # one of them, a thread
         self.on_start: Callable[[Actor], None] = lambda _: None
         self.on_wait: Callable[[Actor], None] = lambda _: None
         self._rng = rng
@@ -314,11 +313,7 @@ class Thread:
         if self._fails():
             raise RuntimeError("can't start new thread")
         self._actor = self._scheduler.spawn(self.name, self._script)
-        self._scheduler.starting = True
-        try:
-            self._scheduler.wait(0)  # the original waits until the thread has begun, and is interrupted there
-        finally:
-            self._scheduler.starting = False
+        self._scheduler.wait(0)  # the original waits until the thread has begun, and is interrupted there
 
     def is_alive(self) -> bool:
         return self._actor is not None and not self._actor.done and not self._scheduler.dead
