@@ -4,6 +4,7 @@ Lives here: where one may come, and what preempts a thread. Never: what becomes 
 """
 
 import dis
+import linecache
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -45,7 +46,13 @@ def points(code: CodeType) -> frozenset[int]:
 def _is_point(frame: FrameType, event: str) -> bool:
     if event == "opcode":
         return frame.f_lasti in points(frame.f_code)
-    return event == "line"
+    return event == "line" and not _opens_or_closes(frame.f_code.co_filename, frame.f_lineno)
+
+
+@cache
+def _opens_or_closes(filename: str, line: int) -> bool:
+    """Whether a line is a ``with``: when its block ends it comes up again, where no signal is looked for."""
+    return linecache.getline(filename, line).lstrip().startswith(("with ", "async with "))
 
 
 class Signals:
