@@ -1,0 +1,54 @@
+"""``close()`` is cancelled while tasks acquire: none of them is, and each is told something."""
+
+import asyncio
+
+from zae_limiter import RateLimiter
+
+from ..callers import Callers
+from ..life import Life
+from ..place import Place, ready
+
+WAYS = ("at once", "soon", "time-out")
+WEATHERS = ("slow", "fair", "foul", "hung")
+TASKS = 20
+ENDS_SECONDS = 7.0  # the budget of a call, on a busy machine
+
+
+def attend(life: Life) -> None:
+    with life.process() as process:
+        life.break_weather()
+        process.wait(life.patience + 5)
+
+
+def program(place: Place) -> None:
+    asyncio.run(live(place))
+
+
+async def live(place: Place) -> None:
+    limiter = RateLimiter(await place.open())
+    callers = Callers(place, limiter)
+    await callers.one(place.entity_id)
+    tasks = callers.start(TASKS)
+    ready()
+    await asyncio.sleep(0.2)
+    await close_and_cancel(place, limiter)
+    _, going_on = await asyncio.wait(tasks, timeout=ENDS_SECONDS)
+    cut = [task for task in tasks if task.done() and task.cancelled()]
+    if cut:
+        callers.book.wrong(f"{len(cut)} callers were cancelled that nobody cancelled")
+    if going_on:
+        callers.book.wrong(f"{len(going_on)} callers were told nothing after a close() that was cancelled")
+    await asyncio.wait_for(limiter.close(), ENDS_SECONDS)
+
+
+async def close_and_cancel(place: Place, limiter: RateLimiter) -> None:
+    if place.way == "time-out":
+        try:
+            await asyncio.wait_for(limiter.close(), 0.01)
+        except TimeoutError:
+            pass
+        return
+    closing = asyncio.create_task(limiter.close())
+    await asyncio.sleep(0 if place.way == "at once" else 0.005)
+    closing.cancel()
+    await asyncio.wait([closing])
