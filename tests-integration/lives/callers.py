@@ -6,7 +6,8 @@ Lives here: what one call does in both colours, and which answers are wrong. Nev
 import asyncio
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,6 +44,9 @@ class Interrupted(BaseException):
     """What a signal handler raises."""
 
 
+INTERRUPTIONS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit, Interrupted)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What one call does."""
@@ -72,6 +76,16 @@ def both(amount: int) -> Mapping[str, int]:
     return {"all": amount, "rate": amount}
 
 
+@contextmanager
+def given_back_on_failure(call: Call) -> Iterator[None]:
+    """The end of a block that fails gives back what the call holds."""
+    try:
+        yield
+    except BaseException:
+        call.unknown("gives back")
+        raise
+
+
 class _Callers:
     """What the callers of both colours share: the place, the ledger, and what an error says."""
 
@@ -92,7 +106,7 @@ class _Callers:
             return "other loop"
         if isinstance(error, RateLimiterUnavailable) and not self.place.fair:
             return "unavailable"
-        if isinstance(error, (asyncio.CancelledError, KeyboardInterrupt, SystemExit, Interrupted)):
+        if isinstance(error, INTERRUPTIONS):
             raise error
         self.book.wrong(f"told {error!r} because of {error.__cause__!r}")
         return "wrong"
@@ -129,7 +143,8 @@ class Callers(_Callers):
                 entity_id, self.place.resource, both(plan.amount), on_unavailable=policy
             ) as lease:
                 counted = self.lets_pass(call, lease)
-                await self._use(call, plan, lease, counted)
+                with given_back_on_failure(call):
+                    await self._use(call, plan, lease, counted)
         except BaseException as error:  # noqa: BLE001 - told goes on with what is an interruption
             return self.told(call, error)
         return self.over(call, counted)
@@ -198,7 +213,8 @@ class SyncCallers(_Callers):
                 entity_id, self.place.resource, both(plan.amount), on_unavailable=policy
             ) as lease:
                 counted = self.lets_pass(call, lease)
-                self._use(call, plan, lease, counted)
+                with given_back_on_failure(call):
+                    self._use(call, plan, lease, counted)
         except BaseException as error:  # noqa: BLE001 - told goes on with what is an interruption
             return self.told(call, error)
         return self.over(call, counted)

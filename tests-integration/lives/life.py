@@ -6,6 +6,7 @@ ledger (judge).
 
 import os
 import random
+import re
 import select
 import signal
 import subprocess
@@ -39,6 +40,7 @@ class Life:
     weather: str
     scratch: Path
     stop_seconds: float = 2.0
+    noise: re.Pattern[str] = re.compile(r"(?!)")  # what it may say on standard error
     wrongs: list[str] = field(default_factory=list)
     hung: bool = False
     ended_in: float = 0.0
@@ -138,7 +140,7 @@ class Process:
         self.kill()
         assert self._popen.stdout
         self._popen.stdout.close()
-        if said := self.errors.read_text(errors="replace").strip():
+        if said := self._life.noise.sub("", self.errors.read_text(errors="replace")).strip():
             self._life.wrong(f"on standard error: {said[:3000]}")
 
     def _dump(self) -> None:

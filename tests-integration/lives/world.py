@@ -6,6 +6,7 @@ Lives here: which life is lived where, and its verdict. Never: what is done to a
 import itertools
 import os
 import random
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -127,7 +128,8 @@ class World:
             more={"parent": parent},
         )
         place.book()
-        return Life(name, place, sky, weather, scratch, self._stop_seconds)
+        noise = re.compile(getattr(module, "NOISE", r"(?!)"))
+        return Life(name, place, sky, weather, scratch, self._stop_seconds, noise)
 
     def _with_parent(self, entity_id: str) -> str:
         parent = f"mother-of-{entity_id}"
