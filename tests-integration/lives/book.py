@@ -100,19 +100,18 @@ class Reading:
 
     buckets: Mapping[str, Sums] = field(default_factory=lambda: defaultdict(Sums))
     wrongs: list[str] = field(default_factory=list)
-    words: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    last_mark: str = ""
 
 
 def read(path: Path) -> Reading:
     """The sums of a ledger."""
     reading = Reading()
     for line in _last_lines(path, reading):
-        _, entity_id, least, most, due, word = line.split(" ", 5)
+        _, entity_id, least, most, due, _ = line.split(" ", 5)
         sums = reading.buckets[entity_id]
         sums.least += int(least)
         sums.most += int(most)
         sums.due += int(due)
-        reading.words[word] += 1
     return reading
 
 
@@ -121,6 +120,8 @@ def _last_lines(path: Path, reading: Reading) -> Iterator[str]:
     for line in path.read_text().splitlines():
         if line.startswith("!"):
             reading.wrongs.append(line[2:])
-        elif not line.startswith("#"):
+        elif line.startswith("#"):
+            reading.last_mark = line[2:]
+        else:
             last[line.partition(" ")[0]] = line
     yield from last.values()

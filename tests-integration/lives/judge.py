@@ -4,6 +4,8 @@ Lives here: what has to be true after each life. Never: what was done to it.
 """
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 
 from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
 
@@ -31,9 +33,16 @@ def judge(life: Life, store_url: str) -> int:
     return left_behind
 
 
+def counted(wrongs: Sequence[str]) -> Sequence[str]:
+    """Each kind of wrong once, with how often it was noted."""
+    return [f"{times} x {what}" if times > 1 else what for what, times in Counter(wrongs).items()]
+
+
 def _hold_against(life: Life, reader: Reader) -> int:
     reading = read(life.place.book().path)
-    life.wrongs += reading.wrongs
+    life.wrongs += counted(reading.wrongs)
+    if life.hung and reading.last_mark:
+        life.wrong(f"last noted: {reading.last_mark}")
     left_behind = 0
     for entity_id, sums in reading.buckets.items():
         for limit in ("all", "rate"):

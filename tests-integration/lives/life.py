@@ -70,9 +70,12 @@ class Life:
     @contextmanager
     def process(self, number: int = 0) -> Iterator["Process"]:
         """A process of this life that has begun; in the end it is gone."""
+        self.sky.turn("slow" if self.weather == "slow" else "fair")  # what opens in foul weather may be told so
         process = Process(self, number)
         try:
             process.wait_until_ready()
+            if self.weather == "foul":
+                self.break_weather()
             yield process
         finally:
             process.end()

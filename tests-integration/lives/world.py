@@ -38,6 +38,7 @@ KINDS = (
     "forked_workers",
     "signalled",
     "signalled_threads",
+    "signalled_everywhere",
     "two_loops",
     "loops_in_threads",
     "stopped",
@@ -93,7 +94,6 @@ class World:
         sky = self._skies.get()
         try:
             life = self._born(name, number, sky)
-            sky.turn("fair" if life.weather not in {"fair", "slow", "foul"} else life.weather)
             kind(name).attend(life)
             left_behind = judge(life, self._store_url)
         finally:

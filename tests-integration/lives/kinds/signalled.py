@@ -14,6 +14,9 @@ WAYS = ("soft time limit", "KeyboardInterrupt", "SystemExit")
 WEATHERS = ("slow", "fair", "foul", "late", "hung")
 RAISES = {"soft time limit": Interrupted, "KeyboardInterrupt": KeyboardInterrupt, "SystemExit": SystemExit}
 TIMES = 40
+NOISE = (
+    r"Exception ignored in: .*\n(Traceback.*\n( .*\n)*)?.*(Interrupted|KeyboardInterrupt|SystemExit).*\n?"  # Python's
+)
 SERVED_SECONDS = 6.0
 
 
@@ -52,7 +55,7 @@ def interrupt_again_and_again(callers: SyncCallers, times: int = TIMES) -> None:
             signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00005, longest))
             begun = time.monotonic()
             callers.take(callers.place.entity_id, plan)
-            longest = 1.5 * (time.monotonic() - begun)
+            longest = max(0.002, 1.5 * (time.monotonic() - begun))
             signal.setitimer(signal.ITIMER_REAL, 0)
         except raised:
             pass

@@ -7,6 +7,7 @@ from zae_limiter import SyncRateLimiter
 from ..callers import Plan, SyncCallers
 from ..life import Life
 from ..place import Place, ready
+from .signalled import NOISE as NOISE
 from .signalled import RAISES, interrupt_again_and_again
 
 WAYS = tuple(RAISES)
