@@ -44,7 +44,7 @@ kill-splits *args:
 
 # Processes that end in every way, over a store that is as good or bad as told: `just lifecycle --times 200 --stop-seconds 120`
 lifecycle *args:
-    PYTHONPATH=tests-integration uv run python -m lives {{args}}
+    PYTHONPATH=tests-integration uv run python -m lifecycle {{args}}
 
 # The deliberate faults, and the history that finds each
 mutants:

@@ -91,7 +91,7 @@ class Process:
     def __init__(self, life: Life, number: int) -> None:
         self._life = life
         self.errors = life.scratch / f"errors-{number}.txt"
-        command = [sys.executable, "-m", "lives.program", life.kind, life.place.written()]
+        command = [sys.executable, "-m", "lifecycle.program", life.kind, life.place.written()]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         with self.errors.open("wb") as errors:
             self._popen = subprocess.Popen(

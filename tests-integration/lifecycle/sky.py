@@ -39,7 +39,7 @@ class Sky:
     """A proxy that was started, and the way to tell it what to do."""
 
     def __init__(self, upstream: str, seed: int = 0) -> None:
-        command = [sys.executable, "-m", "lives.weather", upstream, str(seed)]
+        command = [sys.executable, "-m", "lifecycle.weather", upstream, str(seed)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=HOME)
         self.url = f"http://127.0.0.1:{int(self._line())}"
 

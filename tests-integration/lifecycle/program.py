@@ -1,4 +1,4 @@
-"""``python -m lives.program KIND PLACE``: what a process does that lives a life.
+"""``python -m lifecycle.program KIND PLACE``: what a process does that lives a life.
 
 Lives here: how it tells where it hangs, and what of its noise is kept from standard error. Never: what it does (kinds).
 """

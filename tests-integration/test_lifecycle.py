@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from fetch import Unavailable
-from lives.world import KINDS, World, world
+from lifecycle.world import KINDS, World, world
 
 LIVES = 3
 
