@@ -6,11 +6,12 @@ import pytest
 from worlds import World
 
 from zae_limiter import (
+    ContentionError,
     EntityExistsError,
     EntityNotFoundError,
     Limit,
     RateLimiter,
-    RateLimiterUnavailable,
+    StoreRefusedError,
     ValidationError,
 )
 from zae_limiter.audit import AuditEvent
@@ -164,10 +165,10 @@ async def test_a_change_that_lost_a_race_tells_what_was_there_then(world: World)
     newest = (await told(here, "e"))[0]
     assert newest.before == {"limits": {"tpm": TPM_PLAIN}, "config_version": 2}
     wire.break_down(lost, on=Transact)
-    with pytest.raises(RateLimiterUnavailable, match="others changed the item"):
+    with pytest.raises(ContentionError, match="others changed the item"):
         await here.set_limits("e", [RPM])
     wire.break_down(ConditionFailed(), on=Query)
-    with pytest.raises(RateLimiterUnavailable):
+    with pytest.raises(StoreRefusedError):
         await here.repository.get_audit_events("e")
 
 

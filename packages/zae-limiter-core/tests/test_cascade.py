@@ -8,7 +8,7 @@ from shards import aim_at, split_into
 from worlds import Process, World, drain, outcomes, passes, take, until
 
 from zae_limiter import Limit, RateLimitExceeded, ValidationError
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, Throttled
+from zae_limiter.operations.errors import OutcomeUnknown, Throttled, Unreachable
 from zae_limiter.operations.values import Put, Transact, Update
 
 CHILD = Limit.per_minute("rpm", 60)
@@ -223,9 +223,9 @@ async def test_amounts_of_zero_make_no_buckets(world: World) -> None:
     assert await both(it) == (60, 90)
 
 
-@pytest.mark.parametrize("error", [NotApplied("away"), OutcomeUnknown("slow")])
+@pytest.mark.parametrize("error", [Unreachable("away"), OutcomeUnknown("slow")])
 async def test_a_parent_whose_write_fails_leaves_nothing_consumed_that_was_confirmed(
-    world: World, error: NotApplied | OutcomeUnknown
+    world: World, error: Unreachable | OutcomeUnknown
 ) -> None:
     it = await family(world)
     await take(it.limiter, "key-1", "r", rpm=1)
@@ -270,7 +270,7 @@ async def test_an_acquire_that_is_cancelled_while_both_are_written_gives_back_to
     with pytest.raises(asyncio.CancelledError):
         await task
     it.wire.let_go()
-    await it.limiter.close()
+    await it.limiter.repository.driver.drain()
     assert await both(it) == (59, 89)
 
 
@@ -283,7 +283,7 @@ async def test_so_does_one_that_is_cancelled_while_both_are_made(async_world: Wo
     with pytest.raises(asyncio.CancelledError):
         await task
     it.wire.let_go()
-    await it.limiter.close()
+    await it.limiter.repository.driver.drain()
     assert await both(it) == (60, 90)
 
 
@@ -304,7 +304,7 @@ async def test_a_cancellation_in_the_turn_in_which_the_block_ends_leaves_no_side
 
     with pytest.raises(asyncio.CancelledError):
         await asyncio.create_task(work())
-    await it.limiter.close()
+    await it.limiter.repository.driver.drain()
     assert await both(it) == ((60, 90) if end == "rollback" else (43, 73))
 
 

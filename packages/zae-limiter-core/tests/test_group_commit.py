@@ -8,7 +8,7 @@ import pytest
 from worlds import Process, World, outcomes, passes, take, until
 
 from zae_limiter import Limit, RateLimiterUnavailable, RateLimitExceeded
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown
+from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import BatchGet, Update
 
 RPM = Limit.per_hour("rpm", 100)
@@ -122,9 +122,9 @@ async def test_releases_and_rollbacks_ride_along_and_are_there_for_those_who_ask
     assert await it.limiter.available("e", "r") == {"rpm": 100 - 1 - 5 - 1 - 90}
 
 
-@pytest.mark.parametrize("error", [NotApplied("away"), OutcomeUnknown("slow")])
+@pytest.mark.parametrize("error", [Unreachable("away"), OutcomeUnknown("slow")])
 async def test_a_write_that_fails_fails_for_all_whom_it_carried_and_for_nobody_else(
-    world: World, error: NotApplied | OutcomeUnknown
+    world: World, error: Unreachable | OutcomeUnknown
 ) -> None:
     it = await crowd(world)
     tasks = await behind_a_write(it, 1, 2, 3)
@@ -207,7 +207,7 @@ async def test_a_caller_cancelled_in_flight_gives_back_and_the_others_of_its_wri
     others[0].cancel()
     fared = await results(it, others)
     assert [type(result) for result in fared] == [asyncio.CancelledError, type(None)]
-    await it.limiter.close()
+    await it.limiter.repository.driver.drain()
     assert await it.limiter.available("e", "r") == {"rpm": 68}
 
 
@@ -217,7 +217,7 @@ async def test_cancelling_the_one_that_started_the_write_does_not_cancel_it(asyn
     first.cancel()
     fared = await results(it, [first, second])
     assert [type(result) for result in fared] == [asyncio.CancelledError, type(None)]
-    await it.limiter.close()
+    await it.limiter.repository.driver.drain()
     assert await it.limiter.available("e", "r") == {"rpm": 79}
 
 
@@ -228,7 +228,7 @@ async def test_all_cancelled_at_once_leave_the_bucket_as_it_was(async_world: Wor
         task.cancel()
     fared = await results(it, tasks)
     assert [type(result) for result in fared] == [asyncio.CancelledError] * 3
-    await it.limiter.close()
+    await it.limiter.repository.driver.drain()
     assert await it.limiter.available("e", "r") == {"rpm": 99}
 
 
@@ -250,7 +250,7 @@ async def test_what_gives_back_stays_in_the_queue_though_its_caller_is_cancelled
     task.cancel()
     fared = await results(it, [first, task])
     assert [type(result) for result in fared] == [type(None), asyncio.CancelledError]
-    await it.limiter.close()
+    await it.limiter.repository.driver.drain()
     assert await it.limiter.available("e", "r") == {"rpm": 98}
 
 
@@ -261,5 +261,5 @@ async def test_a_time_out_around_an_acquire_gives_back(async_world: World) -> No
         async with asyncio.timeout(0.02):
             await take(it.limiter, "e", "r", rpm=10)
     it.wire.let_go()
-    await it.limiter.close()
+    await it.limiter.repository.driver.drain()
     assert await it.limiter.available("e", "r") == {"rpm": 99}

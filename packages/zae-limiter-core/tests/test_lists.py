@@ -8,13 +8,13 @@ from worlds import World, passes, take
 from zae_limiter import InfrastructureNotFoundError, Limit, RateLimiter, RateLimiterUnavailable, ValidationError
 from zae_limiter.flows.limits import entity_place
 from zae_limiter.operations.errors import (
-    NotApplied,
     OutcomeUnknown,
     Reason,
     StoreError,
     TableMissing,
     Throttled,
     TransactionCancelled,
+    Unreachable,
 )
 from zae_limiter.operations.values import BatchGet, Put, Query, Transact
 from zae_limiter.schema import keys
@@ -170,7 +170,7 @@ async def test_one_that_cannot_be_written_is_named_and_the_others_are(world: Wor
 
 async def test_a_store_that_fails_is_told_place_by_place_once_it_was_written_to(world: World) -> None:
     limiter, wire = await world.process()
-    wire.break_down(NotApplied("no"), on=Transact)
+    wire.break_down(Unreachable("no"), on=Transact)
     result = await limiter.set_many_limits({place: [RPM] for place in THOUSAND[:30]})
     assert (result.done, set(result.failed)) == ((), set(THOUSAND[:30]))
     assert {type(error) for error in result.failed.values()} == {RateLimiterUnavailable}

@@ -16,7 +16,7 @@ from zae_limiter import (
     RateLimiterUnavailable,
     Repository,
 )
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown
+from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import Get, Query, Transact
 
 RPM = Limit.per_minute("rpm", 60)
@@ -177,7 +177,7 @@ async def test_a_bad_id_is_refused_before_any_request(world: World, bad: Any) ->
 
 async def test_a_store_that_is_away_is_unavailable(world: World) -> None:
     repository, wire = await admin(world)
-    wire.break_down(NotApplied("refused"), on=(Get, Query))
+    wire.break_down(Unreachable("refused"), on=(Get, Query))
     for call in (repository.list_namespaces, repository.list_orphan_namespaces):
         with pytest.raises(RateLimiterUnavailable, match="refused"):
             await call()

@@ -15,7 +15,7 @@ from zae_limiter import (
     ValidationError,
 )
 from zae_limiter.operations.capacity import item_size
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown
+from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import Delete, Get, Item, Key, Put, Query
 from zae_limiter.schema import keys
 from zae_limiter.schema.provisioner import parse_part_sk, part_numbers, serial_of
@@ -176,7 +176,7 @@ def kill(process: Process, dies: Any) -> None:
 
     def mortal(operation: Any) -> Any:
         if dies(operation):
-            raise NotApplied("killed")
+            raise Unreachable("killed")
         return answer(operation)
 
     process.wire.answer = mortal  # type: ignore[method-assign]

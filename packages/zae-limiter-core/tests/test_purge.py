@@ -8,7 +8,7 @@ from wires import Crash
 from worlds import Process, World, take
 
 from zae_limiter import Limit, NamespaceNotFoundError, NamespaceStateError, ProvisionerState, RateLimiterUnavailable
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown
+from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import BatchWrite, Get, Item, Put, Query, Transact, Unwritten
 from zae_limiter.schema.registry import PURGED
@@ -203,7 +203,7 @@ async def test_a_purge_that_was_killed_behind_any_write_is_finished_by_the_next_
 async def test_a_purge_that_meets_an_outage_says_so_and_goes_on_later(world: World) -> None:
     prod = await deleted(world)
     repository, namespace_id = prod.repository, prod.repository.namespace_id
-    prod.wire.break_down(NotApplied("refused"), on=BatchWrite)
+    prod.wire.break_down(Unreachable("refused"), on=BatchWrite)
     with pytest.raises(RateLimiterUnavailable, match="refused"):
         await repository.purge_namespace(namespace_id)
     prod.wire.repair()

@@ -17,7 +17,7 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, TableMissing, TransactionCancelled
+from zae_limiter.operations.errors import OutcomeUnknown, TableMissing, TransactionCancelled, Unreachable
 from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import DescribeTable, EnableTtl, Query, Transact, Update
 from zae_limiter.schema import keys
@@ -81,7 +81,7 @@ async def test_a_missing_table_says_what_to_run_and_the_store_is_closed(world: W
 
 async def test_a_store_that_is_away_is_unavailable_and_is_closed(world: World) -> None:
     wire = Wire(world.table)
-    wire.break_down(NotApplied("connection refused"))
+    wire.break_down(Unreachable("connection refused"))
     with pytest.raises(RateLimiterUnavailable, match="connection refused"):
         await open_over(world, wire)
 
@@ -192,6 +192,6 @@ async def test_a_table_that_is_created_but_not_yet_known_everywhere_is_waited_fo
 
 async def test_a_table_whose_ttl_cannot_be_switched_on_is_unavailable(world: World) -> None:
     wire = Wire(world.table)
-    wire.break_down(NotApplied("access denied"), on=EnableTtl)
+    wire.break_down(Unreachable("access denied"), on=EnableTtl)
     with pytest.raises(RateLimiterUnavailable, match=r"'my-app' could not be created: access denied"):
         await open_over(world, wire, create_table=True)

@@ -16,12 +16,12 @@ from zae_limiter.flows.splitting import split_shard
 from zae_limiter.flows.steps import Tell, play
 from zae_limiter.operations.errors import (
     Conflict,
-    NotApplied,
     OutcomeUnknown,
     Reason,
     StoreError,
     Throttled,
     TransactionCancelled,
+    Unreachable,
 )
 from zae_limiter.operations.values import BatchGet, Key, Transact, Update
 from zae_limiter.schema.items import BucketId
@@ -102,7 +102,7 @@ async def test_throttling_splits_no_idle_bucket_and_a_conflict_is_none(
     assert shard_count(world, limiter) == 1
 
 
-@pytest.mark.parametrize("error", [OutcomeUnknown("no answer"), NotApplied("no"), Throttled("slow down")])
+@pytest.mark.parametrize("error", [OutcomeUnknown("no answer"), Unreachable("no"), Throttled("slow down")])
 async def test_a_split_that_fails_is_nobodys_loss_and_is_tried_again(
     world: World, error: StoreError, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -210,7 +210,7 @@ async def test_a_shard_that_cannot_be_looked_for_is_the_store_that_is_away(world
     split_into(world, limiter, 2)
     await take(limiter, "e", "r", rpm=1)
     limiter.repository.scope.pick = lambda count: 1 % count
-    wire.break_down(NotApplied("no connection"), on=BatchGet)
+    wire.break_down(Unreachable("no connection"), on=BatchGet)
     async with limiter.acquire("e", "r", {"rpm": 1}, on_unavailable="allow") as lease:
         assert lease.degraded
     wire.repair()
@@ -293,7 +293,7 @@ async def test_a_repair_that_fails_is_the_store_that_is_away(world: World) -> No
     await take(limiter, "e", "r", rpm=1)
     set_ahead(world, limiter, 3_600_000)
     other, wire = await world.process(default_limits=[SECOND])
-    wire.break_once(NotApplied("no connection"), on=Update)
+    wire.break_once(Unreachable("no connection"), on=Update)
     async with other.acquire("e", "r", {"rpm": 1}, on_unavailable="allow") as lease:
         assert lease.degraded
 

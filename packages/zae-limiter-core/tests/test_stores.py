@@ -17,7 +17,16 @@ import pytest
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore
 from zae_limiter.clock import SystemClock
 from zae_limiter.operations.capacity import Meter
-from zae_limiter.operations.errors import ConditionFailed, NotApplied, OutcomeUnknown, StoreError, Throttled
+from zae_limiter.operations.errors import (
+    Closed,
+    ConditionFailed,
+    Denied,
+    NotApplied,
+    OutcomeUnknown,
+    StoreError,
+    Throttled,
+    Unreachable,
+)
 from zae_limiter.operations.values import Conditions, EnableTtl, Get, Key, Operation, Put, Update
 from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore
 
@@ -190,11 +199,11 @@ def test_a_lost_answer_leaves_the_outcome_unknown(perform: Perform, treat: Calla
 def test_what_nobody_listens_to_was_not_applied(perform: Perform) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    assert [type(fault) for fault in perform(url, [UPDATE])] == [NotApplied]
+    assert [type(fault) for fault in perform(url, [UPDATE])] == [Unreachable]
 
 
 def test_a_name_that_is_unknown_was_not_applied(perform: Perform) -> None:
-    assert [type(fault) for fault in perform("http://nowhere.invalid:1", [UPDATE])] == [NotApplied]
+    assert [type(fault) for fault in perform("http://nowhere.invalid:1", [UPDATE])] == [Unreachable]
 
 
 def test_without_credentials_nothing_was_applied(perform: Perform, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +212,7 @@ def test_without_credentials_nothing_was_applied(perform: Perform, monkeypatch: 
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
     with server(lambda name, request: (200, {})) as url:
-        assert [type(fault) for fault in perform(url, [UPDATE])] == [NotApplied]
+        assert [type(fault) for fault in perform(url, [UPDATE])] == [Denied]
 
 
 def test_a_client_that_cannot_be_made_applied_nothing(perform: Perform) -> None:
@@ -237,7 +246,7 @@ def test_the_date_of_good_and_bad_answers_corrects_the_clock(perform: Perform, r
 def test_without_an_answer_the_clock_stays(perform: Perform) -> None:
     clock = SystemClock(wall_ns=lambda: time.time_ns() - DAY_NS)
     (error,) = perform("http://127.0.0.1:1", [UPDATE], clock=clock)
-    assert isinstance(error, NotApplied)
+    assert isinstance(error, Unreachable)
     assert abs(clock.now_ms() - time.time_ns() // 10**6) > 80_000_000
 
 
@@ -245,7 +254,7 @@ async def test_a_closed_store_applies_nothing() -> None:
     store = DynamoDBStore("t", send=answer_nothing)
     assert await store.perform(Get(KEY)) is None
     await store.close()
-    with pytest.raises(NotApplied):
+    with pytest.raises(Closed):
         await store.perform(Get(KEY))
 
 
@@ -257,7 +266,7 @@ def test_a_closed_sync_store_applies_nothing() -> None:
     store = SyncDynamoDBStore("t", send=lambda name, request: {})
     assert store.perform(Get(KEY)) is None
     store.close()
-    with pytest.raises(NotApplied):
+    with pytest.raises(Closed):
         store.perform(Get(KEY))
 
 
@@ -279,7 +288,7 @@ def test_an_answer_that_did_not_come_says_what_is_certain_though_it_has_no_date(
     async def lost_too(name: str, request: dict[str, Any]) -> dict[str, Any]:
         return lost(name, request)
 
-    with pytest.raises(NotApplied, match="Connect timeout"):
+    with pytest.raises(Unreachable, match="Connect timeout"):
         SyncDynamoDBStore("t", send=lost, meter=Meter()).perform(Get(Key("p", "s")))
-    with pytest.raises(NotApplied, match="Connect timeout"):
+    with pytest.raises(Unreachable, match="Connect timeout"):
         asyncio.run(DynamoDBStore("t", send=lost_too, meter=Meter()).perform(Get(Key("p", "s"))))

@@ -8,13 +8,13 @@ import pytest
 from worlds import Process, World, take
 
 from zae_limiter import InfrastructureNotFoundError, Limit, OnUnavailable, RateLimiterUnavailable, RateLimitExceeded
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, TableMissing, Throttled
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError, TableMissing, Throttled, Unreachable
 from zae_limiter.operations.values import BatchGet, Put, Update
 
 RPM = Limit.per_minute("rpm", 60)
 
 FAULTS: dict[str, Callable[[], StoreError]] = {
-    "away": lambda: NotApplied("connection refused"),
+    "away": lambda: Unreachable("connection refused"),
     "slow": lambda: OutcomeUnknown("read timed out"),
     "throttling": lambda: Throttled("slow down"),
 }
@@ -102,7 +102,7 @@ async def test_throttling_that_passes_is_waited_for(world: World) -> None:
 async def test_what_the_state_refuses_is_refused_whether_the_store_is_there_or_not(world: World) -> None:
     limiter, wire = await warm(world)
     await take(limiter, "e", "r", rpm=59)
-    wire.break_down(NotApplied("away"))
+    wire.break_down(Unreachable("away"))
     with pytest.raises(RateLimitExceeded):
         async with limiter.acquire("e", "r", {"rpm": 1}, on_unavailable="allow"):
             pass
@@ -147,7 +147,7 @@ async def test_allow_lets_more_be_consumed_without_counting_it(world: World, fau
 async def test_what_was_let_through_uncounted_does_not_go_back_as_tokens(world: World, by: str) -> None:
     limiter, wire = await warm(world)
     async with limiter.acquire("e", "r", {"rpm": 1}, on_unavailable="allow") as lease:
-        wire.break_down(NotApplied("away"), on=Update)
+        wire.break_down(Unreachable("away"), on=Update)
         await lease.consume(rpm=40)
         wire.repair()
         await (lease.release(rpm=40) if by == "release" else lease.adjust(rpm=-40))
@@ -212,7 +212,7 @@ async def test_a_give_back_whose_answer_is_lost_is_not_queued_again(world: World
 
 async def test_a_degraded_lease_is_logged_as_a_warning(world: World, caplog: pytest.LogCaptureFixture) -> None:
     limiter, wire = await warm(world)
-    wire.break_down(NotApplied("connection refused"))
+    wire.break_down(Unreachable("connection refused"))
     async with limiter.acquire("e", "r", {"rpm": 10}, on_unavailable="allow"):
         pass
     assert [(record.levelname, record.name) for record in caplog.records] == [("WARNING", "zae_limiter.flows.acquire")]
@@ -224,7 +224,7 @@ async def test_a_lease_that_is_degraded_in_its_block_or_at_its_end_is_logged_too
 ) -> None:
     limiter, wire = await warm(world)
     async with limiter.acquire("e", "r", {"rpm": 10}, on_unavailable="allow") as lease:
-        wire.break_down(NotApplied("connection refused"))
+        wire.break_down(Unreachable("connection refused"))
         await lease.consume(rpm=1)
         assert lease.degraded
         assert len(caplog.records) == 1
@@ -252,7 +252,7 @@ async def test_the_call_comes_before_the_system_config_and_that_before_the_repos
     limiter, wire = await world.process(on_unavailable=repository)
     await limiter.set_system_defaults([RPM], system)
     await take(limiter, "e", "r", rpm=1)
-    wire.break_down(NotApplied("away"))
+    wire.break_down(Unreachable("away"))
     if allows:
         async with limiter.acquire("e", "r", {"rpm": 1}, on_unavailable=call) as lease:
             assert lease.degraded
@@ -266,7 +266,7 @@ async def test_what_the_system_config_said_is_remembered_while_the_store_is_away
     limiter, wire = await world.process()
     await limiter.set_system_defaults([RPM], "allow")
     await take(limiter, "e", "r", rpm=1)
-    wire.break_down(NotApplied("away"))
+    wire.break_down(Unreachable("away"))
     world.clock.advance(seconds=24 * 3600)
     for entity in ("e", "never-seen"):
         async with limiter.acquire(entity, "r", {"rpm": 1}) as lease:
@@ -290,7 +290,7 @@ async def test_what_the_system_config_said_is_remembered_while_the_store_is_away
 )
 async def test_everything_else_raises_with_the_cause(world: World, ask: Callable[..., object]) -> None:
     limiter, wire = await world.process(default_limits=[RPM])
-    fault = NotApplied("connection refused")
+    fault = Unreachable("connection refused")
     wire.break_down(fault)
     with pytest.raises(RateLimiterUnavailable, match="connection refused") as caught:
         await ask(limiter)  # type: ignore[misc]

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from .clock import Clock as Clock
     from .entities import Entity as Entity
     from .exceptions import ClientTooOldError as ClientTooOldError
+    from .exceptions import ContentionError as ContentionError
     from .exceptions import EntityError as EntityError
     from .exceptions import EntityExistsError as EntityExistsError
     from .exceptions import EntityHasChildrenError as EntityHasChildrenError
     from .exceptions import EntityNotFoundError as EntityNotFoundError
+    from .exceptions import EventLoopError as EventLoopError
     from .exceptions import InfrastructureError as InfrastructureError
     from .exceptions import InfrastructureNotFoundError as InfrastructureNotFoundError
     from .exceptions import InvalidIdentifierError as InvalidIdentifierError
@@ -34,8 +36,10 @@ if TYPE_CHECKING:
     from .exceptions import RateLimitError as RateLimitError
     from .exceptions import RateLimiterUnavailable as RateLimiterUnavailable
     from .exceptions import RateLimitExceeded as RateLimitExceeded
+    from .exceptions import RepositoryClosedError as RepositoryClosedError
     from .exceptions import StackTooOldError as StackTooOldError
     from .exceptions import StaleStateError as StaleStateError
+    from .exceptions import StoreRefusedError as StoreRefusedError
     from .exceptions import ValidationError as ValidationError
     from .exceptions import VersionError as VersionError
     from .exceptions import ZAELimiterError as ZAELimiterError
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from .limits import LimitStatus as LimitStatus
     from .limits import OnUnavailable as OnUnavailable
     from .namespaces import Namespace as Namespace
+    from .operations.health import StoreStats as StoreStats
     from .options import Options as Options
     from .provisioner import HandledEvent as HandledEvent
     from .provisioner import ProvisionerLock as ProvisionerLock
@@ -69,11 +74,13 @@ _HOMES = {
     "CacheStats": "flows.configs",
     "ClientTooOldError": "exceptions",
     "Clock": "clock",
+    "ContentionError": "exceptions",
     "Entity": "entities",
     "EntityError": "exceptions",
     "EntityExistsError": "exceptions",
     "EntityHasChildrenError": "exceptions",
     "EntityNotFoundError": "exceptions",
+    "EventLoopError": "exceptions",
     "HandledEvent": "provisioner",
     "InfrastructureError": "exceptions",
     "InfrastructureNotFoundError": "exceptions",
@@ -97,10 +104,13 @@ _HOMES = {
     "RateLimiter": "aio.limiter",
     "RateLimiterUnavailable": "exceptions",
     "Repository": "aio.repository",
+    "RepositoryClosedError": "exceptions",
     "ResourceCapacity": "buckets",
     "StackTooOldError": "exceptions",
     "StaleStateError": "exceptions",
     "Store": "aio.store",
+    "StoreRefusedError": "exceptions",
+    "StoreStats": "operations.health",
     "StoredConfig": "provisioner",
     "SyncLease": "sync.lease",
     "SyncRateLimiter": "sync.limiter",

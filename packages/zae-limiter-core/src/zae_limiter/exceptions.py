@@ -11,7 +11,11 @@ ZAELimiterError
 │   ├── EntityExistsError
 │   └── EntityHasChildrenError       it is not deleted before they are
 ├── InfrastructureError
-│   ├── RateLimiterUnavailable       the store did not answer, or not in time
+│   ├── RateLimiterUnavailable       the store did not answer, or not in time: an outage
+│   ├── StoreRefusedError            the store refuses the request for good; names why
+│   ├── ContentionError              others changed the bucket or its limits during each attempt
+│   ├── RepositoryClosedError        the repository is closed
+│   ├── EventLoopError               the repository is in use on another event loop
 │   ├── InfrastructureNotFoundError  there is no such table
 │   ├── NamespaceNotFoundError
 │   ├── NamespaceStateError          the namespace is in use, or is not, or its name is taken
@@ -190,6 +194,45 @@ class RateLimiterUnavailable(InfrastructureError):
 
     def __str__(self) -> str:
         return f"the rate limiter's store is unavailable: {self.problem}"
+
+
+class StoreRefusedError(InfrastructureError):
+    """The store refuses the request and would refuse it again: invalid, not allowed, the wrong region.
+
+    ``on_unavailable="allow"`` does not cover it: this is no outage.
+    """
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"the rate limiter's store refuses the request: {self.problem}"
+
+
+class ContentionError(InfrastructureError):
+    """Others changed the same item between each attempt and the next; nothing stays consumed. Try again."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"too many changes at the same time: {self.problem}; try again"
+
+
+class RepositoryClosedError(InfrastructureError):
+    """The repository is closed: nothing can be asked of it any more."""
+
+    def __str__(self) -> str:
+        return "the repository is closed: open another one"
+
+
+class EventLoopError(InfrastructureError):
+    """The repository is in use on another event loop, which is running: open one repository for each loop."""
+
+    def __str__(self) -> str:
+        return "the repository is in use on another event loop that is running: open one repository for each loop"
 
 
 class InfrastructureNotFoundError(InfrastructureError):

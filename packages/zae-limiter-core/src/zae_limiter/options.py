@@ -32,6 +32,9 @@ class Options:
     refuse by.
     ``split_above``: the writes a second to a bucket (to a shard of it) above which it is split.
     ``audit_retention_days``: for how long audit events are kept; 0 keeps them for ever.
+    ``acquire_timeout``: how long an acquire, a ``lease.consume`` or the end of a block takes at most, whatever the
+    store does; what is cut off counts as unavailable. ``None`` sets no bound. Each request by itself takes at most
+    ``connect_timeout`` and ``read_timeout`` together.
     ``clock``: where the time comes from, never corrected; else the store's, which its answers correct.
     ``check_version``: whether a stack that does not fit this client is refused; not by what upgrades it.
     """
@@ -44,6 +47,7 @@ class Options:
     config_cache_ttl: float = 60
     bucket_ttl_multiplier: int = 7
     on_unavailable: OnUnavailable = "block"
+    acquire_timeout: float | None = 5.0
     rejection_staleness: float = 1.0
     buckets_remembered: int = 10_000
     split_above: int = 500
@@ -59,8 +63,9 @@ class Options:
     def __post_init__(self) -> None:
         for field in ("config_cache_ttl", "rejection_staleness"):
             _check_number(field, getattr(self, field), at_least=0)
-        for field in ("connect_timeout", "read_timeout"):
-            _check_number(field, getattr(self, field), at_least=0.001)
+        for field in ("connect_timeout", "read_timeout", "acquire_timeout"):
+            if field != "acquire_timeout" or self.acquire_timeout is not None:
+                _check_number(field, getattr(self, field), at_least=0.001)
         least_of = {
             "bucket_ttl_multiplier": 0,
             "buckets_remembered": 1,
@@ -92,9 +97,15 @@ class Options:
             config_ttl_ms=round(self.config_cache_ttl * 1000),
             ttl_multiplier=self.bucket_ttl_multiplier,
             on_unavailable=self.on_unavailable,
+            acquire_timeout=self.acquire_timeout,
             buckets_remembered=self.buckets_remembered,
             split_above=self.split_above,
         )
+
+    @property
+    def operation_timeout(self) -> float:
+        """How long one request takes at most, in seconds."""
+        return self.connect_timeout + self.read_timeout
 
     def store_options(self) -> dict[str, Any]:
         """What a DynamoDB store has to know of the options."""
@@ -139,6 +150,10 @@ class BuilderBase:
     def on_unavailable(self, policy: OnUnavailable) -> Self:
         """What an acquire does without the store, where neither the call nor the system config says."""
         return self._with(on_unavailable=policy)
+
+    def acquire_timeout(self, seconds: float | None) -> Self:
+        """How long an acquire takes at most, whatever the store does; ``None`` sets no bound."""
+        return self._with(acquire_timeout=seconds)
 
     def split_above(self, writes_per_second: int) -> Self:
         """The writes a second to a bucket, or to a shard of it, above which it is split."""

@@ -100,10 +100,10 @@ class Driver:
         lane = ticket.lane
         for part in parts(ticket):
             self._accounts[part] = account
-        lane.waiting.append(ticket)
+        lane.waiting[ticket] = None
         self.lanes.add(lane)
         if not lane.busy:
-            lane.busy = True
+            lane.server = self
             Task(self._kernel, self._owner, self._serve(lane)).ended.when_done(lambda: None)
 
     def _serve(self, lane: Lane) -> Script[None]:
@@ -120,7 +120,7 @@ class Driver:
                     raise Violation("a run left a ticket without an outcome")
             _wake(batch)
             self._unwind(ticket for ticket in batch if ticket.unwanted)
-        lane.busy = False
+        lane.server = None
 
     def _work(self, lane: Lane, batch: Sequence[Ticket]) -> Script[None]:
         """Play a run, and note with each answer who was told that he is admitted."""
@@ -192,7 +192,7 @@ class Driver:
     def _abandon(self, tickets: Sequence[Ticket]) -> None:
         for ticket in tickets:
             if ticket.droppable and ticket in ticket.lane.waiting:
-                ticket.lane.waiting.remove(ticket)
+                del ticket.lane.waiting[ticket]
             elif ticket.outcome is None:
                 ticket.unwanted = True
             else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled
+from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, Unreachable
 from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import BatchGet, Found, Key, Operation, Put, Transact, Update
 
@@ -88,7 +88,7 @@ class Link:
 
         faults: tuple[tuple[float, Callable[[], None]], ...] = (
             (weather.throttled, lambda: fail(Throttled("slow down"), there + back)),
-            (weather.refused, lambda: fail(NotApplied("no connection"), there)),
+            (weather.refused, lambda: fail(Unreachable("no connection"), there)),
             (weather.lost_before, lambda: fail(OutcomeUnknown("no answer"), TIMEOUT_US)),
         )
         for chance, outcome in faults:

@@ -1,44 +1,100 @@
 """Performs the steps of flows, with asyncio.
 
-Lives here: sending, waiting, cancelling. Never: a decision.
+Lives here: sending, waiting, cancelling, closing. Never: a decision.
 """
 
 import asyncio
 import logging
 import random
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-from ..flows.lane import Lane, Ticket, fail, loss
-from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell, Wake
-from ..operations.errors import StoreError
+from .. import forks
+from ..exceptions import EventLoopError, RepositoryClosedError
+from ..flows.lane import Lane, Ticket, broken, fail, loss
+from ..flows.namespaces import PROBE
+from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell, Wake, play_late
+from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
+from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
+from ..operations.values import Operation
 from .store import Store
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
+CUT_OFF = "the write was cut off: its event loop cancels its tasks"
+
 
 class Driver:
-    """Runs flows over one store. A batch's write runs in a task of its own, which ends with it."""
+    """Runs flows over one store, on one event loop at a time.
 
-    def __init__(self, store: Store) -> None:
+    A batch's write runs in a task of its own, which ends with it: whoever waits for it may leave. An operation takes
+    at most ``operation_timeout`` seconds.
+    """
+
+    def __init__(self, store: Store, *, operation_timeout: float = 3.0) -> None:
         self._store = store
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._answers_at_once = getattr(store, "answers_at_once", False)
+        self._operation_timeout = operation_timeout
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lanes: dict[asyncio.Task[None], Lane] = {}  # by the tasks that serve them
+        self._prober: asyncio.Task[None] | None = None
+        self._closed = False
+        self.health = Health()
+        forks.register(self)
 
-    async def run(self, flow: Flow[T]) -> T:
-        """The flow's result. Where it fails or is cancelled, what it took and nobody has is given back."""
+    async def run(self, flow: Flow[T], *, budget: float | None = None) -> T:
+        """The flow's result, within ``budget`` seconds where that is given.
+
+        Where the flow fails, is cancelled or takes too long, what it took and nobody has is given back.
+        """
         tickets: list[Ticket] = []
         try:
-            return await self._play(flow, tickets)
+            self._enter_loop()
+            if budget is None:
+                return await self._play(flow, tickets)
+            return await self._play_within(budget, flow, tickets)
         except BaseException:
             flow.close()
             self._abandon(tickets)
             raise
 
+    async def drain(self) -> None:
+        """Wait for the writes under way, at most as long as an operation takes."""
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + self._operation_timeout
+        while (under_way := self._under_way(loop)) and (left := latest - loop.time()) > 0:
+            await asyncio.wait(under_way, timeout=left)
+
     async def close(self) -> None:
-        """Wait for the writes that are under way."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        """Refuse new work and whoever waits in a queue; wait for the writes under way, then cut them off."""
+        self._closed = True
+        loop = asyncio.get_running_loop()
+        if self._prober is not None and self._loop is loop:
+            self._prober.cancel()
+        for lane in self._lanes.values():
+            _settle([ticket for ticket in lane.waiting if ticket.droppable], Closed())
+        await self.drain()
+        for task in self._under_way(loop):
+            _settle(list(self._lanes[task].waiting), Closed())
+            task.cancel()
+        await self.drain()
+
+    def _under_way(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[None]]:
+        """The tasks that serve a lane; what ran on another loop ended with it."""
+        return [task for task in self._lanes if not task.done()] if self._loop is loop else []
+
+    def forget(self) -> None:
+        """Begin again in a child process: what the parent has under way is the parent's."""
+        self._loop = self._prober = None
+        for lane in self._lanes.values():
+            lane.server = None
+            lane.waiting.clear()
+        self._lanes = {}
+        self.health.reset()
+
+    # flows
 
     async def _play(self, flow: Flow[T], tickets: list[Ticket]) -> T:
         try:
@@ -53,6 +109,33 @@ class Driver:
         except StopIteration as stop:
             result: T = stop.value
             return result
+
+    async def _play_within(self, seconds: float, flow: Flow[T], tickets: list[Ticket]) -> T:
+        try:
+            async with asyncio.timeout(seconds) as budget:
+                return await self._play(flow, tickets)
+        except TimeoutError:
+            if not budget.expired():
+                raise
+        self._abandon(tickets)
+        return self._play_late(flow)
+
+    def _play_late(self, flow: Flow[T]) -> T:
+        """The rest of a flow whose time is over: what goes back is queued, and nobody waits for it."""
+        error = BudgetSpent()
+
+        def perform(step: Step) -> Any:
+            if isinstance(step, Tell):
+                return logging.getLogger(step.logger).log(step.level, step.message)
+            parts = step.steps if isinstance(step, Parallel) else (step,)
+            for part in parts:
+                if not isinstance(part, Queued) or part.ticket.droppable:
+                    raise error
+            for part in parts:
+                self._enter(part.ticket)  # type: ignore[union-attr]
+            return None
+
+        return play_late(flow, error, perform)
 
     async def _perform(self, step: Step, tickets: list[Ticket]) -> Any:
         if type(step) is Queued:
@@ -70,7 +153,50 @@ class Driver:
             return logging.getLogger(step.logger).log(step.level, step.message)
         if type(step) is Wake:
             return _wake(step.tickets)
-        return await self._store.perform(step)  # type: ignore[arg-type]
+        if self._answers_at_once:
+            return await self._store.perform(step)  # type: ignore[arg-type]
+        return await self._ask(step)  # type: ignore[arg-type]
+
+    # operations
+
+    async def _ask(self, operation: Operation) -> Any:
+        """The store's answer, within the time of an operation; at once where the breaker is open."""
+        if self.health.is_open:
+            self._probe_in_background()
+            self.health.check()
+        return await self._send(operation)
+
+    async def _send(self, operation: Operation) -> Any:
+        try:
+            async with asyncio.timeout(self._operation_timeout) as time:
+                answer = await self._store.perform(operation)
+        except StoreError as error:
+            raise self.health.failed(error) from error.__cause__
+        except TimeoutError as error:
+            if not time.expired():
+                raise
+            late = OutcomeUnknown(f"no answer within {self._operation_timeout:g} s")
+            raise self.health.failed(late) from error
+        self.health.served()
+        return answer
+
+    def _probe_in_background(self) -> None:
+        if not self._closed and (self._prober is None or self._prober.done()):
+            self._prober = asyncio.get_running_loop().create_task(self._probe())
+
+    async def _probe(self) -> None:
+        """Ask, one request at a time, until the store answers."""
+        pause = FIRST_PAUSE
+        while self.health.is_open and not self._closed:
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(2 * pause, LONGEST_PAUSE)
+            self.health.probes += 1
+            try:
+                await self._send(PROBE)
+            except StoreError as error:
+                log.debug("the store still does not answer: %s", error)
+
+    # queues
 
     def _queue(self, ticket: Ticket, tickets: list[Ticket]) -> asyncio.Future[None]:
         tickets.append(ticket)
@@ -80,47 +206,100 @@ class Driver:
         return waker
 
     def _enter(self, ticket: Ticket) -> None:
-        lane = ticket.lane
-        lane.waiting.append(ticket)
-        if not lane.busy:
-            lane.busy = True
-            task = asyncio.get_running_loop().create_task(self._serve(lane))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        ticket.lane.waiting[ticket] = None
+        if self._loop is None or self._loop.is_closed():  # a caller that outlived its loop
+            _settle([ticket], OutcomeUnknown(CUT_OFF))
+        elif ticket.lane.server is None:
+            self._serve_in_task(self._loop, ticket.lane)
 
-    async def _serve(self, lane: Lane) -> None:
+    def _serve_in_task(self, loop: asyncio.AbstractEventLoop, lane: Lane) -> None:
+        lane.server = token = object()
+        task = loop.create_task(self._serve(lane, token))
+        self._lanes[task] = lane
+        task.add_done_callback(partial(self._served, lane, token))
+
+    async def _serve(self, lane: Lane, token: object) -> None:
         """Run after run, until nobody waits."""
-        try:
-            while lane.waiting:
-                batch = lane.take()
-                try:
-                    await self._play(lane.work(batch), [])
-                except BaseException as error:
-                    fail(batch, error)
-                    if not isinstance(error, Exception):
-                        raise
-                    log.exception("a write of a bucket failed in a way that it should not")
-                finally:
-                    _tell_losses(batch)
-                    _wake(batch)
-                    self._unwind(ticket for ticket in batch if ticket.unwanted)
-        finally:
-            lane.busy = False
+        while lane.waiting and lane.server is token:
+            batch = lane.take()
+            try:
+                await self._play(lane.work(batch), [])
+            except asyncio.CancelledError:  # a shutdown: this write is cut off, whoever comes next is served
+                fail(batch, OutcomeUnknown(CUT_OFF))
+            except Exception as error:
+                fail(batch, broken(error))
+                log.exception("a write of a bucket failed in a way that it should not")
+            finally:
+                self._let_go(batch)
+        if lane.server is token:
+            lane.server = None
+
+    def _served(self, lane: Lane, token: object, task: asyncio.Task[None]) -> None:
+        """A task has ended; one that never began, or was interrupted, has left somebody waiting."""
+        self._lanes.pop(task, None)
+        if not task.cancelled():
+            task.exception()  # an interruption of the loop has been raised there
+        if lane.server is token:
+            lane.server = None
+            if lane.waiting and self._loop is not None and not self._loop.is_closed():
+                self._serve_in_task(self._loop, lane)
+
+    def _let_go(self, batch: Sequence[Ticket]) -> None:
+        """Wake whoever waits for the batch, and give back what nobody wants any more."""
+        if self._loop is None or self._loop.is_closed():
+            return
+        fail(batch, OutcomeUnknown(CUT_OFF))  # whom an interruption of the loop left behind
+        _tell_losses(batch)
+        _wake(batch)
+        self._unwind(ticket for ticket in batch if ticket.unwanted)
 
     def _abandon(self, tickets: Sequence[Ticket]) -> None:
         """Nobody wants these any more: leave the queue, or give back what was or will be taken."""
         for ticket in tickets:
-            if ticket.droppable and ticket in ticket.lane.waiting:
-                ticket.lane.waiting.remove(ticket)
-            elif ticket.outcome is None:
-                ticket.unwanted = True
-            else:
+            if ticket.outcome is not None:
                 self._unwind([ticket])
+            elif ticket.droppable and ticket in ticket.lane.waiting:
+                del ticket.lane.waiting[ticket]
+            else:
+                ticket.unwanted = True
 
     def _unwind(self, tickets: Iterable[Ticket]) -> None:
         for ticket in tickets:
             for entry in ticket.unwind():
                 self._enter(entry)
+
+    # event loops
+
+    def _enter_loop(self) -> None:
+        """Take over from a loop that no longer runs. Raises ``RepositoryClosedError``, ``EventLoopError``."""
+        if self._closed:
+            raise RepositoryClosedError
+        loop = asyncio.get_running_loop()
+        if loop is self._loop:
+            return
+        if self._loop is not None:
+            if self._loop.is_running():
+                raise EventLoopError
+            self._leave_loop(self._loop)
+        self._loop = loop
+
+    def _leave_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """What was under way on a loop that no longer runs is cut off; who waits there is told if it runs again."""
+        for lane in self._lanes.values():
+            lane.server = None
+            _settle(list(lane.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
+        self._lanes = {}
+        self._prober = None
+
+
+def _settle(waiting: Sequence[Ticket], error: StoreError, *, wake: bool = True) -> None:
+    """Take these out of their queues: nobody is going to serve them."""
+    for ticket in waiting:
+        del ticket.lane.waiting[ticket]
+    fail(waiting, error)
+    _tell_losses(waiting)
+    if wake:
+        _wake(waiting)
 
 
 def _tell_losses(batch: Sequence[Ticket]) -> None:

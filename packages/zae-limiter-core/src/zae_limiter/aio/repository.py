@@ -13,6 +13,7 @@ from ..flows.inspect import Resolution
 from ..flows.outward import checked_place
 from ..flows.scope import Scope
 from ..flows.steps import play
+from ..operations.health import StoreStats
 from ..options import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, Options
 from ..starting import clock_over, opening, scope_of
 from .audit import AuditMethods
@@ -32,14 +33,21 @@ class Repository(
     """One namespace of one table. Open one in a process, and share it; close it at the end."""
 
     def __init__(
-        self, store: Store, scope: Scope, options: Options, clock: Clock, *, driver: Driver | None = None
+        self,
+        store: Store,
+        scope: Scope,
+        options: Options,
+        clock: Clock,
+        *,
+        driver: Driver | None = None,
+        owner: bool = True,
     ) -> None:
         self._store = store
-        self.driver = driver or Driver(store)
+        self.driver = driver or Driver(store, operation_timeout=options.operation_timeout)
         self.scope = scope
         self._options = options
         self._clock = clock
-        self._owner = driver is None
+        self._owner = owner
 
     @classmethod
     async def open(
@@ -89,7 +97,8 @@ class Repository(
     @classmethod
     async def over(cls, store: Store, options: Options) -> Self:
         """Connect over a store of your own, which is closed where that fails. Raises as ``open`` does."""
-        driver, time = Driver(store), clock_over(store, options)
+        driver = Driver(store, operation_timeout=options.operation_timeout)
+        time = clock_over(store, options)
         try:
             if options.create_table:
                 await driver.run(namespaces.create_table(options.stack_name))
@@ -97,13 +106,14 @@ class Repository(
         except BaseException:
             await store.close()
             raise
-        return cls(store, scope_of(options, options.namespace_name, namespace_id, time), options, time)
+        scope = scope_of(options, options.namespace_name, namespace_id, time)
+        return cls(store, scope, options, time, driver=driver)
 
     async def namespace(self, name: str) -> Self:
         """Another namespace of the same table, over the same client; registered where it is missing."""
         namespace_id = await self.driver.run(opening(self._options, name, self._clock))
         scope = scope_of(self._options, name, namespace_id, self._clock)
-        return type(self)(self._store, scope, self._options, self._clock, driver=self.driver)
+        return type(self)(self._store, scope, self._options, self._clock, driver=self.driver, owner=False)
 
     @property
     def name(self) -> str:
@@ -116,10 +126,15 @@ class Repository(
         return self.scope.namespace_id
 
     async def close(self) -> None:
-        """Wait for the writes under way, and close the client if this repository opened it."""
+        """Refuse new work, wait for the writes under way, no longer than a request takes, and close the client.
+
+        A repository of ``namespace(…)`` only waits: the one that opened the client closes it, for all.
+        """
+        if not self._owner:
+            return await self.driver.drain()
         await self.driver.close()
-        if self._owner:
-            await self._store.close()
+        await self._store.close()
+        return None
 
     async def __aenter__(self) -> Self:
         return self
@@ -128,8 +143,12 @@ class Repository(
         await self.close()
 
     async def ping(self) -> bool:
-        """Whether the store answers."""
+        """Whether the store answers; ``False`` at once while it is known not to."""
         return await self.driver.run(namespaces.ping())
+
+    def get_store_stats(self) -> StoreStats:
+        """How the store fares in this process: whether the breaker is open, and counts of what failed."""
+        return self.driver.health.stats()
 
     # limits
 

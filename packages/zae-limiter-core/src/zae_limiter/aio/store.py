@@ -4,17 +4,17 @@ Lives here: what performs an operation, over DynamoDB or in memory. Never: what 
 """
 
 import asyncio
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zae_limiter import forks
 from zae_limiter.clock import SystemClock
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.client import ClientOptions
-from zae_limiter.operations.errors import NotApplied, StoreError
+from zae_limiter.operations.errors import Closed, StoreError
 from zae_limiter.operations.render import read_answer, render
 from zae_limiter.operations.values import Operation
 
-from .transport import Send, counted, fault_of, open_client, timed
+from .transport import Client, Send, counted, fault_of, open_client, timed
 
 if TYPE_CHECKING:
     from zae_limiter.operations import memory
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Store(Protocol):
     """What runs operations: the extension point for another backend.
 
-    Where it has an attribute ``clock``, repositories over it go by that one unless they are given another.
+    Where it has an attribute ``clock``, repositories over it go by that one unless they are given another. Where it has
+    ``answers_at_once = True``, it never waits: no time is watched.
     """
 
     async def perform(self, operation: Operation) -> Any:
@@ -35,6 +36,8 @@ class Store(Protocol):
 
 class MemoryStore:
     """A table in this process, which ``memory`` may share with other stores."""
+
+    answers_at_once = True
 
     def __init__(self, table: "memory.MemoryStore | None" = None) -> None:
         from zae_limiter.operations import memory  # who uses DynamoDB does without
@@ -50,7 +53,7 @@ class MemoryStore:
 
 
 class DynamoDBStore:
-    """A DynamoDB table, through one client that the first operation opens. For one event loop.
+    """A DynamoDB table, through one client, which the first operation on an event loop opens.
 
     Times are in seconds. ``send`` takes the client's place. ``meter`` counts requests and units; it may be set until
     the first operation, and costs nothing when not. ``clock`` is corrected by the date of every answer.
@@ -83,14 +86,18 @@ class DynamoDBStore:
         )
         self._given_send = send
         self._send: Send | None = None
-        self._closing = AsyncExitStack()
+        self._client: Client | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._lock = asyncio.Lock()
+        forks.register(self)
 
     async def perform(self, operation: Operation) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         name, request = render(operation, self.table_name)
-        send = self._send or await self._connect()
+        send = self._send
+        if send is None or self._loop is not asyncio.get_running_loop():
+            send = await self._connect()
         try:
             answer = await send(name, request)
         except StoreError:
@@ -103,24 +110,47 @@ class DynamoDBStore:
         return read_answer(operation, answer)
 
     async def close(self) -> None:
-        """Close the client; an operation after it is ``NotApplied``."""
-        async with self._lock:
-            self._closed, self._send = True, None
-            await self._closing.aclose()
+        """Close the client; an operation after it is ``Closed``."""
+        self._closed, self._send = True, None
+        client, self._client = self._client, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await client.close()
+        elif client is not None:
+            client.abandon()
+
+    def forget(self) -> None:
+        """Open another client in a child process; the parent's connections are left alone."""
+        if self._client is not None:
+            self._client.leave_to_parent()
+        self._client = self._send = self._loop = None
+        self._lock = asyncio.Lock()
+
+    def __del__(self) -> None:
+        """A program that ends without closing is no reason for the SDK to complain."""
+        if getattr(self, "_client", None) is not None:
+            self._client.abandon()  # type: ignore[union-attr]
 
     async def _connect(self) -> Send:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._move_to(loop)
         async with self._lock:
             if self._closed:
-                raise NotApplied("the store is closed")
+                raise Closed("the store is closed")
             if self._send is None:
                 self._send = self._watched(self._given_send or await self._open())
             return self._send
 
+    def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Leave the client of a loop that no longer runs; connections do not change their loop."""
+        if self._client is not None:
+            self._client.abandon()
+        self._client = self._send = None
+        self._loop, self._lock = loop, asyncio.Lock()
+
     async def _open(self) -> Send:
-        try:
-            return await open_client(self._options, self._closing)
-        except Exception as error:
-            raise NotApplied(f"no client: {error}") from error
+        self._client = client = await open_client(self._options)
+        return client.send
 
     def _watched(self, send: Send) -> Send:
         send = timed(send, self.clock.on_answer)

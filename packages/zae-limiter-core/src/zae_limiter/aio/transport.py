@@ -9,32 +9,85 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from zae_limiter.operations.capacity import COUNTED, Meter
+from zae_limiter.operations.checksum import check_crc32
 from zae_limiter.operations.client import ClientOptions, OnAnswer
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError
-from zae_limiter.operations.faults import read_fault
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
+from zae_limiter.operations.faults import no_client, read_fault, unsent
 from zae_limiter.operations.render import read_date
 from zae_limiter.operations.values import Operation
 
 Send = Callable[[str, dict[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
-async def open_client(options: ClientOptions, closing: AsyncExitStack) -> Send:
-    """Return a ``Send`` over a new client, which ``closing`` closes."""
+class Client:
+    """A client of aioboto3, for one event loop. ``send`` is its ``Send``."""
+
+    def __init__(self, sdk: Any, closing: AsyncExitStack) -> None:
+        self._sdk = sdk
+        self._closing = closing
+        self._calls = {api: getattr(sdk, method) for method, api in sdk.meta.method_to_api_mapping.items()}
+
+    async def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+        """Send one request. Raises what the SDK raises."""
+        answer: Mapping[str, Any] = await self._calls[name](**request)
+        return answer
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._closing.aclose()
+
+    def abandon(self) -> None:
+        """Close the connections without the event loop, which may be gone."""
+        for session in self._sessions():
+            if session.connector is not None:
+                _complete(session.connector.close())
+            session.detach()
+
+    def leave_to_parent(self) -> None:
+        """Leave the connections alone in a child process: to close them would speak for the parent."""
+        for session in self._sessions():
+            if session.connector is not None:
+                session.connector._closed = True  # so that nothing closes it when this process ends
+            session.detach()
+        _inherited.append(self)
+
+    def _sessions(self) -> list[Any]:
+        """The sessions of aiohttp below the SDK's client, which has no name for them."""
+        http = getattr(getattr(self._sdk, "_endpoint", None), "http_session", None)
+        sessions = getattr(http, "_sessions", None)
+        return list(sessions.values()) if isinstance(sessions, dict) else []
+
+
+_inherited: list[Client] = []
+
+
+def _complete(closing: Awaitable[None]) -> None:
+    """Let go of an awaitable that has done its work already, or never can."""
+    steps = closing.__await__()
+    try:
+        next(steps)
+    except (StopIteration, RuntimeError):  # RuntimeError: no event loop runs
+        return
+    if hasattr(steps, "close"):
+        steps.close()
+
+
+async def open_client(options: ClientOptions) -> Client:
+    """Return a new client. Raises a ``StoreError`` where there is none to be had."""
     import aioboto3
     from botocore.config import Config
 
-    session = aioboto3.Session(**options.session())
-    config = Config(**options.config())
-    client = await closing.enter_async_context(
-        session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
-    )
-    calls = {api: getattr(client, method) for method, api in client.meta.method_to_api_mapping.items()}
-
-    async def send(name: str, request: dict[str, Any]) -> Mapping[str, Any]:
-        answer: Mapping[str, Any] = await calls[name](**request)
-        return answer
-
-    return send
+    closing = AsyncExitStack()
+    try:
+        session = aioboto3.Session(**options.session())
+        config = Config(**options.config())
+        sdk = await closing.enter_async_context(
+            session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
+        )
+    except Exception as error:
+        raise no_client(error) from error
+    sdk.meta.events.register("response-received.dynamodb", check_crc32)
+    return Client(sdk, closing)
 
 
 def counted(send: Send, meter: Meter) -> Send:
@@ -81,7 +134,9 @@ def fault_of(operation: Operation, error: Exception) -> StoreError | None:
 
     if isinstance(error, sdk.ClientError):
         return read_fault(operation, error.response)
-    return NotApplied(str(error)) if _never_left(error) else OutcomeUnknown(str(error) or type(error).__name__)
+    return unsent(error) or (
+        Unreachable(str(error)) if _never_left(error) else OutcomeUnknown(str(error) or type(error).__name__)
+    )
 
 
 def _never_left(error: Exception) -> bool:
@@ -90,17 +145,7 @@ def _never_left(error: Exception) -> bool:
     import aiohttp
     from botocore import exceptions as sdk
 
-    before_connecting = (
-        sdk.ConnectTimeoutError,
-        sdk.NoCredentialsError,
-        sdk.PartialCredentialsError,
-        sdk.CredentialRetrievalError,
-        sdk.TokenRetrievalError,
-        sdk.NoRegionError,
-        sdk.ProfileNotFound,
-        sdk.ParamValidationError,
-    )
-    if isinstance(error, before_connecting):
+    if isinstance(error, sdk.ConnectTimeoutError):
         return True
     # aiobotocore says "could not connect" of a connection that broke under a request, too: ask what is inside.
     if isinstance(error, (sdk.EndpointConnectionError, sdk.SSLError, sdk.ProxyConnectionError)):

@@ -6,14 +6,14 @@ Lives here: resolution, cascade, compensation, the unavailable store. Never: one
 import logging
 from collections.abc import Iterable, Sequence
 
-from ..exceptions import InfrastructureNotFoundError, RateLimiterUnavailable, RateLimitExceeded, ValidationError
+from ..exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationError
 from ..limits import LimitStatus, OnUnavailable
-from ..operations.errors import StoreError, TableMissing
+from ..operations.errors import RaceLost, StoreError
 from ..resolution import Config, Resolved
 from .lane import Ticket
 from .load import resolve, shadow_of
 from .pairs import create_pair
-from .patience import RaceLost
+from .public_errors import public_error
 from .queueing import queue, take_back
 from .scope import Scope, Shadow
 from .sides import Grant, Request, Side
@@ -27,8 +27,8 @@ ROUNDS = 4
 def acquire(scope: Scope, request: Request) -> Flow[Grant]:
     """Take the amounts of every limit, or nothing.
 
-    Raises ``RateLimitExceeded``, ``ValidationError``, and ``RateLimiterUnavailable`` where the store is away and
-    ``on_unavailable`` says ``block``.
+    Raises ``RateLimitExceeded``, ``ValidationError``, ``RateLimiterUnavailable`` where the store is away and
+    ``on_unavailable`` says ``block``, and another ``InfrastructureError`` where the store is not what is wrong.
     """
     try:
         for _ in range(ROUNDS):
@@ -53,9 +53,13 @@ def acquire(scope: Scope, request: Request) -> Flow[Grant]:
 
 
 def let_through(scope: Scope, request: Request, error: StoreError) -> Flow[None]:
-    """What the store could not count goes uncounted, where that is wanted. Raises ``RateLimiterUnavailable``."""
-    if _policy(scope, request.on_unavailable) == "block":
-        raise unavailable(scope, error) from error
+    """What the store could not count goes uncounted, where that is wanted.
+
+    Raises ``RateLimiterUnavailable`` where it is not, and what else is wrong whatever is wanted.
+    """
+    shown = public_error(scope.stack, error)
+    if not isinstance(shown, RateLimiterUnavailable) or _policy(scope, request.on_unavailable) == "block":
+        raise shown from error
     what = f"{request.entity_id}/{request.resource}"
     yield Tell(__name__, logging.WARNING, f"{what}: not counted, because the store is away: {error}")
 
@@ -63,13 +67,6 @@ def let_through(scope: Scope, request: Request, error: StoreError) -> Flow[None]
 def _policy(scope: Scope, asked: OnUnavailable | None) -> OnUnavailable:
     """What to do without the store: what the call says, else the system config read last, else the repository."""
     return asked or scope.configs.on_unavailable or scope.settings.on_unavailable
-
-
-def unavailable(scope: Scope, error: StoreError) -> InfrastructureNotFoundError | RateLimiterUnavailable:
-    """The exception that a user sees for a store that did not answer."""
-    if isinstance(error, TableMissing):
-        return InfrastructureNotFoundError(scope.stack)
-    return RateLimiterUnavailable(str(error) or type(error.__cause__ or error).__name__)
 
 
 def find_sides(scope: Scope, request: Request) -> Flow[list[Side]]:
@@ -222,7 +219,7 @@ def how_they_stood(scope: Scope, sides: Sequence[Side]) -> Flow[list[LimitStatus
     for side in sides:
         try:
             side.seen = (yield from survey(scope, side)) if side.is_split else ()
-        except StoreError:
+        except StoreError:  # also where the time is over: that it is refused is known
             side.seen = scope.views(side.shadow)
     return statuses_before(sides, scope.now())
 

@@ -12,11 +12,11 @@ from ..exceptions import InfrastructureError
 from ..limits import Limit
 from ..operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ..operations.values import Transact
-from .acquire import unavailable
 from .checked import OwnPlace
 from .limits import Change, entity_place, writes_of
 from .optimistic import Write
 from .patience import ATTEMPTS, PAUSES, RaceLost, read_all
+from .public_errors import public_error
 from .scope import Scope
 from .steps import Flow, Parallel, Sleep
 
@@ -157,7 +157,7 @@ def _judge(batch: _Batch[P], cancelled: TransactionCancelled, failures: dict[P, 
 
 
 def _shown(scope: Scope, error: StoreError) -> InfrastructureError:
-    shown = unavailable(scope, error)
+    shown = public_error(scope.stack, error)
     shown.__cause__ = error
     return shown
 

@@ -3,7 +3,7 @@
 Lives here: the queue and its entries, as plain data. Never: waiting itself (drivers), what a batch does (flows.commit).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..operations.errors import StoreError
@@ -32,13 +32,14 @@ class Outcome(NamedTuple):
 class Ticket:
     """One place in a lane. A flow settles it by giving it an ``outcome``; ``waker`` belongs to the driver.
 
-    ``unwanted`` is set when its caller went away while a run was at work on it.
+    ``unwanted`` is set when its caller went away while a run was at work on it. ``droppable``: it may leave the queue
+    with its caller.
     """
 
     outcome: "Outcome | None" = None
     unwanted = False
     waker: Any = None
-    droppable = False
+    droppable = True
 
     def __init__(self, lane: "Lane") -> None:
         self.lane = lane
@@ -46,6 +47,11 @@ class Ticket:
     def goes_with(self, other: Any) -> bool:  # noqa: ARG002 - the rule for tickets that are all alike
         """Whether one run can serve both."""
         return True
+
+    def fail(self, error: StoreError) -> None:
+        """Settle it with a failure, unless it is settled."""
+        if self.outcome is None:
+            self.outcome = Outcome("failed", None, 0, error)
 
     def unwind(self) -> "Sequence[Entry]":
         """What has to be queued because nobody wants the outcome any more."""
@@ -147,31 +153,47 @@ class Elsewhere(NamedTuple):
 
 
 class Lane:
-    """A queue whose entries are served together: while one run is at work, what comes waits for the next."""
+    """A queue whose entries are served together: while one run is at work, what comes waits for the next.
 
-    __slots__ = ("busy", "waiting", "work")
+    ``server`` is who serves it, a token of the driver's; ``None`` while nobody does.
+    """
+
+    __slots__ = ("server", "waiting", "work")
 
     def __init__(self, work: Callable[[Sequence[Any]], Flow[None]]) -> None:
         self.work = work
-        self.waiting: list[Any] = []
-        self.busy = False
+        self.waiting: dict[Any, None] = {}  # in order; and whoever leaves is found at once
+        self.server: Any = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody serves it."""
+        return self.server is not None
 
     def take(self) -> list[Any]:
         """The entries of the next run, in order: all that go together with the first."""
         waiting = self.waiting
-        first = waiting[0]
-        batch = waiting if len(waiting) == 1 else [ticket for ticket in waiting if first.goes_with(ticket)]
-        self.waiting = [] if len(batch) == len(waiting) else [t for t in waiting if not first.goes_with(t)]
+        first = next(iter(waiting))
+        batch = [first] if len(waiting) == 1 else [ticket for ticket in waiting if first.goes_with(ticket)]
+        if len(batch) == len(waiting):
+            waiting.clear()
+        else:
+            for ticket in batch:
+                del waiting[ticket]
         return batch
 
 
-def fail(batch: Sequence[Ticket], error: BaseException) -> None:
-    """Settle whom a run left behind when it broke, so that nobody waits for ever."""
-    failure = StoreError(f"{type(error).__name__}: {error}")
-    failure.__cause__ = error
-    for ticket in batch:
-        if ticket.outcome is None:
-            ticket.outcome = Outcome("failed", None, 0, failure)
+def fail(tickets: Iterable[Ticket], error: StoreError) -> None:
+    """Settle whom a run left behind when it broke or was cut off, so that nobody waits for ever."""
+    for ticket in tickets:
+        ticket.fail(error)
+
+
+def broken(problem: Exception) -> StoreError:
+    """The failure of a run that broke: a fault of ours, or of a store."""
+    error = StoreError(f"{type(problem).__name__}: {problem}")
+    error.__cause__ = problem
+    return error
 
 
 def loss(ticket: Ticket) -> str | None:

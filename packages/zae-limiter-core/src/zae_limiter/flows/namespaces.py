@@ -6,7 +6,7 @@ Lives here: what is asked before there is a scope. Never: anything inside a name
 from collections.abc import Callable
 from contextlib import suppress
 
-from ..exceptions import InfrastructureNotFoundError, NamespaceNotFoundError, RateLimiterUnavailable
+from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable
 from ..namespaces import Namespace
 from ..operations.errors import StoreError, TableExists, TableMissing
 from ..operations.values import CreateTable, DescribeTable, EnableTtl, Get, Item
@@ -14,10 +14,12 @@ from ..schema.registry import DELETED, read_version
 from ..versions import check_compatible
 from . import registry, versions
 from .patience import patiently, read_all
+from .public_errors import public_error
 from .steps import Flow, Sleep
 
 POLL_SECONDS = 0.5
 POLLS = 240
+PROBE = Get(versions.KEY)  # what a store is asked that is only asked whether it answers
 
 
 def open_namespace(
@@ -29,16 +31,14 @@ def open_namespace(
 
     One that was deleted is not found, whatever ``register`` says: the next process that opens it would undo the
     deletion. Without ``client_version`` the stack's versions are not checked. Raises ``NamespaceNotFoundError``,
-    ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``VersionError``.
+    ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``VersionError``.
     """
     try:
         item = yield from _find(name, stack=stack, client_version=client_version)
         if item is None and register:
             return (yield from registry.register(make())).namespace_id
-    except TableMissing as error:
-        raise InfrastructureNotFoundError(stack) from error
     except StoreError as error:
-        raise RateLimiterUnavailable(str(error)) from error
+        raise public_error(stack, error) from error
     if item is None or DELETED in item:
         raise NamespaceNotFoundError(name, None if item is None else item["namespace_id"])
     return str(item["namespace_id"])
@@ -57,7 +57,7 @@ def create_table(stack: str) -> Flow[None]:
     try:
         yield from _create(stack)
     except StoreError as error:
-        raise RateLimiterUnavailable(f"table {stack!r} could not be created: {error}") from error
+        raise public_error(stack, error, failed=f"table {stack!r} could not be created") from error
 
 
 def _create(stack: str) -> Flow[None]:
@@ -79,9 +79,9 @@ def _is_active() -> Flow[bool]:
 
 
 def ping() -> Flow[bool]:
-    """Whether the store answers a read."""
+    """Whether the store answers a read, and serves it; ``False`` at once while it is known not to answer."""
     try:
-        yield Get(versions.KEY)
+        yield PROBE
     except StoreError:
         return False
     return True

@@ -10,9 +10,9 @@ from ..exceptions import ValidationError
 from ..limits import Limit, OnUnavailable, check_amounts, check_limits, check_on_unavailable
 from ..naming import check_identifier, check_resource
 from ..operations.errors import StoreError
-from .acquire import unavailable
 from .checked import checked_flag, checked_metadata
 from .entities import NewEntity
+from .public_errors import public_error
 from .scope import Scope
 from .sides import Request
 from .steps import Flow
@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 
 def outward(scope: Scope, flow: Flow[T]) -> Flow[T]:
-    """The flow's result. Raises ``RateLimiterUnavailable`` or ``InfrastructureNotFoundError`` where the store fails."""
+    """The flow's result. Raises an ``InfrastructureError`` where the store fails."""
     try:
         return (yield from flow)
     except StoreError as error:
-        raise unavailable(scope, error) from error
+        raise public_error(scope.stack, error) from error
 
 
 def checked_request(

@@ -27,6 +27,13 @@ class Pair(Ticket):
         self.child = child
         self.parent = parent
 
+    def fail(self, error: StoreError) -> None:
+        """Also both sides: what cut the transaction off does not tell whether it was applied."""
+        if self.outcome is None:
+            self.child.fail(error)
+            self.parent.fail(error)
+        super().fail(error)
+
     def unwind(self) -> Sequence[Entry]:
         return [*self.child.unwind(), *self.parent.unwind()]
 

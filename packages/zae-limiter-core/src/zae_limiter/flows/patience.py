@@ -6,20 +6,15 @@ Lives here: how often and how long, and reads that may be repeated. Never: a wri
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ..operations.errors import OutcomeUnknown, StoreError, Throttled
+from ..operations.errors import OutcomeUnknown, RaceLost, Throttled
 from ..operations.values import BatchGet, Found, Get, Item, Key, Operation
 from .steps import Flow, Sleep
+
+__all__ = ["ATTEMPTS", "PAUSES", "RaceLost", "key_of", "patiently", "read", "read_all"]
 
 ATTEMPTS: Final = 16
 PAUSES: Final = (0.02, 0.05, 0.1, 0.2)
 KEYS_PER_READ: Final = 100
-
-
-class RaceLost(StoreError):
-    """Other processes changed the item, or the limits, between every attempt and the next."""
-
-    def __init__(self, problem: str = f"others changed the item during each of {ATTEMPTS} attempts") -> None:
-        super().__init__(problem)
 
 
 def key_of(item: Item) -> Key:

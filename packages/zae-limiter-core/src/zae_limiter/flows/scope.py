@@ -29,12 +29,14 @@ class Settings:
     ``staleness_ms``: for how long a bucket's last seen state is good enough to refuse by it; 0 always asks the store.
     ``ttl_multiplier``: how many times the time to fill a bucket it is kept for; 0 keeps it for ever.
     ``split_above``: the writes a second to one shard of a bucket above which it is split.
+    ``acquire_timeout``: how many seconds an acquire takes at most; ``None`` sets no bound.
     """
 
     staleness_ms: int = 1000
     config_ttl_ms: int = 60_000
     ttl_multiplier: int = 7
     on_unavailable: OnUnavailable = "block"
+    acquire_timeout: float | None = None
     buckets_remembered: int = 10_000
     split_above: int = 500
 

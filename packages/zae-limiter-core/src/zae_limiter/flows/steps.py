@@ -70,3 +70,19 @@ def play(flow: Flow[T], perform: Callable[[Any], Any]) -> T:
     except StopIteration as stop:
         result: T = stop.value
         return result
+
+
+def play_late(flow: Flow[T], error: StoreError, perform: Callable[[Any], Any]) -> T:
+    """Run the rest of a flow whose time is over: ``error`` is thrown into it, and ``perform`` waits for nothing."""
+    try:
+        step = flow.throw(error)
+        while True:
+            try:
+                answer = perform(step)
+            except StoreError as failure:
+                step = flow.throw(failure)
+            else:
+                step = flow.send(answer)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result

@@ -1,6 +1,7 @@
 """DynamoDB's refusals as our errors.
 
-Lives here: what an error answer says of the outcome. Never: errors without an answer, which each client has of its own.
+Lives here: what an error answer says of the outcome, and errors before anything is sent. Never: errors of connections,
+which each client has of its own.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
 """
 
@@ -10,6 +11,7 @@ from typing import Any, Final
 from .errors import (
     ConditionFailed,
     Conflict,
+    Denied,
     NotApplied,
     OutcomeUnknown,
     Reason,
@@ -33,6 +35,30 @@ _CONFLICTS: Final = frozenset(
         "ReplicatedWriteConflictException",
     )
 )
+_DENIED: Final = frozenset(
+    (
+        "AccessDenied",
+        "AccessDeniedException",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "IncompleteSignatureException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "MissingAuthenticationToken",
+        "MissingAuthenticationTokenException",
+        "NotAuthorized",
+        "OptInRequired",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    )
+)
+_NO_CREDENTIALS: Final = frozenset(
+    ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError", "SSOError")
+)
+_UNUSABLE: Final = frozenset(("NoRegionError", "InvalidRegionError", "ProfileNotFound", "ParamValidationError"))
 _CONFLICT_REASON: Final = "TransactionConflict"
 _THROTTLED_REASONS: Final = frozenset((_CONFLICT_REASON, "ThrottlingError", "ProvisionedThroughputExceeded"))
 
@@ -61,6 +87,8 @@ def _of_status(response: Response) -> type[StoreError]:
         return Throttled
     if _code(response) in _CONFLICTS:
         return Conflict
+    if _code(response) in _DENIED:
+        return Denied
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
     return NotApplied if 400 <= status < 500 else OutcomeUnknown
 
@@ -86,3 +114,17 @@ def _item(holder: Response) -> Item | None:
 def _code(response: Response) -> str:
     code: str = response.get("Error", {}).get("Code", "")
     return code
+
+
+def unsent(error: Exception) -> StoreError | None:
+    """Return what an error of the SDK says that comes before anything is sent; ``None`` for any other."""
+    names = {cls.__name__ for cls in type(error).__mro__}  # by name: the SDK is not loaded for this
+    if names & _NO_CREDENTIALS:
+        return Denied(str(error))
+    return NotApplied(str(error)) if names & _UNUSABLE else None
+
+
+def no_client(error: Exception) -> StoreError:
+    """Return the error for a client that cannot be made: credentials, a region, a profile, an endpoint."""
+    fault = unsent(error) or NotApplied(str(error))
+    return type(fault)(f"no client: {error}")

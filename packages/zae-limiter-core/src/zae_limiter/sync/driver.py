@@ -1,50 +1,132 @@
 """Performs the steps of flows, with threads.
 
-Lives here: sending, waiting. Never: a decision. The thread that finds a lane idle serves it; the others wait for it.
+Lives here: sending, waiting, interruptions, closing. Never: a decision.
+
+The caller that finds a lane idle serves its own ticket and nobody else's; where others have come meanwhile, a thread
+goes on for them and ends when nobody waits. So a caller that a signal handler interrupts fails nobody else, and waits
+no longer than it wants to. A lane's ``server`` is the ticket of such a caller, or a token of the thread: it changes by
+one assignment, so that an interruption, wherever it comes, leaves a state that ``_abandon`` can mend.
 """
 
 import logging
+import math
 import random
 import threading
 import time
-from collections.abc import Sequence
+import weakref
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from ..flows.lane import Lane, Ticket, fail, loss
-from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell, Wake
-from ..operations.errors import StoreError
+from .. import forks
+from ..exceptions import RepositoryClosedError
+from ..flows.lane import Lane, Ticket, broken, fail, loss
+from ..flows.namespaces import PROBE
+from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell, Wake, play_late
+from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
+from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
+from ..operations.values import Operation
 from .store import SyncStore
+from .time_left import set_deadline
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
+CUT_OFF = "the write was cut off by an interruption"
+NAME = "zae-limiter"
+
+
+class Call:
+    """One run of a flow: its tickets, and the instant of ``time.monotonic`` by which it ends."""
+
+    __slots__ = ("tickets", "until")
+
+    def __init__(self, until: float = math.inf) -> None:
+        self.tickets: list[Ticket] = []
+        self.until = until
+
+    def check(self) -> None:
+        """Raises ``BudgetSpent`` when the time is over."""
+        if self.until < math.inf and time.monotonic() >= self.until:
+            raise BudgetSpent
+
+
+class Serving(threading.local):
+    """The lanes that this thread serves, one run inside the other."""
+
+    def __init__(self) -> None:
+        self.lanes: list[Lane] = []
+
 
 class SyncDriver:
-    """Runs flows over one store. No thread of its own stands by; parallel steps get threads for as long as they run."""
+    """Runs flows over one store. Threads may share it; an operation takes at most ``operation_timeout`` seconds."""
 
-    def __init__(self, store: SyncStore) -> None:
+    def __init__(self, store: SyncStore, *, operation_timeout: float = 3.0) -> None:
         self._store = store
-        self._lock = threading.Lock()
+        self._answers_at_once = getattr(store, "answers_at_once", False)
+        self._operation_timeout = operation_timeout
+        self._lock = threading.Lock()  # held for moments: nothing is sent, waited for or logged under it
+        self._lanes: set[Lane] = set()  # that are served
+        self._serving = Serving()
+        self._prober: threading.Thread | None = None
+        self._closed = False
+        self.health = Health()
+        forks.register(self)
 
-    def run(self, flow: Flow[T]) -> T:
-        """The flow's result. Where it fails or is interrupted, what it took and nobody has is given back."""
-        tickets: list[Ticket] = []
+    def run(self, flow: Flow[T], *, budget: float | None = None) -> T:
+        """The flow's result, within ``budget`` seconds where that is given.
+
+        Where the flow fails, is interrupted or takes too long, what it took and nobody has is given back.
+        """
+        if self._closed:
+            flow.close()
+            raise RepositoryClosedError
+        call = Call(math.inf if budget is None else time.monotonic() + budget)
         try:
-            return self._play(flow, tickets)
+            return self._play(flow, call)
         except BaseException:
             flow.close()
-            self._abandon(tickets)
+            self._abandon_surely(call.tickets)
             raise
 
-    def close(self) -> None:
-        """Nothing runs behind the caller's back, so there is nothing to wait for."""
+    def drain(self) -> None:
+        """Wait for the writes under way, at most as long as an operation takes."""
+        latest = time.monotonic() + self._operation_timeout
+        while self._lanes and time.monotonic() < latest:
+            time.sleep(0.005)
 
-    def _play(self, flow: Flow[T], tickets: list[Ticket]) -> T:
+    def close(self) -> None:
+        """Refuse new work and whoever waits in a queue; wait for the writes under way."""
+        self._closed = True
+        with self._lock:
+            waiting = [ticket for lane in self._lanes for ticket in lane.waiting if ticket.droppable]
+            for ticket in waiting:
+                del ticket.lane.waiting[ticket]
+        self._let_go(waiting, Closed())
+        self.drain()
+
+    def forget(self) -> None:
+        """Begin again in a child process, which has one thread: what others were doing is the parent's."""
+        self._lock = threading.Lock()
+        for lane in self._lanes:
+            lane.server = None
+            lane.waiting.clear()
+        self._lanes = set()
+        self._serving = Serving()
+        self._prober = None
+        self.health.reset()
+
+    # flows
+
+    def _play(self, flow: Flow[T], call: Call) -> T:
         try:
             step = next(flow)
             while True:
                 try:
-                    answer = self._perform(step, tickets)
+                    call.check()
+                    answer = self._perform(step, call)
+                except BudgetSpent as error:
+                    self._abandon(call.tickets)
+                    return self._play_late(flow, error)
                 except StoreError as error:
                     step = flow.throw(error)
                 else:
@@ -53,119 +135,243 @@ class SyncDriver:
             result: T = stop.value
             return result
 
-    def _perform(self, step: Step, tickets: list[Ticket]) -> Any:
+    def _play_late(self, flow: Flow[T], error: BudgetSpent) -> T:
+        """The rest of a flow whose time is over: what goes back is queued, and nobody waits for it."""
+
+        def perform(step: Step) -> Any:
+            if isinstance(step, Tell):
+                return logging.getLogger(step.logger).log(step.level, step.message)
+            parts = step.steps if isinstance(step, Parallel) else (step,)
+            for part in parts:
+                if not isinstance(part, Queued) or part.ticket.droppable:
+                    raise error
+            for part in parts:
+                self._enter(part.ticket)  # type: ignore[union-attr]
+            return None
+
+        return play_late(flow, error, perform)
+
+    def _perform(self, step: Step, call: Call) -> Any:
         kind = type(step)
         if kind is Queued:
-            return self._queue(step.ticket, tickets)  # type: ignore[union-attr]
+            return self._settle([step.ticket], call)  # type: ignore[union-attr]
         if kind is Sleep:
-            return time.sleep(step.seconds * random.uniform(0.5, 1.0))  # type: ignore[union-attr]
+            return self._pause(step.seconds * random.uniform(0.5, 1.0), call)  # type: ignore[union-attr]
         if kind is Parallel:
-            return self._parallel(step.steps, tickets)  # type: ignore[union-attr]
+            return self._parallel(step.steps, call)  # type: ignore[union-attr]
         if kind is Tell:
             return logging.getLogger(step.logger).log(step.level, step.message)  # type: ignore[union-attr]
         if kind is Wake:
             return self._wake(step.tickets)  # type: ignore[union-attr]
-        return self._store.perform(step)  # type: ignore[arg-type]
+        if self._answers_at_once:
+            return self._store.perform(step)  # type: ignore[arg-type]
+        return self._ask(step, call)  # type: ignore[arg-type]
 
-    def _parallel(self, steps: Sequence[Step], tickets: list[Ticket]) -> list[Any]:
-        """The first step in this thread, each other one in a thread that ends with it."""
+    def _pause(self, seconds: float, call: Call) -> None:
+        time.sleep(min(seconds, max(0.0, call.until - time.monotonic())))
+        call.check()
+
+    def _parallel(self, steps: Sequence[Step], call: Call) -> list[Any]:
+        """All at the same time: what is queued by the threads of its lanes, each other step in one of its own."""
+        if all(type(step) is Queued for step in steps):
+            self._settle([step.ticket for step in steps], call)  # type: ignore[union-attr]
+            return [None] * len(steps)
         answers: list[Any] = [None] * len(steps)
 
         def perform(index: int) -> None:
             try:
-                answers[index] = self._perform(steps[index], tickets)
+                answers[index] = self._perform(steps[index], call)
             except Exception as error:  # noqa: BLE001 - it is the step's answer
                 answers[index] = error
 
-        threads = [threading.Thread(target=perform, args=(index,), daemon=True) for index in range(1, len(steps))]
+        threads = [
+            threading.Thread(target=perform, args=(index,), daemon=True, name=NAME) for index in range(1, len(steps))
+        ]
         for thread in threads:
             thread.start()
-        try:
-            perform(0)
-        finally:
-            _wait_for(threads)
+        perform(0)
+        for thread in threads:
+            thread.join()
         return answers
 
-    def _queue(self, ticket: Ticket, tickets: list[Ticket]) -> None:
-        tickets.append(ticket)
-        lane, waker = ticket.lane, None
-        with self._lock:
-            if lane.busy:
-                waker = ticket.waker = threading.Lock()
-                waker.acquire()
-                lane.waiting.append(ticket)
-            lane.busy = True
-        if waker is None:
-            self._lead(lane, [ticket], ticket)
+    # operations
+
+    def _ask(self, operation: Operation, call: Call) -> Any:
+        """The store's answer, within the time of an operation; at once where the breaker is open."""
+        if self.health.is_open:
+            self._probe_in_background()
+            self.health.check()
+        return self._send(operation, call.until)
+
+    def _send(self, operation: Operation, until: float) -> Any:
+        set_deadline(min(until, time.monotonic() + self._operation_timeout))
+        try:
+            answer = self._store.perform(operation)
+        except StoreError as error:
+            raise self.health.failed(error) from error.__cause__
+        self.health.served()
+        return answer
+
+    def _probe_in_background(self) -> None:
+        if self._closed or (self._prober is not None and self._prober.is_alive()):
             return
-        waker.acquire()  # until a leader has settled the ticket, or makes it the leader
-        if ticket.outcome is None:
-            with self._lock:
-                batch = lane.take()
-            self._lead(lane, batch, ticket)
+        self._prober = threading.Thread(target=_probe, args=(weakref.ref(self),), daemon=True, name=NAME)
+        try:
+            self._prober.start()
+        except RuntimeError:  # the interpreter ends, or has no more threads
+            self._prober = None
 
-    def _lead(self, lane: Lane, batch: Sequence[Ticket], own: Ticket) -> None:
-        """Serve the lane until the own ticket is settled; then the next who waits leads."""
-        while True:
-            try:
-                self._play(lane.work(batch), [])
-            except BaseException as error:
-                fail(batch, error)
-                if not isinstance(error, Exception):
-                    self._withdraw(own, error)
-                    raise
-                log.exception("a write of a bucket failed in a way that it should not")
-            finally:
-                successors = self._release(lane, batch, own)
-            for ticket in batch:
-                if ticket.unwanted:
-                    self._unwind(ticket)
-            if not successors:
-                return
-            batch = successors
+    def _probe(self) -> bool:
+        """Ask once whether the store answers again; whether to ask once more."""
+        if self._closed or not self.health.is_open:
+            return False
+        self.health.probes += 1
+        try:
+            self._send(PROBE, math.inf)
+        except StoreError as error:
+            log.debug("the store still does not answer: %s", error)
+        return self.health.is_open
 
-    def _release(self, lane: Lane, batch: Sequence[Ticket], own: Ticket) -> Sequence[Ticket]:
-        """Wake whom the run has settled. Answers the next batch if the own ticket still waits; else another leads."""
+    # queues
+
+    def _settle(self, tickets: Sequence[Ticket], call: Call) -> None:
+        """Have the tickets settled, all at once; the first by this thread, where nobody else is at its lane."""
+        call.tickets += tickets
+        if mine := self._serving.lanes:  # a log handler that acquires: this thread cannot wait for itself
+            for ticket in [ticket for ticket in tickets if ticket.lane in mine]:
+                self._work(ticket.lane, [ticket], call.until)
+            tickets = [ticket for ticket in tickets if ticket.outcome is None]
+        own = [ticket for rank, ticket in enumerate(tickets) if rank == 0 or self._answers_at_once]
+        for ticket in tickets[len(own) :]:
+            self._enter(ticket)
+        for ticket in own:
+            if self._enter(ticket, lead=True):
+                self._serve_own(ticket, call)
+        for ticket in tickets:
+            self._wait(ticket, call)
+
+    def _enter(self, ticket: Ticket, *, lead: bool = False) -> bool:
+        """Put a ticket into its lane; whether the caller is to serve it now."""
+        lane, ticket.waker = ticket.lane, threading.Lock()
+        ticket.waker.acquire()
         with self._lock:
-            for ticket in batch:
-                if (lost := loss(ticket)) is not None:
-                    log.warning(lost)
-            _wake(batch)
-            if own.outcome is None:
+            idle = lane.server is None
+            if not (idle and lead):
+                lane.waiting[ticket] = None
+            if idle:
+                self._lanes.add(lane)
+                lane.server = ticket
+        if idle and not lead:
+            self._pass_on(lane, ticket)
+        return idle and lead
+
+    def _wait(self, ticket: Ticket, call: Call) -> None:
+        waker = ticket.waker
+        while ticket.outcome is None and waker is not None:
+            left = call.until - time.monotonic()
+            if left <= 0:
+                raise BudgetSpent
+            waker.acquire(timeout=min(left, threading.TIMEOUT_MAX))
+
+    def _serve_own(self, ticket: Ticket, call: Call) -> None:
+        """Serve the own ticket, then let others serve whoever came meanwhile."""
+        lane = ticket.lane
+        try:
+            self._work(lane, [ticket], call.until)
+        finally:
+            self._pass_on(lane, ticket)
+
+    def _pass_on(self, lane: Lane, server: object) -> None:
+        """Leave a lane that is ``server``'s: to a thread where somebody waits, else to whoever comes next."""
+        with self._lock:
+            if lane.server is not server:
+                return
+            if not lane.waiting:
+                lane.server = None
+                self._lanes.discard(lane)
+                return
+        try:
+            threading.Thread(target=self._take_over, args=(lane, server), name=NAME).start()
+        except RuntimeError:  # the interpreter ends, or has no more threads: this one does it
+            self._take_over(lane, server)
+
+    def _take_over(self, lane: Lane, before: object) -> None:
+        with self._lock:
+            if lane.server is not before:
+                return
+            lane.server = token = object()
+        while (batch := self._next_batch(lane, token)) is not None:
+            self._work(lane, batch, math.inf)
+
+    def _next_batch(self, lane: Lane, token: object) -> list[Ticket] | None:
+        with self._lock:
+            if lane.server is not token:
+                return None
+            if lane.waiting:
                 return lane.take()
-            _hand_over(lane)
-            return ()
+            lane.server = None
+            self._lanes.discard(lane)
+            return None
+
+    def _work(self, lane: Lane, batch: Sequence[Ticket], until: float) -> None:
+        """One run, which asks nothing of the store behind ``until``. Nobody of the batch is left waiting."""
+        serving = self._serving.lanes
+        serving.append(lane)
+        error: StoreError = OutcomeUnknown(CUT_OFF)
+        try:
+            self._play(lane.work(batch), Call(until))
+        except Exception as problem:
+            error = broken(problem)
+            log.exception("a write of a bucket failed in a way that it should not")
+        finally:
+            serving.pop()
+            self._let_go(batch, error)
+
+    def _let_go(self, batch: Sequence[Ticket], error: StoreError) -> None:
+        """Wake whoever waits for the batch, and give back what nobody wants any more."""
+        with self._lock:
+            fail(batch, error)
+            _wake(batch)
+            unwanted = [ticket for ticket in batch if ticket.unwanted]
+        for ticket in batch:
+            if (lost := loss(ticket)) is not None:
+                log.warning(lost)
+        self._unwind(unwanted, [])
 
     def _wake(self, tickets: Sequence[Ticket]) -> None:
         with self._lock:
             _wake(tickets)
 
-    def _withdraw(self, own: Ticket, error: BaseException) -> None:
-        """The leader is interrupted while it serves others: it does not come back for its own ticket."""
-        with self._lock:
-            if own in own.lane.waiting:
-                own.lane.waiting.remove(own)
-            fail([own], error)
+    def _abandon_surely(self, tickets: list[Ticket]) -> None:
+        """``_abandon``, also where it is interrupted itself; the first interruption is the one that is raised."""
+        for _ in range(3):
+            try:
+                return self._abandon(tickets)
+            except Exception:
+                raise
+            except BaseException as error:  # noqa: BLE001 - another signal; what it interrupted is done again
+                log.debug("interrupted again: %r", error)
+        return None
 
-    def _abandon(self, tickets: Sequence[Ticket]) -> None:
+    def _abandon(self, tickets: list[Ticket]) -> None:
         """Nobody wants these any more: leave the queue, or give back what was or will be taken."""
-        for ticket in tickets:
+        for ticket in tickets:  # grows by what is given back
+            lane = ticket.lane
             with self._lock:
-                left_queue = ticket in ticket.lane.waiting
-                if left_queue:
-                    ticket.lane.waiting.remove(ticket)
-                    if ticket.waker is None:  # it was to lead
-                        _hand_over(ticket.lane)
+                if ticket.droppable and ticket in lane.waiting:
+                    del lane.waiting[ticket]
                 ticket.unwanted = ticket.outcome is None
+            if lane.server is ticket:  # interrupted before another thread took over
+                self._pass_on(lane, ticket)
             if not ticket.unwanted:
-                self._unwind(ticket)
-            elif left_queue and not ticket.droppable:  # what goes back goes back
-                ticket.waker = None
-                self._queue(ticket, [])
+                self._unwind([ticket], tickets)
 
-    def _unwind(self, ticket: Ticket) -> None:
-        for entry in ticket.unwind():
-            self._queue(entry, [])
+    def _unwind(self, unwanted: Iterable[Ticket], entered: list[Ticket]) -> None:
+        """Queue what goes back; it is ``entered``, so that an interruption can be mended."""
+        for ticket in unwanted:
+            for entry in ticket.unwind():
+                entered.append(entry)
+                self._enter(entry)
 
 
 def _wake(tickets: Sequence[Ticket]) -> None:
@@ -176,24 +382,12 @@ def _wake(tickets: Sequence[Ticket]) -> None:
             waker.release()
 
 
-def _wait_for(threads: Sequence[threading.Thread]) -> None:
-    """Wait until all have ended, an interruption too: what they take has to be known before it is given back."""
-    interruption: BaseException | None = None
-    for thread in threads:
-        while thread.is_alive():
-            try:
-                thread.join()
-            except BaseException as error:  # noqa: BLE001 - raised below
-                interruption = error
-    if interruption is not None:
-        raise interruption
-
-
-def _hand_over(lane: Lane) -> None:
-    """Make the first who waits the leader; with the lock held."""
-    if lane.waiting:
-        successor = lane.waiting[0]
-        waker, successor.waker = successor.waker, None
-        waker.release()
-    else:
-        lane.busy = False
+def _probe(of: "weakref.ref[SyncDriver]") -> None:
+    """Ask, one request at a time, until the store answers, or nobody has the driver any more."""
+    pause, again = FIRST_PAUSE, True
+    while again:
+        time.sleep(pause * random.uniform(0.5, 1.0))
+        pause = min(2 * pause, LONGEST_PAUSE)
+        driver = of()
+        again = driver is not None and driver._probe()
+        del driver

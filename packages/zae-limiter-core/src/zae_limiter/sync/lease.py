@@ -5,7 +5,7 @@ Lives here: enter, exit, and a list of methods. Never: a rule.
 
 import logging
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows.acquire import acquire
@@ -13,9 +13,11 @@ from ..flows.lease import adjust, check_open, checked, consume, correct, release
 from ..flows.scope import Scope
 from ..flows.sides import Grant, Request
 from ..flows.statuses import statuses_after
+from ..flows.steps import Flow
 from ..limits import MILLI, LimitStatus
 from .driver import SyncDriver
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
@@ -33,7 +35,7 @@ class SyncLease:
     def consume(self, /, **amounts: int) -> None:
         """Take more tokens, checked, at once. Raises as ``acquire`` does, and ``LeaseExpiredError``."""
         milli = checked(self._grant, "consume", amounts)
-        self._driver.run(consume(self._scope, self._grant, milli))
+        self._run(consume(self._scope, self._grant, milli))
 
     def adjust(self, /, **amounts: int) -> None:
         """Correct the estimate at the end of the block, up or down; never refused, and may go into debt.
@@ -75,7 +77,7 @@ class SyncLease:
     def __enter__(self) -> Self:
         if self._granted is not None:
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
-        self._granted = self._driver.run(acquire(self._scope, self._request))
+        self._granted = self._run(acquire(self._scope, self._request))
         return self
 
     def __exit__(
@@ -84,14 +86,24 @@ class SyncLease:
         grant = self._grant
         grant.open = False
         if error is not None and grant.rollback:
-            self._driver.run(roll_back(grant))
+            self._roll_back(grant)
         elif grant.corrections:
             self._correct(grant, error)
 
     def _correct(self, grant: Grant, error: BaseException | None) -> None:
         try:
-            self._driver.run(correct(self._scope, grant))
+            self._run(correct(self._scope, grant))
         except InfrastructureError:
             if error is None:
                 raise
             log.warning("corrections were not written; the block's own error goes on", exc_info=True)
+
+    def _roll_back(self, grant: Grant) -> None:
+        try:
+            self._run(roll_back(grant))
+        except InfrastructureError:
+            log.warning("what the lease took was not given back; the block's own error goes on", exc_info=True)
+
+    def _run(self, flow: Flow[T]) -> T:
+        """Every entry, and every way out, within the time that an acquire may take."""
+        return self._driver.run(flow, budget=self._scope.settings.acquire_timeout)

@@ -3,18 +3,18 @@
 Lives here: what performs an operation, over DynamoDB or in memory. Never: what to perform (flows).
 """
 
-from contextlib import ExitStack
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zae_limiter import forks
 from zae_limiter.clock import SystemClock
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.client import ClientOptions
-from zae_limiter.operations.errors import NotApplied, StoreError
+from zae_limiter.operations.errors import Closed, StoreError
 from zae_limiter.operations.render import read_answer, render
 from zae_limiter.operations.values import Operation
 
-from .transport import Send, counted, fault_of, open_client, timed
+from .transport import Client, Send, counted, fault_of, open_client, timed
 
 if TYPE_CHECKING:
     from zae_limiter.operations import memory
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 class SyncStore(Protocol):
     """What runs operations: the extension point for another backend.
 
-    Where it has an attribute ``clock``, repositories over it go by that one unless they are given another.
+    Where it has an attribute ``clock``, repositories over it go by that one unless they are given another. Where it has
+    ``answers_at_once = True``, it never waits: no time is watched. One that waits ends an operation when
+    ``zae_limiter.sync.time_left`` is over, with ``OutcomeUnknown``: nothing else can end it.
     """
 
     def perform(self, operation: Operation) -> Any:
@@ -35,6 +37,8 @@ class SyncStore(Protocol):
 
 class SyncMemoryStore:
     """A table in this process, which ``memory`` may share with other stores."""
+
+    answers_at_once = True
 
     def __init__(self, table: "memory.MemoryStore | None" = None) -> None:
         from zae_limiter.operations import memory  # who uses DynamoDB does without
@@ -83,9 +87,10 @@ class SyncDynamoDBStore:
         )
         self._given_send = send
         self._send: Send | None = None
-        self._closing = ExitStack()
+        self._client: Client | None = None
         self._closed = False
         self._lock = Lock()
+        forks.register(self)
 
     def perform(self, operation: Operation) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
@@ -103,24 +108,29 @@ class SyncDynamoDBStore:
         return read_answer(operation, answer)
 
     def close(self) -> None:
-        """Close the client; an operation after it is ``NotApplied``."""
+        """Close the client; an operation after it is ``Closed``."""
         with self._lock:
             self._closed, self._send = True, None
-            self._closing.close()
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def forget(self) -> None:
+        """Open another client in a child process; the parent's connections are left alone."""
+        self._client = self._send = None
+        self._lock = Lock()
 
     def _connect(self) -> Send:
         with self._lock:
             if self._closed:
-                raise NotApplied("the store is closed")
+                raise Closed("the store is closed")
             if self._send is None:
                 self._send = self._watched(self._given_send or self._open())
             return self._send
 
     def _open(self) -> Send:
-        try:
-            return open_client(self._options, self._closing)
-        except Exception as error:
-            raise NotApplied(f"no client: {error}") from error
+        self._client = client = open_client(self._options)
+        return client.send
 
     def _watched(self, send: Send) -> Send:
         send = timed(send, self.clock.on_answer)

@@ -5,35 +5,52 @@ Lives here: the client, what watches its requests, what its errors say. Never: w
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from typing import Any
 
 from zae_limiter.operations.capacity import COUNTED, Meter
+from zae_limiter.operations.checksum import check_crc32
 from zae_limiter.operations.client import ClientOptions, OnAnswer
-from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError
-from zae_limiter.operations.faults import read_fault
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
+from zae_limiter.operations.faults import no_client, read_fault, unsent
 from zae_limiter.operations.render import read_date
 from zae_limiter.operations.values import Operation
+
+from .connections import keep_time
 
 Send = Callable[[str, dict[str, Any]], Mapping[str, Any]]
 
 
-def open_client(options: ClientOptions, closing: ExitStack) -> Send:
-    """Return a ``Send`` over a new client, which ``closing`` closes."""
+class Client:
+    """A client of boto3, which threads may share. ``send`` is its ``Send``."""
+
+    def __init__(self, sdk: Any) -> None:
+        self._sdk = sdk
+        self._calls = {api: getattr(sdk, method) for method, api in sdk.meta.method_to_api_mapping.items()}
+
+    def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+        """Send one request. Raises what the SDK raises."""
+        answer: Mapping[str, Any] = self._calls[name](**request)
+        return answer
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._sdk.close()
+
+
+def open_client(options: ClientOptions) -> Client:
+    """Return a new client. Raises a ``StoreError`` where there is none to be had."""
     import boto3
     from botocore.config import Config
 
-    session = boto3.Session(**options.session())
-    config = Config(**options.config())
-    client = session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
-    closing.callback(client.close)
-    calls = {api: getattr(client, method) for method, api in client.meta.method_to_api_mapping.items()}
-
-    def send(name: str, request: dict[str, Any]) -> Mapping[str, Any]:
-        answer: Mapping[str, Any] = calls[name](**request)
-        return answer
-
-    return send
+    try:
+        session = boto3.Session(**options.session())
+        config = Config(**options.config())
+        sdk = session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
+    except Exception as error:
+        raise no_client(error) from error
+    sdk.meta.events.register("response-received.dynamodb", check_crc32)
+    keep_time(sdk)
+    return Client(sdk)
 
 
 def counted(send: Send, meter: Meter) -> Send:
@@ -80,22 +97,7 @@ def fault_of(operation: Operation, error: Exception) -> StoreError | None:
 
     if isinstance(error, sdk.ClientError):
         return read_fault(operation, error.response)
-    return NotApplied(str(error)) if _never_left(error) else OutcomeUnknown(str(error) or type(error).__name__)
-
-
-def _never_left(error: Exception) -> bool:
-    from botocore import exceptions as sdk
-
-    before_connected = (
-        sdk.EndpointConnectionError,
-        sdk.ConnectTimeoutError,
-        sdk.ProxyConnectionError,
-        sdk.NoCredentialsError,
-        sdk.PartialCredentialsError,
-        sdk.CredentialRetrievalError,
-        sdk.TokenRetrievalError,
-        sdk.NoRegionError,
-        sdk.ProfileNotFound,
-        sdk.ParamValidationError,
+    never_left = (sdk.EndpointConnectionError, sdk.ConnectTimeoutError, sdk.ProxyConnectionError)
+    return unsent(error) or (
+        Unreachable(str(error)) if isinstance(error, never_left) else OutcomeUnknown(str(error) or type(error).__name__)
     )
-    return isinstance(error, before_connected)

@@ -1,0 +1,32 @@
+"""What users see of an error of the store.
+
+Lives here: that translation. Never: what is done about the error (acquire, commit).
+"""
+
+from ..exceptions import (
+    ContentionError,
+    InfrastructureError,
+    InfrastructureNotFoundError,
+    RateLimiterUnavailable,
+    RepositoryClosedError,
+    StoreRefusedError,
+)
+from ..operations.errors import OUTAGE, Closed, RaceLost, StoreError, TableMissing
+
+
+def public_error(stack: str, error: StoreError, *, failed: str = "") -> InfrastructureError:
+    """The exception that a user sees: ``RateLimiterUnavailable`` for an outage, else what is wrong.
+
+    ``failed`` says what the request was for, where that is not plain.
+    """
+    problem = ": ".join(filter(None, (failed, str(error) or type(error.__cause__ or error).__name__)))
+    match error:
+        case TableMissing():
+            return InfrastructureNotFoundError(stack)
+        case Closed():
+            return RepositoryClosedError()
+        case RaceLost():
+            return ContentionError(problem)
+        case _ if isinstance(error, OUTAGE):
+            return RateLimiterUnavailable(problem)
+    return StoreRefusedError(problem)

@@ -1,0 +1,66 @@
+"""Connections of the SDK that keep the time of an operation as a whole.
+
+Lives here: what urllib3 leaves open. Never: requests. Its time-outs are of each read by itself: a server that sends one
+byte a second is never too late for them.
+"""
+
+import io
+from http.client import HTTPResponse
+from socket import socket
+from typing import Any
+
+from .time_left import time_left
+
+
+class TimedReader(io.RawIOBase):
+    """The bytes of an answer, as long as there is time."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket) -> None:
+        self._raw = raw
+        self._sock = sock
+
+    def readable(self) -> bool:
+        """It is for reading."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what there is. Raises ``TimeoutError`` when the time is over."""
+        left = time_left()
+        if left <= 0:
+            raise TimeoutError("the answer did not come in time")
+        longest = self._sock.gettimeout()
+        if longest is None or left < longest:
+            self._sock.settimeout(left)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        """Close what is read from."""
+        self._raw.close()
+        super().close()
+
+
+class TimedResponse(HTTPResponse):
+    """An answer that comes as a whole within the time of its operation."""
+
+    def __init__(self, sock: socket, *args: Any, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self.fp: Any = io.BufferedReader(TimedReader(self.fp.detach(), sock))
+
+
+def keep_time(sdk: Any) -> None:
+    """Have a client of botocore make connections that keep the time of an operation."""
+    http = sdk._endpoint.http_session
+    pools = {scheme: _timed_pool(pool) for scheme, pool in http._pool_classes_by_scheme.items()}
+    http._pool_classes_by_scheme = http._manager.pool_classes_by_scheme = pools
+
+
+def _timed_pool(pool: Any) -> Any:
+    connection = pool.ConnectionCls
+
+    def connect(self: Any) -> Any:
+        left = max(time_left(), 0.001)
+        self.timeout = left if self.timeout is None else min(self.timeout, left)
+        return connection.connect(self)
+
+    timed = type(f"Timed{connection.__name__}", (connection,), {"response_class": TimedResponse, "connect": connect})
+    return type(f"Timed{pool.__name__}", (pool,), {"ConnectionCls": timed})
