@@ -12,7 +12,9 @@ from .world import KINDS, Verdict, world
 
 def main(arguments: Sequence[str]) -> int:
     """The exit code: 0 where nothing went wrong."""
-    parser = argparse.ArgumentParser(prog="lifecycle", description="Processes that end in every way, and what they leave.")
+    parser = argparse.ArgumentParser(
+        prog="lifecycle", description="Processes that end in every way, and what they leave."
+    )
     parser.add_argument("--times", type=int, default=5, help="how many lives of each kind")
     parser.add_argument("--first", type=int, default=0, help="the number of the first life")
     parser.add_argument("--only", action="append", choices=KINDS, help="this kind only (repeatable)")

@@ -18,22 +18,14 @@ from zae_limiter import (
     RateLimitExceeded,
     SyncLease,
     SyncRateLimiter,
-    exceptions,
 )
+from zae_limiter.exceptions import EventLoopError, RepositoryClosedError
 
 from .book import Call
 from .place import Place
 
 Outcome = Literal["kept", "undone", "refused", "unavailable", "closed", "other loop", "wrong"]
 PAUSE_SECONDS = 0.01  # after a refusal
-
-
-class _NotYet(Exception):
-    """In place of an error that this version of the library does not have."""
-
-
-CLOSED = getattr(exceptions, "RepositoryClosedError", _NotYet)
-OTHER_LOOP = getattr(exceptions, "EventLoopError", _NotYet)
 
 
 class Undone(Exception):
@@ -100,9 +92,9 @@ class _Callers:
             (call.nothing if self.place.fair else call.unknown)("undone")
             return "undone" if isinstance(error, Undone) else "refused"
         call.unknown(type(error).__name__)
-        if isinstance(error, CLOSED):
+        if isinstance(error, RepositoryClosedError):
             return "closed"
-        if isinstance(error, OTHER_LOOP):
+        if isinstance(error, EventLoopError):
             return "other loop"
         if isinstance(error, RateLimiterUnavailable) and not self.place.fair:
             return "unavailable"
@@ -120,7 +112,7 @@ class _Callers:
             call.admitted()
         return not lease.degraded
 
-    def over(self, call: Call, counted: bool) -> Outcome:
+    def over(self, call: Call, *, counted: bool) -> Outcome:
         """Note that the block ended well."""
         if counted:
             call.kept()
@@ -144,10 +136,10 @@ class Callers(_Callers):
             ) as lease:
                 counted = self.lets_pass(call, lease)
                 with given_back_on_failure(call):
-                    await self._use(call, plan, lease, counted)
+                    await self._use(call, plan, lease, counted=counted)
         except BaseException as error:  # noqa: BLE001 - told goes on with what is an interruption
             return self.told(call, error)
-        return self.over(call, counted)
+        return self.over(call, counted=counted)
 
     async def one(self, entity_id: str) -> Outcome:
         """One plain call."""
@@ -183,7 +175,7 @@ class Callers(_Callers):
         if outcome not in {"kept", "refused"}:
             self.book.wrong(f"{why}: {outcome} after {time.monotonic() - begun:.3f} s")
 
-    async def _use(self, call: Call, plan: Plan, lease: Lease, counted: bool) -> None:
+    async def _use(self, call: Call, plan: Plan, lease: Lease, *, counted: bool) -> None:
         await asyncio.sleep(plan.rest)
         if plan.more and counted:
             call.asks_more(plan.more)
@@ -214,10 +206,10 @@ class SyncCallers(_Callers):
             ) as lease:
                 counted = self.lets_pass(call, lease)
                 with given_back_on_failure(call):
-                    self._use(call, plan, lease, counted)
+                    self._use(call, plan, lease, counted=counted)
         except BaseException as error:  # noqa: BLE001 - told goes on with what is an interruption
             return self.told(call, error)
-        return self.over(call, counted)
+        return self.over(call, counted=counted)
 
     def one(self, entity_id: str) -> Outcome:
         """One plain call."""
@@ -247,7 +239,7 @@ class SyncCallers(_Callers):
         if outcome not in {"kept", "refused"} or taken > within:
             self.book.wrong(f"{why}: {outcome} after {taken:.3f} s")
 
-    def _use(self, call: Call, plan: Plan, lease: SyncLease, counted: bool) -> None:
+    def _use(self, call: Call, plan: Plan, lease: SyncLease, *, counted: bool) -> None:
         time.sleep(plan.rest)
         if plan.more and counted:
             call.asks_more(plan.more)

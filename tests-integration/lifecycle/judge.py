@@ -7,9 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
-
 from books import Books, Reader
+from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
 
 from .book import read
 from .callers import both

@@ -197,8 +197,8 @@ class Weather:
 
     async def settle(self) -> None:
         """Wait until nothing is on its way to the store."""
-        while self.passing:
-            await asyncio.sleep(0.005)
+        while self.passing:  # noqa: ASYNC110 - twenty times a second, after a life
+            await asyncio.sleep(0.02)
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         link = Link(self, reader, writer)

@@ -1,6 +1,7 @@
 """``close()`` is cancelled while tasks acquire: none of them is, and the next ``close()`` ends them all."""
 
 import asyncio
+from contextlib import suppress
 
 from zae_limiter import RateLimiter
 
@@ -43,10 +44,8 @@ async def live(place: Place) -> None:
 
 async def close_and_cancel(place: Place, limiter: RateLimiter) -> None:
     if place.way == "time-out":
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(limiter.close(), 0.01)
-        except TimeoutError:
-            pass
         return
     closing = asyncio.create_task(limiter.close())
     await asyncio.sleep(0 if place.way == "at once" else 0.005)

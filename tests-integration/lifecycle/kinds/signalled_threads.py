@@ -7,8 +7,9 @@ from zae_limiter import SyncRateLimiter
 from ..callers import Plan, SyncCallers
 from ..life import Life
 from ..place import Place, ready
-from .signalled import NOISE as NOISE
-from .signalled import RAISES, interrupt_again_and_again
+from .signalled import NOISE, RAISES, interrupt_again_and_again
+
+__all__ = ["NOISE", "WAYS", "WEATHERS", "attend", "program"]
 
 WAYS = tuple(RAISES)
 WEATHERS = ("slow", "fair", "foul")

@@ -45,8 +45,7 @@ async def in_tasks(place: Place, over: threading.Event) -> None:
         await callers.one(place.entity_id)
         tasks = callers.start(TASKS)
         ready()
-        while not over.is_set():
-            await asyncio.sleep(0.02)
+        await asyncio.to_thread(over.wait)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
