@@ -20,12 +20,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", action="append", choices=KINDS, help="this kind only (repeatable)")
     parser.add_argument("--at-once", type=int, default=2, help="how many lives at a time")
     parser.add_argument("--stop-seconds", type=float, default=2.0, help="how long a stopped process is stopped")
+    parser.add_argument("--each", action="store_true", help="a line for each life, with what it left behind")
     chosen = parser.parse_args(arguments)
     verdicts: list[Verdict] = []
     with world(at_once=chosen.at_once, stop_seconds=chosen.stop_seconds) as here:
         for verdict in here.live(chosen.only or KINDS, range(chosen.first, chosen.first + chosen.times)):
             verdicts.append(verdict)
-            if verdict.wrongs:
+            if verdict.wrongs or chosen.each:
                 print(verdict, flush=True)
     print(as_table(verdicts))
     return 1 if any(verdict.wrongs for verdict in verdicts) else 0

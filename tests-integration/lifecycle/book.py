@@ -51,6 +51,7 @@ class Call:
     entity_id: str
     asked: int
     holds: int = 0
+    due: int = 0  # what ought to stay taken, should it be cut off now
 
     def note(self, word: str, least: int, most: int, due: int | None = None) -> None:
         """From now on the table has taken that much."""
@@ -70,7 +71,7 @@ class Call:
         """Its block ends, and when it has ended so much is held."""
         self.note("ends", min(amount, self.holds), max(amount, self.holds), amount)
         self.asked = max(self.asked, amount)
-        self.holds = amount
+        self.holds = self.due = amount
 
     def kept(self) -> None:
         """Its block ended, and what it holds stays taken."""
@@ -81,8 +82,8 @@ class Call:
         self.note(word, 0, 0)
 
     def unknown(self, word: str) -> None:
-        """Nothing ought to be taken, and all may be."""
-        self.note(word, 0, self.asked, 0)
+        """It was cut off: all that was asked for may be taken."""
+        self.note(word, 0, self.asked, self.due)
 
 
 @dataclass(slots=True)

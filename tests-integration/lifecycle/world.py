@@ -62,6 +62,7 @@ class Verdict:
 
     def __str__(self) -> str:
         head = f"{self.kind} {self.number} ({self.way}, {self.weather}, {self.resource})"
+        head += f": ended in {self.ended_in:.2f} s, {self.left_behind} left behind"
         return "\n".join([head, *(f"    {line}" for wrong in self.wrongs for line in wrong.splitlines())])
 
 

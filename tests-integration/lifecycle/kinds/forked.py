@@ -80,7 +80,7 @@ def alone(callers: SyncCallers, name: str) -> None:
             callers.one(entity_id)
             continue
         call = callers.book.call(entity_id, 1)
-        with limiter.acquire(entity_id, "roomy", both(1)) as lease:
+        with limiter.acquire(entity_id, place.resource, both(1)) as lease:
             call.admitted()
             told = {(status.entity_id, status.limit_name): status.available for status in lease.statuses}
         if number == 0 and (entity_id, "all") in told:
