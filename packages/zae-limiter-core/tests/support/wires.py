@@ -7,9 +7,10 @@ import asyncio
 import time
 from typing import Any, NamedTuple
 
-from zae_limiter.operations.errors import StoreError
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Transact, Update
+from zae_limiter.sync.time_left import time_left
 
 Kinds = type | tuple[type, ...]
 WRITES = (Put, Update, Delete, Transact, BatchWrite)
@@ -154,13 +155,19 @@ class SyncWireStore:
         wire.in_flight += 1
         try:
             while wire.holds(operation):
-                time.sleep(0.001)
+                self._wait()
             answer = wire.answer(operation)
             while wire.holds_answer(operation):
-                time.sleep(0.001)
+                self._wait()
             return answer
         finally:
             wire.in_flight -= 1
 
     def close(self) -> None:
         """Do nothing."""
+
+    @staticmethod
+    def _wait() -> None:
+        if time_left() <= 0:
+            raise OutcomeUnknown("no answer in time")
+        time.sleep(0.001)

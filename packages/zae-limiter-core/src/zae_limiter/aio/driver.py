@@ -52,7 +52,7 @@ class Driver:
         tickets: list[Ticket] = []
         try:
             self._enter_loop()
-            if budget is None:
+            if budget is None or self._answers_at_once:
                 return await self._play(flow, tickets)
             return await self._play_within(budget, flow, tickets)
         except BaseException:
@@ -128,9 +128,8 @@ class Driver:
             if isinstance(step, Tell):
                 return logging.getLogger(step.logger).log(step.level, step.message)
             parts = step.steps if isinstance(step, Parallel) else (step,)
-            for part in parts:
-                if not isinstance(part, Queued) or part.ticket.droppable:
-                    raise error
+            if not all(isinstance(part, Queued) and not part.ticket.droppable for part in parts):
+                raise error
             for part in parts:
                 self._enter(part.ticket)  # type: ignore[union-attr]
             return None

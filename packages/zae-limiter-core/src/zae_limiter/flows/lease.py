@@ -4,12 +4,13 @@ Lives here: what happens to a grant in its block and behind it. Never: the first
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 from ..exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
 from ..limits import MILLI, check_amounts
-from ..operations.errors import StoreError
+from ..operations.errors import BudgetSpent, StoreError
 from ..resolution import Config
 from .acquire import first_error, how_they_stood, let_through, refuse_by_copies
 from .lane import Entry, Lane
@@ -67,8 +68,11 @@ def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None
     mine = [side for side in grant.sides if amounts.keys() & side.config.by_name.keys()]
     more = [_for_amounts(side, amounts) for side in mine]
     refuse_by_copies(scope, more)
-    yield from queue([side.enter() for side in more])
-    yield from spread(scope, more)
+    try:
+        yield from queue([side.enter() for side in more])
+        yield from spread(scope, more)
+    except BudgetSpent as error:
+        return (yield from _go_uncounted(scope, grant, amounts, error))
     entries = [entry for side in more for entry in side.last]
     if all(side.admitted for side in more):
         for side, part in zip(mine, more, strict=True):
@@ -81,6 +85,11 @@ def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None
     error = first_error(more)
     if error is None:
         raise RateLimitExceeded((yield from how_they_stood(scope, more)))
+    return (yield from _go_uncounted(scope, grant, amounts, error))
+
+
+def _go_uncounted(scope: Scope, grant: Grant, amounts: Mapping[str, int], error: StoreError) -> Flow[None]:
+    """What could not be taken goes uncounted, where that is wanted. Raises as ``let_through``."""
     yield from let_through(scope, grant.request, error)
     grant.unavailable = error
     grant.consumed = _sum(grant.consumed, amounts)
@@ -91,16 +100,21 @@ def correct(scope: Scope, grant: Grant) -> Flow[None]:
     """Write what was adjusted and released, one write a shard. Without the store it does as ``acquire`` does."""
     corrections = {name: _written(grant, name, amount) for name, amount in grant.corrections.items()}
     entries = [entry for side in grant.sides for entry in _corrections(side, corrections)]
-    yield from queue(entries)
-    error = _first_error(entries)
+    error: StoreError | None
+    try:
+        yield from queue(entries)
+        error = _first_error(entries)
+    except BudgetSpent as late:  # they stay in their queues, and are written when the store answers
+        error = late
     if error is not None:
         yield from let_through(scope, grant.request, error)
         grant.unavailable = error
 
 
 def roll_back(grant: Grant) -> Flow[None]:
-    """Give back all that the lease took; corrections are dropped."""
-    yield from take_back([entry for side in grant.sides for entry in side.entries], uncounted=False)
+    """Give back all that the lease took; corrections are dropped. What takes too long is left to its queue."""
+    with suppress(BudgetSpent):
+        yield from take_back([entry for side in grant.sides for entry in side.entries], uncounted=False)
 
 
 def _written(grant: Grant, name: str, amount: int) -> int:

@@ -44,10 +44,10 @@ class Call:
         self.tickets: list[Ticket] = []
         self.until = until
 
-    def check(self) -> None:
-        """Raises ``BudgetSpent`` when the time is over."""
-        if self.until < math.inf and time.monotonic() >= self.until:
-            raise BudgetSpent
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return self.until < math.inf and time.monotonic() >= self.until
 
 
 class Serving(threading.local):
@@ -67,7 +67,7 @@ class SyncDriver:
         self._lock = threading.Lock()  # held for moments: nothing is sent, waited for or logged under it
         self._lanes: set[Lane] = set()  # that are served
         self._serving = Serving()
-        self._prober: threading.Thread | None = None
+        self._probing = False
         self._closed = False
         self.health = Health()
         forks.register(self)
@@ -80,7 +80,8 @@ class SyncDriver:
         if self._closed:
             flow.close()
             raise RepositoryClosedError
-        call = Call(math.inf if budget is None else time.monotonic() + budget)
+        bounded = budget is not None and not self._answers_at_once
+        call = Call(time.monotonic() + budget if bounded else math.inf)  # type: ignore[operator]
         try:
             return self._play(flow, call)
         except BaseException:
@@ -101,7 +102,8 @@ class SyncDriver:
             waiting = [ticket for lane in self._lanes for ticket in lane.waiting if ticket.droppable]
             for ticket in waiting:
                 del ticket.lane.waiting[ticket]
-        self._let_go(waiting, Closed())
+        fail(waiting, Closed())
+        self._let_go(waiting)
         self.drain()
 
     def forget(self) -> None:
@@ -112,7 +114,7 @@ class SyncDriver:
             lane.waiting.clear()
         self._lanes = set()
         self._serving = Serving()
-        self._prober = None
+        self._probing = False
         self.health.reset()
 
     # flows
@@ -122,7 +124,6 @@ class SyncDriver:
             step = next(flow)
             while True:
                 try:
-                    call.check()
                     answer = self._perform(step, call)
                 except BudgetSpent as error:
                     self._abandon(call.tickets)
@@ -142,12 +143,9 @@ class SyncDriver:
             if isinstance(step, Tell):
                 return logging.getLogger(step.logger).log(step.level, step.message)
             parts = step.steps if isinstance(step, Parallel) else (step,)
-            for part in parts:
-                if not isinstance(part, Queued) or part.ticket.droppable:
-                    raise error
-            for part in parts:
-                self._enter(part.ticket)  # type: ignore[union-attr]
-            return None
+            if not all(isinstance(part, Queued) for part in parts):
+                raise error
+            return self._enter_late([part.ticket for part in parts])  # type: ignore[union-attr]
 
         return play_late(flow, error, perform)
 
@@ -169,7 +167,8 @@ class SyncDriver:
 
     def _pause(self, seconds: float, call: Call) -> None:
         time.sleep(min(seconds, max(0.0, call.until - time.monotonic())))
-        call.check()
+        if call.is_over:
+            raise BudgetSpent
 
     def _parallel(self, steps: Sequence[Step], call: Call) -> list[Any]:
         """All at the same time: what is queued by the threads of its lanes, each other step in one of its own."""
@@ -198,6 +197,8 @@ class SyncDriver:
 
     def _ask(self, operation: Operation, call: Call) -> Any:
         """The store's answer, within the time of an operation; at once where the breaker is open."""
+        if call.is_over:
+            raise BudgetSpent
         if self.health.is_open:
             self._probe_in_background()
             self.health.check()
@@ -213,30 +214,33 @@ class SyncDriver:
         return answer
 
     def _probe_in_background(self) -> None:
-        if self._closed or (self._prober is not None and self._prober.is_alive()):
-            return
-        self._prober = threading.Thread(target=_probe, args=(weakref.ref(self),), daemon=True, name=NAME)
+        with self._lock:
+            if self._probing or self._closed:
+                return
+            self._probing = True
         try:
-            self._prober.start()
+            threading.Thread(target=_probe, args=(weakref.ref(self),), daemon=True, name=NAME).start()
         except RuntimeError:  # the interpreter ends, or has no more threads
-            self._prober = None
+            self._probing = False
 
     def _probe(self) -> bool:
         """Ask once whether the store answers again; whether to ask once more."""
-        if self._closed or not self.health.is_open:
-            return False
-        self.health.probes += 1
-        try:
-            self._send(PROBE, math.inf)
-        except StoreError as error:
-            log.debug("the store still does not answer: %s", error)
-        return self.health.is_open
+        if self.health.is_open and not self._closed:
+            self.health.probes += 1
+            try:
+                self._send(PROBE, math.inf)
+            except StoreError as error:
+                log.debug("the store still does not answer: %s", error)
+        self._probing = self.health.is_open and not self._closed
+        return self._probing
 
     # queues
 
     def _settle(self, tickets: Sequence[Ticket], call: Call) -> None:
         """Have the tickets settled, all at once; the first by this thread, where nobody else is at its lane."""
         call.tickets += tickets
+        if call.is_over:
+            return self._enter_late(tickets)
         if mine := self._serving.lanes:  # a log handler that acquires: this thread cannot wait for itself
             for ticket in [ticket for ticket in tickets if ticket.lane in mine]:
                 self._work(ticket.lane, [ticket], call.until)
@@ -249,14 +253,23 @@ class SyncDriver:
                 self._serve_own(ticket, call)
         for ticket in tickets:
             self._wait(ticket, call)
+        return None
+
+    def _enter_late(self, tickets: Sequence[Ticket]) -> None:
+        """What goes back is queued, and nobody waits for it. Raises ``BudgetSpent`` for anything else."""
+        if any(ticket.droppable for ticket in tickets):
+            raise BudgetSpent
+        for ticket in tickets:
+            self._enter(ticket)
 
     def _enter(self, ticket: Ticket, *, lead: bool = False) -> bool:
         """Put a ticket into its lane; whether the caller is to serve it now."""
-        lane, ticket.waker = ticket.lane, threading.Lock()
-        ticket.waker.acquire()
+        lane = ticket.lane
         with self._lock:
             idle = lane.server is None
             if not (idle and lead):
+                ticket.waker = threading.Lock()
+                ticket.waker.acquire()
                 lane.waiting[ticket] = None
             if idle:
                 self._lanes.add(lane)
@@ -275,11 +288,10 @@ class SyncDriver:
 
     def _serve_own(self, ticket: Ticket, call: Call) -> None:
         """Serve the own ticket, then let others serve whoever came meanwhile."""
-        lane = ticket.lane
         try:
-            self._work(lane, [ticket], call.until)
+            self._work(ticket.lane, [ticket], call.until)
         finally:
-            self._pass_on(lane, ticket)
+            self._pass_on(ticket.lane, ticket)
 
     def _pass_on(self, lane: Lane, server: object) -> None:
         """Leave a lane that is ``server``'s: to a thread where somebody waits, else to whoever comes next."""
@@ -302,6 +314,7 @@ class SyncDriver:
             lane.server = token = object()
         while (batch := self._next_batch(lane, token)) is not None:
             self._work(lane, batch, math.inf)
+            self._let_go(batch)
 
     def _next_batch(self, lane: Lane, token: object) -> list[Ticket] | None:
         with self._lock:
@@ -314,10 +327,10 @@ class SyncDriver:
             return None
 
     def _work(self, lane: Lane, batch: Sequence[Ticket], until: float) -> None:
-        """One run, which asks nothing of the store behind ``until``. Nobody of the batch is left waiting."""
+        """One run, which asks nothing of the store behind ``until``. Nobody of the batch is left without an outcome."""
         serving = self._serving.lanes
         serving.append(lane)
-        error: StoreError = OutcomeUnknown(CUT_OFF)
+        error: StoreError | None = None
         try:
             self._play(lane.work(batch), Call(until))
         except Exception as problem:
@@ -325,17 +338,16 @@ class SyncDriver:
             log.exception("a write of a bucket failed in a way that it should not")
         finally:
             serving.pop()
-            self._let_go(batch, error)
+            for ticket in batch:
+                if ticket.outcome is None:
+                    ticket.fail(error or OutcomeUnknown(CUT_OFF))
+                _tell_loss(ticket)
 
-    def _let_go(self, batch: Sequence[Ticket], error: StoreError) -> None:
+    def _let_go(self, batch: Sequence[Ticket]) -> None:
         """Wake whoever waits for the batch, and give back what nobody wants any more."""
         with self._lock:
-            fail(batch, error)
             _wake(batch)
             unwanted = [ticket for ticket in batch if ticket.unwanted]
-        for ticket in batch:
-            if (lost := loss(ticket)) is not None:
-                log.warning(lost)
         self._unwind(unwanted, [])
 
     def _wake(self, tickets: Sequence[Ticket]) -> None:
@@ -372,6 +384,11 @@ class SyncDriver:
             for entry in ticket.unwind():
                 entered.append(entry)
                 self._enter(entry)
+
+
+def _tell_loss(ticket: Ticket) -> None:
+    if (lost := loss(ticket)) is not None:
+        log.warning(lost)
 
 
 def _wake(tickets: Sequence[Ticket]) -> None:
