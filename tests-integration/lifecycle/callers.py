@@ -236,6 +236,7 @@ class SyncCallers(_Callers):
         begun = time.monotonic()
         outcome = self.one(self.place.entity_id)
         taken = time.monotonic() - begun
+        self.book.mark(f"{why}: {outcome} after {taken:.3f} s")
         if outcome not in {"kept", "refused"} or taken > within:
             self.book.wrong(f"{why}: {outcome} after {taken:.3f} s")
 

@@ -1,10 +1,13 @@
-"""An exception hits a blocking call at each line of the library, one after the other, as a signal handler's does.
+"""An exception hits a blocking call wherever a signal handler's can, at one point of the library after the other.
 
-With ``anywhere`` also in what the library calls.
+The interpreter looks for signals behind a call, at the beginning of a function and where a loop turns back, and nowhere
+else: a ``with`` that has entered is left, whatever happens. With ``anywhere`` also in what the library calls.
 """
 
+import opcode
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,8 +22,9 @@ from ..place import Place, ready
 WAYS = ("alone", "among threads", "anywhere")
 WEATHERS = ("fair",)
 LIBRARY = str(Path(zae_limiter.__file__).parent)
+LOOKS = ("CALL", "RESUME", "JUMP_BACKWARD")  # after these the interpreter looks for signals
 HERE = str(Path(__file__).parents[1])
-STRIDES = {"alone": 31, "among threads": 31, "anywhere": 211}  # each life begins at another line
+STRIDES = {"alone": 47, "among threads": 47, "anywhere": 499}  # each life begins at another point
 SERVED_SECONDS = 6.0
 
 
@@ -37,9 +41,9 @@ def program(place: Place) -> None:
     others = [threading.Thread(target=go_on, args=(callers, over)) for _ in range(3 * (place.way == "among threads"))]
     for thread in others:
         thread.start()
-    at_every_line(callers, "acquire", Plan(2, 0, 0, 0, fails=False, allows=False))
-    at_every_line(callers, "more, and undone", Plan(2, 1, 0, 0, fails=True, allows=False))
-    at_every_line(callers, "adjusted", Plan(2, 0, 3, 0, fails=False, allows=False))
+    at_every_point(callers, "acquire", Plan(2, 0, 0, 0, fails=False, allows=False))
+    at_every_point(callers, "more, and undone", Plan(2, 1, 0, 0, fails=True, allows=False))
+    at_every_point(callers, "adjusted", Plan(2, 0, 3, 0, fails=False, allows=False))
     over.set()
     for thread in others:
         thread.join()
@@ -51,49 +55,54 @@ def go_on(callers: SyncCallers, over: threading.Event) -> None:
         callers.one(callers.place.entity_id)
 
 
-def at_every_line(callers: SyncCallers, what: str, plan: Plan) -> None:
-    """Until the call has fewer lines than that."""
+def at_every_point(callers: SyncCallers, what: str, plan: Plan) -> None:
+    """Until the call has fewer points than that."""
     stride = STRIDES[callers.place.way]
-    line = callers.place.seed % stride
-    while struck(callers, plan, line):
-        callers.still_served(SERVED_SECONDS, why=f"{what}, interrupted at line {line}")
-        line += stride
+    point = callers.place.seed % stride
+    while struck(callers, plan, point):
+        callers.still_served(SERVED_SECONDS, why=f"{what}, interrupted at point {point}")
+        point += stride
 
 
-def struck(callers: SyncCallers, plan: Plan, line: int) -> bool:
+def struck(callers: SyncCallers, plan: Plan, point: int) -> bool:
     """Whether the call was hit."""
-    strike = Strike(line, anywhere=callers.place.way == "anywhere")
+    strike = Strike(callers, point)
     sys.settrace(strike.enters)
-    try:
+    with suppress(Interrupted):
         callers.take(callers.place.entity_id, plan)
-    except Interrupted:
-        pass
-    finally:
-        sys.settrace(None)
-    if strike.left < 0:
-        callers.book.mark(f"hit at {strike.where}")
+    sys.settrace(None)
     return strike.left < 0
 
 
 class Strike:
-    """Raises at one line of the library."""
+    """Raises at one point of what it watches."""
 
-    def __init__(self, left: int, *, anywhere: bool) -> None:
+    def __init__(self, callers: SyncCallers, left: int) -> None:
         self.left = left
-        self._anywhere = anywhere
-        self.where = ""
+        self._anywhere = callers.place.way == "anywhere"
+        self._mark = callers.book.mark
+        self._before: dict[FrameType, str] = {}
 
     def enters(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """Look at the lines of this frame where it is the library's."""
+        """Look at the steps of this frame where it is to be hit."""
         name = frame.f_code.co_filename
-        ours = name.startswith(LIBRARY) or (self._anywhere and not name.startswith(HERE))
-        return self.steps if ours else None
+        if not name.startswith(LIBRARY) and (not self._anywhere or name.startswith(HERE)):
+            return None
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        return self.steps
 
     def steps(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """One line further."""
-        if event == "line" and self.left >= 0:
+        """One step further."""
+        if event == "return":
+            self._before.pop(frame, None)
+        if event != "opcode" or self.left < 0:
+            return self.steps
+        before = self._before.get(frame, "")
+        self._before[frame] = opcode.opname[frame.f_code.co_code[frame.f_lasti]]
+        if before.startswith(LOOKS):
             self.left -= 1
             if self.left < 0:
-                self.where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-                raise Interrupted(self.where)
+                self._mark(f"hit at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}")
+                raise Interrupted
         return self.steps
