@@ -25,6 +25,7 @@ from .book import Call
 from .place import Place
 
 Outcome = Literal["kept", "undone", "refused", "unavailable", "closed", "other loop", "wrong"]
+ANSWER_SECONDS = 6.0  # the budget of a call is five; a machine may be busy
 PAUSE_SECONDS = 0.01  # after a refusal
 
 
@@ -86,6 +87,17 @@ class _Callers:
         self.book = place.book()
         self.answered = 0
 
+    @property
+    def served(self) -> frozenset[Outcome]:
+        """What a caller may be told."""
+        return frozenset(("kept", "refused") if self.place.fair else ("kept", "refused", "unavailable"))
+
+    def in_time(self, what: str, begun: float) -> float:
+        """Whatever the store does, an answer comes within the budget of a call."""
+        if (took := time.monotonic() - begun) > ANSWER_SECONDS and not self.place.more.get("stopped"):
+            self.book.wrong(f"{what} took {took:.3f} s")
+        return time.monotonic()
+
     def told(self, call: Call, error: BaseException) -> Outcome:
         """What the caller was told; an interruption goes on. Any answer that is none is wrong."""
         if isinstance(error, (Undone, RateLimitExceeded)):
@@ -129,16 +141,20 @@ class Callers(_Callers):
     async def take(self, entity_id: str, plan: Plan) -> Outcome:
         """One call."""
         call = self.book.call(entity_id, plan.amount)
-        policy = "allow" if plan.allows else "block"
+        policy, begun = "allow" if plan.allows else "block", time.monotonic()
         try:
             async with self.limiter.acquire(
                 entity_id, self.place.resource, both(plan.amount), on_unavailable=policy
             ) as lease:
+                begun = self.in_time("acquire", begun)
                 counted = self.lets_pass(call, lease)
                 with given_back_on_failure(call):
                     await self._use(call, plan, lease, counted=counted)
+                begun = time.monotonic()
         except BaseException as error:  # noqa: BLE001 - told goes on with what is an interruption
+            self.in_time(f"{type(error).__name__} of an acquire", begun)
             return self.told(call, error)
+        self.in_time("the end of a block", begun)
         return self.over(call, counted=counted)
 
     async def one(self, entity_id: str) -> Outcome:
@@ -172,7 +188,7 @@ class Callers(_Callers):
         except TimeoutError:
             self.book.wrong(f"{why}: no answer within {within} s")
             return
-        if outcome not in {"kept", "refused"}:
+        if outcome not in self.served:
             self.book.wrong(f"{why}: {outcome} after {time.monotonic() - begun:.3f} s")
 
     async def _use(self, call: Call, plan: Plan, lease: Lease, *, counted: bool) -> None:
@@ -199,16 +215,20 @@ class SyncCallers(_Callers):
     def take(self, entity_id: str, plan: Plan) -> Outcome:
         """One call."""
         call = self.book.call(entity_id, plan.amount)
-        policy = "allow" if plan.allows else "block"
+        policy, begun = "allow" if plan.allows else "block", time.monotonic()
         try:
             with self.limiter.acquire(
                 entity_id, self.place.resource, both(plan.amount), on_unavailable=policy
             ) as lease:
+                begun = self.in_time("acquire", begun)
                 counted = self.lets_pass(call, lease)
                 with given_back_on_failure(call):
                     self._use(call, plan, lease, counted=counted)
+                begun = time.monotonic()
         except BaseException as error:  # noqa: BLE001 - told goes on with what is an interruption
+            self.in_time(f"{type(error).__name__} of an acquire", begun)
             return self.told(call, error)
+        self.in_time("the end of a block", begun)
         return self.over(call, counted=counted)
 
     def one(self, entity_id: str) -> Outcome:
@@ -237,7 +257,7 @@ class SyncCallers(_Callers):
         outcome = self.one(self.place.entity_id)
         taken = time.monotonic() - begun
         self.book.mark(f"{why}: {outcome} after {taken:.3f} s")
-        if outcome not in {"kept", "refused"} or taken > within:
+        if outcome not in self.served or taken > within:
             self.book.wrong(f"{why}: {outcome} after {taken:.3f} s")
 
     def _use(self, call: Call, plan: Plan, lease: SyncLease, *, counted: bool) -> None:

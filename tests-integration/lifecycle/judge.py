@@ -94,7 +94,8 @@ def _ask_as_a_newcomer(life: Life, limiter: SyncRateLimiter, reader: Reader) -> 
         with limiter.acquire(place.entity_id, place.resource, both(1)):
             pass
     except RateLimitExceeded as refusal:
-        if "all" in {status.limit_name for status in refusal.violations} and _has(before):
+        short = {(status.entity_id, status.limit_name) for status in refusal.violations}
+        if (place.entity_id, "all") in short and _has(before):
             life.wrong(f"a newcomer was refused, though there is {before}")
     except Exception as error:  # noqa: BLE001 - whatever it is, it is wrong
         life.wrong(f"a newcomer was told {error!r}")

@@ -12,12 +12,12 @@ from ..place import Place, in_child, ready
 WAYS = ("idle", "busy", "multiprocessing", "generations")
 WEATHERS = ("fair", "slow", "foul")
 CHILDREN = 3
-CALLS = 15
+CALLS = 10
 
 
 def attend(life: Life) -> None:
     with life.process() as process:
-        process.wait()
+        process.wait(life.patience + 20)
 
 
 def program(place: Place) -> None:

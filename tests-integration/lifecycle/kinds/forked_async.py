@@ -12,13 +12,14 @@ from ..place import Place, in_child, ready
 WAYS = ("between loops", "in the loop", "in the loop, busy")
 WEATHERS = ("fair", "slow", "foul")
 CHILDREN = 3
-CALLS = 15
+CALLS = 10
 TASKS = 5
+SERVED_SECONDS = 20.0
 
 
 def attend(life: Life) -> None:
     with life.process() as process:
-        process.wait()
+        process.wait(life.patience + 20)
 
 
 def program(place: Place) -> None:
@@ -67,7 +68,7 @@ def fork(callers: Callers) -> int:
 
 async def work(callers: Callers) -> None:
     try:
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(SERVED_SECONDS):
             await asyncio.gather(*(callers.many(CALLS, os.getpid() + number) for number in range(TASKS)))
             await callers.limiter.close()
     except TimeoutError:

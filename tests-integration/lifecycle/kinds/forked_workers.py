@@ -13,12 +13,12 @@ from ..place import Place, in_child, ready
 WAYS = ("single", "threads", "master takes, too")
 WEATHERS = ("fair", "slow", "foul")
 WORKERS = 3
-CALLS = 25
+CALLS = 15
 
 
 def attend(life: Life) -> None:
     with life.process() as process:
-        process.wait()
+        process.wait(life.patience + 20)
 
 
 def program(place: Place) -> None:

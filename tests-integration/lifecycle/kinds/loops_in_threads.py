@@ -14,12 +14,12 @@ WEATHERS = ("fair", "slow", "foul")
 THREADS = 4
 CALLERS = 5
 CALLS = 10
-SERVED_SECONDS = 8.0
+SERVED_SECONDS = 20.0
 
 
 def attend(life: Life) -> None:
     with life.process() as process:
-        process.wait(life.patience + 10)
+        process.wait(life.patience + 40)
 
 
 def program(place: Place) -> None:

@@ -74,4 +74,4 @@ def go_on(callers: SyncCallers, number: int, over: threading.Event) -> None:
 
 def patient(place: Place) -> Place:
     """What was under way when it was stopped may have timed out."""
-    return Place(**{**{name: getattr(place, name) for name in place.__slots__}, "fair": False})
+    return Place(**{**{name: getattr(place, name) for name in place.__slots__}, "fair": False, "more": {"stopped": True}})

@@ -12,13 +12,13 @@ WAYS = ("finished", "tasks cut off", "closed in the last")
 WEATHERS = ("fair", "slow", "foul", "late")
 LOOPS = 3
 CALLERS = 20
-SERVED_SECONDS = 8.0
+SERVED_SECONDS = 25.0  # of calls one after the other, each of several writes
 
 
 def attend(life: Life) -> None:
     with life.process() as process:
         life.break_weather()
-        process.wait(life.patience + 10)
+        process.wait(life.patience + 60)
 
 
 def program(place: Place) -> None:
