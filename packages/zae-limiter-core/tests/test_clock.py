@@ -27,6 +27,22 @@ class Machine:
         self.wall_ms += ms
         self.uptime_ms += ms
 
+    @property
+    def store_ms(self) -> int:
+        """The store's time."""
+        return STORE_MS + 250 + self.uptime_ms - UPTIME_MS
+
+    @property
+    def error_ms(self) -> int:
+        """How far the clock is ahead of the store's."""
+        return self.clock.now_ms() - self.store_ms
+
+    def answers(self, *, seconds: int, off_ms: int = 0, each_second: int = 1) -> None:
+        """So many seconds with answers, whose dates are off by so much."""
+        for _ in range(seconds * each_second):
+            self.hear(self.store_ms + off_ms)
+            self.pass_time(1000 // each_second)
+
     def hear(self, store_ms: int) -> None:
         """An answer of this second."""
         self.clock.on_answer(formatdate(store_ms // 1000, usegmt=True), self.uptime_ms, self.uptime_ms)
@@ -45,11 +61,16 @@ def test_a_step_of_the_wall_clock_does_nothing() -> None:
     assert machine.clock.now_ms() == STORE_MS + 260
 
 
-@pytest.mark.parametrize("off_ms", [HOUR_MS, -24 * HOUR_MS])
-def test_the_first_answer_brings_a_wrong_clock_to_the_stores(off_ms: int, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("off_ms", [HOUR_MS, -24 * HOUR_MS, 1600])
+def test_two_answers_bring_a_wrong_clock_to_the_stores(off_ms: int, caplog: pytest.LogCaptureFixture) -> None:
     machine = Machine(off_ms)
     machine.hear(STORE_MS)
-    assert abs(machine.clock.now_ms() - (STORE_MS + 250)) <= 1000
+    assert machine.error_ms == off_ms
+    assert machine.clock.doubted
+    machine.pass_time(900)
+    machine.hear(STORE_MS + 1000)
+    assert abs(machine.error_ms) <= 500
+    assert not machine.clock.doubted
     (line,) = caplog.records
     assert line.levelno == logging.WARNING
     assert ("ahead of" if off_ms > 0 else "behind") in line.getMessage()
@@ -57,11 +78,75 @@ def test_the_first_answer_brings_a_wrong_clock_to_the_stores(off_ms: int, caplog
 
 def test_the_line_of_a_repair_comes_once_and_says_how_far_off_it_was(caplog: pytest.LogCaptureFixture) -> None:
     machine = Machine(HOUR_MS)
-    for _ in range(20):
-        machine.hear(STORE_MS)
+    machine.answers(seconds=20)
     assert [line.getMessage() for line in caplog.records] == [
         "this process's clock was 3599.8 s ahead of the store's: corrected"
     ]
+
+
+WRONG = pytest.mark.parametrize("off_ms", [HOUR_MS, -HOUR_MS, 365 * 24 * HOUR_MS, 5000])
+
+
+@WRONG
+@pytest.mark.parametrize("seconds", [0, 10])
+def test_one_wrong_answer_does_nothing(off_ms: int, seconds: int, caplog: pytest.LogCaptureFixture) -> None:
+    machine = Machine()
+    machine.answers(seconds=seconds)
+    machine.hear(machine.store_ms + off_ms)
+    assert machine.error_ms == 0
+    machine.answers(seconds=3)
+    assert machine.error_ms == 0
+    assert not machine.clock.doubted
+    assert not caplog.records
+
+
+@WRONG
+def test_wrong_answers_between_right_ones_do_nothing_however_many_they_are(off_ms: int) -> None:
+    machine = Machine()
+    for _ in range(100):
+        machine.answers(seconds=1, off_ms=off_ms)
+        machine.answers(seconds=1)
+        assert machine.error_ms == 0
+
+
+def test_the_wall_clock_may_be_wrong_where_answers_have_proved_the_time() -> None:
+    machine = Machine(HOUR_MS)
+    machine.answers(seconds=3)
+    believed = machine.error_ms
+    for off_ms in (-HOUR_MS, 365 * 24 * HOUR_MS, 2 * HOUR_MS):
+        machine.answers(seconds=1, off_ms=off_ms)
+        assert machine.error_ms == believed
+
+
+def test_a_date_that_is_repeated_is_not_believed_for_as_long_as_that_goes_on() -> None:
+    machine = Machine()
+    machine.answers(seconds=3)
+    frozen = machine.store_ms
+    for _ in range(100):
+        machine.hear(frozen)
+        machine.pass_time(50)
+        assert abs(machine.error_ms) <= 1000
+    machine.answers(seconds=3)
+    assert abs(machine.error_ms) <= 1000
+
+
+@pytest.mark.parametrize("pause_ms", [10, 300, 2000])
+def test_a_date_that_is_repeated_is_not_believed_at_first(pause_ms: int) -> None:
+    machine = Machine(HOUR_MS)
+    for _ in range(20):
+        machine.hear(STORE_MS - 24 * HOUR_MS)
+        machine.pass_time(pause_ms)
+    assert machine.error_ms == HOUR_MS
+    assert machine.clock.doubted
+
+
+def test_against_what_was_proved_and_the_machines_clock_it_takes_five_answers_of_different_seconds() -> None:
+    machine = Machine()
+    machine.answers(seconds=3)
+    machine.answers(seconds=3, off_ms=HOUR_MS, each_second=5)  # of four seconds
+    assert machine.error_ms == 0
+    machine.answers(seconds=1, off_ms=HOUR_MS, each_second=5)
+    assert abs(machine.error_ms - HOUR_MS) <= 500
 
 
 def test_a_clock_that_is_right_or_nearly_so_is_corrected_without_a_line(caplog: pytest.LogCaptureFixture) -> None:
@@ -83,13 +168,23 @@ def test_a_machine_that_slept_goes_by_its_wall_clock_again_where_that_is_possibl
     assert "3600.0 s behind the store's" in caplog.text
 
 
+def test_a_machine_that_slept_and_whose_clock_is_wrong_is_right_after_two_answers() -> None:
+    machine = Machine(24 * HOUR_MS)
+    machine.answers(seconds=3)
+    slept_ms = HOUR_MS
+    machine.answers(seconds=1, off_ms=slept_ms)
+    assert abs(machine.error_ms) <= 500
+    machine.answers(seconds=1, off_ms=slept_ms)
+    assert abs(machine.error_ms - slept_ms) <= 500
+
+
 def test_a_jump_of_the_stores_clock_is_followed(caplog: pytest.LogCaptureFixture) -> None:
     machine = Machine()
-    machine.hear(STORE_MS)
-    machine.hear(STORE_MS - HOUR_MS)
-    assert abs(machine.clock.now_ms() - (STORE_MS - HOUR_MS + 250)) <= 500
-    machine.hear(STORE_MS)
-    assert machine.clock.now_ms() == STORE_MS + 250
+    machine.answers(seconds=3)
+    machine.answers(seconds=5, off_ms=-HOUR_MS)
+    assert abs(machine.error_ms + HOUR_MS) <= 500
+    machine.answers(seconds=1)
+    assert machine.error_ms == 0  # as the machine's clock says, too
     assert len(caplog.records) == 2
 
 

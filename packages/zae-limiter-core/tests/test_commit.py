@@ -1,9 +1,9 @@
 import pytest
-from commits import applied_to, kinds, run, verdicts
+from commits import applied_to, kinds, run, table_of, verdicts
 from plays import MINUTE, NOW, RPM, bucket_item, stage
 
 from zae_limiter.flows.commit import ATTEMPTS, PAUSES, RaceLost, commit
-from zae_limiter.flows.steps import Sleep, Step
+from zae_limiter.flows.steps import Sleep, Step, play
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, OutcomeUnknown, Throttled
 from zae_limiter.operations.values import Get, Put, Update
@@ -151,11 +151,30 @@ def test_who_loses_every_race_is_told_so() -> None:
     it.sees(bucket_item({RPM: 5000}))
     states = [bucket_item({RPM: 5000 + n}, rf=NOW - n, writes=n) for n in range(1, ATTEMPTS + 1)]
     entry = it.entry(RPM, checked={"rpm": 2000})
-    steps = run(it, [entry], *map(ConditionFailed, states))
-    assert len(steps) == ATTEMPTS
+    replies = [reply for state in states for reply in (ConditionFailed(state), None)]
+    del replies[1], replies[-1]  # the second attempt follows at once, and nothing the last one
+    steps = run(it, [entry], *replies)
+    assert kinds(steps) == ["Update", *["Update", "Sleep"] * (ATTEMPTS - 2), "Update"]
     assert verdicts(entry) == ["failed"]
     assert entry.outcome is not None
     assert isinstance(entry.outcome.error, RaceLost)
+
+
+def test_the_pauses_between_attempts_grow_and_add_up_to_less_than_a_second() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}))
+    seconds: list[float] = []
+
+    def store(step: Step) -> None:
+        if not isinstance(step, Sleep):
+            raise ConditionFailed(bucket_item({RPM: 5000}, rf=NOW - len(seconds) - 1, writes=len(seconds)))
+        seconds.append(step.seconds)
+
+    play(commit(it.scope, it.shadow, [it.entry(RPM, checked={"rpm": 2000})]), store)
+    assert seconds == sorted(seconds)
+    assert len(seconds) == ATTEMPTS - 2
+    assert 0 < seconds[0] < 0.01
+    assert sum(seconds) < 1
 
 
 # what is given back
@@ -182,8 +201,20 @@ def test_a_give_back_to_a_bucket_that_expired_writes_nothing() -> None:
     assert kinds(run(it, [back], ConditionFailed(None))) == ["Update"]
     assert verdicts(back) == ["admitted"]
     unseen = it.entry(given={"rpm": 2000}, events=0)
-    assert run(it, [unseen]) == []
+    assert kinds(run(it, [unseen], None)) == ["Get"]
     assert verdicts(unseen) == ["admitted"]
+
+
+@pytest.mark.parametrize("looked", [True, False], ids=["absent when last seen", "never seen"])
+def test_what_comes_back_to_a_bucket_that_is_there_reaches_it_though_it_was_not_seen(*, looked: bool) -> None:
+    it = stage()
+    if looked:
+        it.sees(None)
+    table = table_of(bucket_item({RPM: 5000}))
+    back, beside = it.entry(given={"rpm": 2000}, events=0), it.entry(RPM, checked={"rpm": 0})
+    assert kinds(run(it, [back, beside], table.execute, table.execute)) == ["Get", "Update"]
+    assert verdicts(back, beside) == ["admitted", "admitted"]
+    assert table.execute(Get(it.shadow.key))["b_rpm_tk"] == 7000
 
 
 def test_a_correction_of_a_limit_that_the_bucket_no_longer_has_is_dropped() -> None:
@@ -191,10 +222,30 @@ def test_a_correction_of_a_limit_that_the_bucket_no_longer_has_is_dropped() -> N
     item = bucket_item({RPM: 5000})
     it.sees(item)
     back = it.entry(given={"rpm": 1000, "gone": 2000}, events=0)
-    steps = run(it, [back], applied_to(item))
-    assert isinstance(steps[0], Update)
-    assert steps[0].when.exists == ("b_rpm_tk",)
-    assert "b_gone_tk" not in steps[0].add
+    look, update = run(it, [back], item, applied_to(item))
+    assert isinstance(look, Get)
+    assert isinstance(update, Update)
+    assert update.when.exists == ("b_rpm_tk",)
+    assert "b_gone_tk" not in update.add
+
+
+def test_a_correction_of_a_limit_that_the_bucket_was_given_since_it_was_seen_reaches_it() -> None:
+    it, tpm = stage(), Limit.per_minute("tpm", 60)
+    it.sees(bucket_item({RPM: 5000}))
+    table = table_of(bucket_item({RPM: 5000, tpm: 1000}, rf=NOW + 1))
+    back = it.entry(given={"tpm": 2000}, events=0)
+    assert kinds(run(it, [back], table.execute, table.execute)) == ["Get", "Update"]
+    assert table.execute(Get(it.shadow.key))["b_tpm_tk"] == 3000
+
+
+def test_nothing_is_asked_of_a_bucket_that_was_absent_long_ago_without_looking_for_a_debt() -> None:
+    it = stage()
+    it.sees(None)
+    fresh, late = it.entry(RPM, checked={"rpm": 0}), it.entry(RPM, checked={"rpm": 0})
+    assert run(it, [fresh]) == []
+    it.clock.advance(seconds=2)
+    assert kinds(run(it, [late], bucket_item({RPM: -5000}, rf=NOW + 2000))) == ["Get"]
+    assert verdicts(fresh, late) == ["admitted", "refused"]
 
 
 # refusals without a write

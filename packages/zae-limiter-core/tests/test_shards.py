@@ -415,6 +415,22 @@ async def test_a_bucket_that_is_gone_with_all_its_shards_begins_anew(world: Worl
     assert sorted(shard_items(world, limiter)) == [0]
 
 
+async def test_what_is_adjusted_upwards_on_a_shard_that_is_gone_is_taken_from_the_bucket_as_it_begins_anew(
+    world: World,
+) -> None:
+    limiter, _ = await world.process(default_limits=[DAILY])
+    other, _ = await world.process(default_limits=[DAILY])
+    await take(limiter, "e", "r", rpm=1)
+    split_into(world, limiter, 4)
+    await take(limiter, "e", "r", rpm=1)
+    aim_at(limiter, 3)
+    async with limiter.acquire("e", "r", {"rpm": 5}) as lease:
+        await lose(world, limiter, 0, 1, 2, 3)
+        await take(other, "e", "r", rpm=1)
+        await lease.adjust(rpm=7)
+    assert await whole(other) == {"rpm": 92}
+
+
 async def test_a_shard_that_outlived_its_bucket_is_replaced_by_the_next_split(world: World) -> None:
     limiter, _ = await world.process(default_limits=[DAILY])
     await take(limiter, "e", "r", rpm=10)

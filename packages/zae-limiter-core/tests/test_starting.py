@@ -23,16 +23,22 @@ UPTIME_MS = 5_000
 
 
 class Dated:
-    """A machine a day behind, and a store whose answers tell the time unless they are mute."""
+    """A machine a day behind, and a store whose answers tell the time unless they are mute.
+
+    The first one comes a second before the others, which are all of ``STORE_TIME``.
+    """
 
     def __init__(self) -> None:
         self.mute = False
+        self.uptime_ms = UPTIME_MS - 2000
         wrong_ns = (STORE_MS - DAY_MS) * 10**6
-        self.clock = SystemClock(wall_ns=lambda: wrong_ns, monotonic_ns=lambda: UPTIME_MS * 10**6)
+        self.clock = SystemClock(wall_ns=lambda: wrong_ns, monotonic_ns=lambda: self.uptime_ms * 10**6)
 
     def tell(self) -> None:
         if not self.mute:
-            self.clock.on_answer(formatdate(STORE_MS / 1000, usegmt=True), UPTIME_MS, UPTIME_MS)
+            self.uptime_ms = min(self.uptime_ms + 1000, UPTIME_MS)
+            told_ms = STORE_MS + self.uptime_ms - UPTIME_MS
+            self.clock.on_answer(formatdate(told_ms / 1000, usegmt=True), self.uptime_ms, self.uptime_ms)
 
 
 class DatedStore(WireStore):
@@ -131,6 +137,8 @@ async def test_who_is_refused_all_the_time_still_learns_the_time(world: World) -
 
     class Store(WireStore):
         async def perform(self, operation: Operation) -> Any:
+            nonlocal uptime_ms
+            uptime_ms += 250 if clock.doubted else 0  # opening waits between its questions
             try:
                 return await super().perform(operation)
             finally:  # a refusal is an answer, too

@@ -8,6 +8,8 @@ from collections.abc import Hashable
 from threading import Lock
 from typing import Generic, TypeVar
 
+from . import forks
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -18,6 +20,11 @@ class LRU(Generic[K, V]):
     def __init__(self, size: int) -> None:
         self._size = size
         self._entries: OrderedDict[K, V] = OrderedDict()
+        self._lock = Lock()
+        forks.register(self)
+
+    def forget(self) -> None:
+        """Take another lock in a child process: the parent's may be held there for ever."""
         self._lock = Lock()
 
     def get(self, key: K) -> V | None:

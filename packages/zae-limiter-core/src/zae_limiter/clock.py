@@ -9,10 +9,10 @@ from functools import lru_cache
 from time import monotonic_ns, time_ns
 from typing import Protocol
 
+from .agreement import JUMP_MS, Known
 from .offset import Offset
 
 NANOS_PER_MILLI = 1_000_000
-REPAIR_MS = 1000  # a correction that is worth a line
 
 log = logging.getLogger(__name__)
 
@@ -27,18 +27,24 @@ class Clock(Protocol):
 class SystemClock:
     """The monotonic clock and an offset: a step of the wall clock does nothing. Threads may share it.
 
-    The offset is the wall clock's at the start, and corrected by the ``Date`` of every answer that it is shown.
+    The offset is the wall clock's at the start, and corrected by the ``Date`` of every answer that it is shown. One
+    that contradicts what was believed is believed once others, or the wall clock, agree with it (``agreement``).
     ``wall_ns`` and ``monotonic_ns`` are where the two come from, in nanoseconds; for tests.
     """
 
     def __init__(self, *, wall_ns: Callable[[], int] = time_ns, monotonic_ns: Callable[[], int] = monotonic_ns) -> None:
         self._wall_ns = wall_ns
         self._monotonic_ns = monotonic_ns
-        self._offset = self._by_wall()
+        self._known = Known(self._by_wall())
 
     def now_ms(self) -> int:
         """Epoch milliseconds."""
-        return int(self._monotonic_ns() / NANOS_PER_MILLI + self._offset.ms)
+        return int(self._monotonic_ns() / NANOS_PER_MILLI + self._known.offset.ms)
+
+    @property
+    def doubted(self) -> bool:
+        """Whether the last answers contradict what it says, and it waits for more of them."""
+        return self._known.doubted
 
     def on_answer(self, date: str, sent_ms: float, received_ms: float) -> None:
         """Correct the offset by an answer's ``Date``, which is left aside where nobody can read it.
@@ -49,22 +55,22 @@ class SystemClock:
         date_ms = read_http_date(date)
         if date_ms is None:
             return
-        before = self._offset
-        after = before.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
+        before = self._known
+        after = before.after(date_ms, sent_ms=sent_ms, received_ms=received_ms, by_wall=self._by_wall)
         if after is before:
             return
-        if abs(after.ms - before.ms) > REPAIR_MS:  # what was believed is worth nothing: begin again
-            after = self._by_wall().after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
-            _report(after.ms - before.ms)
-        self._offset = after
+        self._known = after
+        if after.offset is not before.offset:
+            _report(after.offset.ms - before.offset.ms)
 
     def _by_wall(self) -> Offset:
         return Offset((self._wall_ns() - self._monotonic_ns()) / NANOS_PER_MILLI)
 
 
 def _report(moved_ms: float) -> None:
-    where = "behind" if moved_ms > 0 else "ahead of"
-    log.warning("this process's clock was %.1f s %s the store's: corrected", abs(moved_ms) / 1000, where)
+    if abs(moved_ms) > JUMP_MS:
+        where = "behind" if moved_ms > 0 else "ahead of"
+        log.warning("this process's clock was %.1f s %s the store's: corrected", abs(moved_ms) / 1000, where)
 
 
 @lru_cache(maxsize=16)  # answers of the same second say the same

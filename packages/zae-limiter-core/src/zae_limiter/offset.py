@@ -24,6 +24,15 @@ class Offset(NamedTuple):
     upper: float = math.inf
     guessed: bool = False
 
+    @property
+    def is_proved(self) -> bool:
+        """Whether an answer has said anything."""
+        return self.upper < math.inf
+
+    def contradicts(self, before: "Offset") -> bool:
+        """Whether the answer after ``before`` could not hold together with all that was proved until then."""
+        return self.lower < before.lower or self.upper > before.upper
+
     def after(self, date_ms: float, *, sent_ms: float, received_ms: float) -> "Offset":
         """The offset, once an answer of the second ``date_ms`` came; itself where that proves nothing new.
 

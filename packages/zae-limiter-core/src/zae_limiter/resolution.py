@@ -29,6 +29,10 @@ class Config:
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})
 
+    def is_newer_than(self, other: "Config") -> bool:
+        """Whether it says more of a bucket: one that was given holds now, whatever was read."""
+        return (self.given, self.read_at_ms) > (other.given, other.read_at_ms)
+
     def read_again_after(self, instant_ms: int) -> "Config":
         """The same limits, known to be read later than an instant that another process's clock gave."""
         return self if self.read_at_ms > instant_ms else replace(self, read_at_ms=instant_ms + 1)

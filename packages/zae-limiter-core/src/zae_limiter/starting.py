@@ -35,6 +35,11 @@ def clock_over(store: object, options: Options) -> Clock:
     return clock
 
 
+def is_doubted(clock: Clock) -> bool:
+    """Whether a clock that answers correct is contradicted by the last of them."""
+    return bool(getattr(clock, "doubted", False))
+
+
 def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
     """The flow that finds a namespace's id, or registers it. Raises ``ValidationError`` for a bad name."""
     check_namespace("namespace", name)
@@ -44,6 +49,7 @@ def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
         stack=options.stack_name,
         register=options.register,
         client_version=core_version() if options.check_version else None,
+        doubted=partial(is_doubted, clock),
     )
 
 
@@ -61,7 +67,14 @@ def _new_id() -> str:
 
 def scope_of(options: Options, name: str, namespace_id: str, clock: Clock) -> Scope:
     """A namespace as a process that has just opened it knows it."""
-    return Scope(name, namespace_id, stack=options.stack_name, now=clock.now_ms, settings=options.settings())
+    return Scope(
+        name,
+        namespace_id,
+        stack=options.stack_name,
+        now=clock.now_ms,
+        settings=options.settings(),
+        doubted=partial(is_doubted, clock),
+    )
 
 
 def cause_of(options: Options, clock: Clock, principal: str | None) -> Cause:

@@ -14,7 +14,7 @@ class Account:
     """What confirmed writes took for a caller and what was given back for him, in millitokens by bucket and limit.
 
     ``expected`` is what the caller himself believes to hold when all is over; ``None`` where he does not know.
-    ``uncertain``: a correction was lost, or came when the bucket was gone.
+    ``uncertain``: a correction was lost with its answer, or came to take more when the bucket was gone.
     """
 
     def __init__(self) -> None:

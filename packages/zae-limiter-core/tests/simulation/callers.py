@@ -20,19 +20,17 @@ from .driver import Driver
 from .kernel import Cancelled, Kernel, Script
 from .plan import Plan
 
-RESOURCE = "gpt"
-
 
 class BodyFailed(Exception):
     """Raised in the body of a lease, to have it rolled back."""
 
 
 class Refusal(NamedTuple):
-    """What was said to be short, entity, limit and tokens, to a caller who came and went at these instants."""
+    """What was said to be short (entity, resource, limit, tokens) to a caller who came and went at these instants."""
 
     begun_ms: int
     ended_ms: int
-    short: list[tuple[str, str, int]]
+    short: list[tuple[str, str, str, int]]
 
 
 class Process(Protocol):
@@ -43,11 +41,19 @@ class Process(Protocol):
 
 
 class Caller:
-    """One user of a process, who acquires once. ``events``: how often he was told that he took from each entity."""
+    """One user of a process, who acquires once, for an entity on a resource; 0 of everything, if he ``checks``.
 
-    def __init__(self, kernel: Kernel, process: Process, plan: Plan, rng: Random) -> None:
+    ``events``: how often he was told that he took from each entity.
+    """
+
+    def __init__(
+        self, kernel: Kernel, process: Process, plan: Plan, rng: Random, place: tuple[str, str], *, checks: bool
+    ) -> None:
         self.account = Account()
+        self.place = place
+        self.checks = checks
         self.answer = ""
+        self.degraded = False
         self.events: Counter[str] = Counter()
         self.refusal: Refusal | None = None
         self._kernel = kernel
@@ -64,7 +70,7 @@ class Caller:
             yield from self._lease(self._request())
         except RateLimitExceeded as error:
             self.answer = "refused" if error.violations else "refused for nothing"
-            short = [(status.entity_id, status.limit_name, status.requested) for status in error.violations]
+            short = [(each.entity_id, each.resource, each.limit_name, each.requested) for each in error.violations]
             self.refusal = Refusal(begun_ms, self._kernel.now_ms, short)
         except (RateLimiterUnavailable, ValidationError, BodyFailed, Cancelled) as error:
             self.answer = type(error).__name__
@@ -76,10 +82,10 @@ class Caller:
         conflicting = rng.random() < plan.conflicting
         limits = rng.choice(plan.limits) if conflicting else plan.limits[0]
         names = rng.sample([limit.name for limit in limits], rng.randint(1, len(limits)))
+        amounts = (0,) if self.checks else (0, 1, 1, 1, 2, 3, 9)
         return checked_request(
-            rng.choice(plan.entities),
-            RESOURCE,
-            {name: rng.choice((0, 1, 1, 1, 2, 3, 9)) for name in names},
+            *self.place,
+            {name: rng.choice(amounts) for name in names},
             limits=limits if conflicting else None,
             cascade=rng.random() < 0.2,
             on_unavailable="allow" if rng.random() < plan.allowing else None,
@@ -89,6 +95,7 @@ class Caller:
         process = self._process
         grant = yield from process.driver.run(acquire(process.scope, request), self.account)
         self._note(grant, request.amounts)
+        self.degraded = grant.unavailable is not None
         grant.rollback = self._rng.random() < 0.9
         try:
             yield from self._body(grant)
@@ -113,6 +120,10 @@ class Caller:
 
     def _body(self, grant: Grant) -> Script[None]:
         rng, limits = self._rng, sorted(grant.request.amounts)
+        if rng.random() < self._plan.failing:
+            for _ in range(rng.choice((0, 0, 1, 5))):
+                yield self._kernel.pause(0)
+            raise BodyFailed
         for _ in range(rng.choice((0, 0, 1, 3))):
             deed, amount = rng.choice(("work", "consume", "adjust", "release", "keep", "fail")), {rng.choice(limits): 1}
             if deed == "work":

@@ -3,7 +3,7 @@
 Lives here: sending, waiting, cancelling, and who holds what. Never: a decision.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, TypeVar, cast
 
@@ -15,7 +15,8 @@ from zae_limiter.operations.values import Put, Update
 
 from .accounts import Account
 from .kernel import Future, Kernel, Owner, Script, Task, Violation
-from .network import Link
+from .network import Link, Sending
+from .oracle import Oracle
 
 T = TypeVar("T")
 
@@ -23,12 +24,14 @@ T = TypeVar("T")
 class Driver:
     """Runs the flows of one process."""
 
-    def __init__(self, kernel: Kernel, link: Link, owner: Owner, rng: Random) -> None:
+    def __init__(self, kernel: Kernel, link: Link, owner: Owner, rng: Random, oracle: Oracle) -> None:
         self._kernel = kernel
+        self._oracle = oracle
         self._link = link
         self._owner = owner
         self._rng = rng
         self._accounts: dict[Ticket, Account] = {}
+        self._due: dict[Ticket, Mapping[str, int]] = {}
         self.lanes: set[Lane] = set()
 
     def run(self, flow: Flow[T], account: Account) -> Script[T]:
@@ -100,6 +103,8 @@ class Driver:
         lane = ticket.lane
         for part in parts(ticket):
             self._accounts[part] = account
+            if isinstance(part, Entry):
+                self._due[part] = {**part.unchecked, **part.given}
         lane.waiting[ticket] = None
         self.lanes.add(lane)
         if not lane.busy:
@@ -124,12 +129,12 @@ class Driver:
 
     def _work(self, lane: Lane, batch: Sequence[Ticket]) -> Script[None]:
         """Play a run, and note with each answer who was told that he is admitted."""
-        flow = lane.work(batch)
+        flow, since = lane.work(batch), self._oracle.instant
         open_entries = [part for ticket in batch for part in parts(ticket) if isinstance(part, Entry)]
         try:
             step = next(flow)
             while True:
-                open_entries = self._note(open_entries, None)
+                open_entries = self._note(open_entries, None, since)
                 if isinstance(step, (Sleep, Tell, Wake, Queued, Parallel)):
                     yield from self._beside(batch, step)
                     step = next(flow)
@@ -140,7 +145,7 @@ class Driver:
                 except StoreError as error:
                     lost = isinstance(error, OutcomeUnknown) and isinstance(step, (Put, Update))
                     step = flow.throw(error)
-                    if lost and self._note(open_entries, None):
+                    if lost and self._note(open_entries, None, since):
                         raise Violation("a write whose answer was lost is tried again") from None
                 else:
                     for application in sending.applications:
@@ -148,9 +153,9 @@ class Driver:
                     try:
                         step = flow.send(answer)
                     finally:
-                        open_entries = self._note(open_entries, sending)
+                        open_entries = self._note(open_entries, sending, since)
         except StopIteration:
-            self._note(open_entries, None)
+            self._note(open_entries, None, since)
 
     def _beside(self, batch: Sequence[Ticket], step: Sleep | Tell | Wake | Queued | Parallel) -> Script[None]:
         """A run queues what goes back to shards that were split off: for those for whom all of it went back before."""
@@ -169,25 +174,39 @@ class Driver:
             self._wait_in_lane(ticket, self._accounts[whose])
         return (yield from _gather(wakers))
 
-    def _note(self, entries: Sequence[Entry], sending: Any) -> list[Entry]:
+    def _note(self, entries: Sequence[Entry], sending: Sending | None, since: int) -> list[Entry]:
         for entry in entries:
             if entry.outcome is not None:
-                self._settle(entry, sending)
+                self._settle(entry, sending, since)
         return [entry for entry in entries if entry.outcome is None]
 
-    def _settle(self, entry: Entry, sending: Any) -> None:
+    def _settle(self, entry: Entry, sending: Sending | None, since: int) -> None:
         account = self._accounts.get(entry) or Account()
-        if entry.outcome is None or entry.outcome.verdict != "admitted":
-            account.uncertain |= bool(entry.given or entry.unchecked)
+        assert entry.outcome is not None
+        if entry.outcome.verdict == "failed":
+            account.uncertain |= bool(self._due[entry])
             return
-        for application in sending.applications if sending is not None else ():
-            if application.pk == pk_of(entry):
-                application.carry(entry.checked, entry.unchecked, entry.given)
-                account.took(application.pk, entry.checked, entry.unchecked)
-                return
-        if any(entry.checked.values()) or any(entry.unchecked.values()):
+        carried = None
+        if entry.admitted and sending is not None:
+            carried = next((write for write in sending.applications if write.pk == pk_of(entry)), None)
+        if carried is not None:
+            carried.carry(entry.checked, entry.unchecked, entry.given)
+            account.took(carried.pk, entry.checked, entry.unchecked)
+        elif entry.admitted and (any(entry.checked.values()) or any(entry.unchecked.values())):
             raise Violation(f"{dict(entry.checked)} {dict(entry.unchecked)} admitted, but no write was confirmed")
-        account.uncertain |= bool(entry.given)
+        self._check_dropped(entry, since, account, reached=carried is not None)
+
+    def _check_dropped(self, entry: Entry, since: int, account: Account, *, reached: bool) -> None:
+        """A correction may be dropped where what it corrects was not there at some instant of the run."""
+        for name, due in self._due[entry].items():
+            done = sum(part.given.get(name, 0) for part in entry.elsewhere)
+            if reached:
+                done += entry.unchecked.get(name, 0) + entry.given.get(name, 0)
+            if done == due:
+                continue
+            if not self._oracle.was_absent(pk_of(entry), name, since):
+                raise Violation(f"{due - done} of {name} that correct {pk_of(entry)} were dropped, but it was there")
+            account.uncertain |= name not in entry.given
 
     def _abandon(self, tickets: Sequence[Ticket]) -> None:
         for ticket in tickets:

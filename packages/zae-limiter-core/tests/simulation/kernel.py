@@ -69,10 +69,12 @@ class Kernel:
         """The true time, which no process knows exactly; epoch milliseconds."""
         return self.epoch_ms + self.now_us // 1000
 
-    def later(self, delay_us: int, event: Callable[[], None]) -> None:
-        """Have something happen after a delay."""
+    def later(self, delay_us: int, event: Callable[[], None], *, turns: int = 0) -> None:
+        """Have something happen after a delay, and then after so many turns of what happens at that instant."""
+        if turns:
+            return self.later(delay_us, lambda: self.later(0, event, turns=turns - 1))
         self._count += 1
-        heapq.heappush(self._events, (self.now_us + delay_us, self._count, event))
+        return heapq.heappush(self._events, (self.now_us + delay_us, self._count, event))
 
     def pause(self, delay_us: int) -> Future:
         """A future that is settled after a delay."""

@@ -10,26 +10,34 @@ from random import Random
 from zae_limiter.clock import SystemClock
 
 from .kernel import Kernel
+from .lies import Dates
 
 DAY_MS = 86_400_000
 OFF_MS = (0, 0, 3, -40, 900, 3_600_000, DAY_MS, -DAY_MS)
 PPM = (0, 5, -30, 90, -90)
-OPENED_BEFORE_MS = 10  # the answer that opening the repository brought
+BOOTED_US = 10**7  # before, at least
+TRIP_MS = 10  # of an answer that opening the repository brought
+PAUSE_MS = 250  # until it asks again, where the clock is doubted
+TRIALS = 11
+RIGHT_MS = 40
 WORST_MS = 1_100  # a date is a second wide; an answer takes its time; clocks drift
 
 
 class Machine:
-    """A wall clock that may be a day off and steps at times, a monotonic one that drifts, and the clock over both."""
+    """A wall clock that may be a day off and steps at times, a monotonic one that drifts, and the clock over both.
 
-    def __init__(self, kernel: Kernel, rng: Random) -> None:
+    ``lies``: the chance that an answer's date is a lie, or begins some.
+    """
+
+    def __init__(self, kernel: Kernel, rng: Random, *, lies: float) -> None:
         self._kernel = kernel
         self._rng = rng
         self._off_ms = rng.choice(OFF_MS)
         self._rate = 1 + rng.choice(PPM) / 1_000_000
-        self._booted_us = kernel.now_us - rng.randint(10**6, 10**9)
+        self._booted_us = kernel.now_us - rng.randint(BOOTED_US, 10**9)
+        self._dates = Dates(rng, lies)
         self.clock = SystemClock(wall_ns=self._wall_ns, monotonic_ns=self._monotonic_ns)
-        now = self.monotonic_ms()
-        self.answered(kernel.now_ms - OPENED_BEFORE_MS // 2, now - OPENED_BEFORE_MS)
+        self._open()
 
     def monotonic_ms(self) -> float:
         """Milliseconds since some instant."""
@@ -37,9 +45,20 @@ class Machine:
 
     def answered(self, served_ms: int, sent_ms: float) -> None:
         """An answer came in, which the store dated; ``sent_ms`` is of the monotonic clock."""
-        if self._rng.random() < 0.05:
+        if self._rng.random() < 0.05 and not self._dates.lying:
             self._off_ms += self._rng.choice((-DAY_MS, -2_000, 2_000, DAY_MS))
-        self.clock.on_answer(_date(served_ms // 1000), sent_ms, self.monotonic_ms())
+        date_ms = self._dates.told(served_ms, wall_is_right=abs(self._off_ms) <= RIGHT_MS)
+        self.clock.on_answer(_date(date_ms // 1000), sent_ms, self.monotonic_ms())
+
+    def _open(self) -> None:
+        """Some time ago; as ``open_namespace`` does it, until the clock is not doubted."""
+        now_ms = self.monotonic_ms()
+        for trial in range(TRIALS):
+            ago_ms = (TRIALS - trial) * (PAUSE_MS + TRIP_MS)
+            date_ms = self._dates.at_first(self._kernel.now_ms - ago_ms + TRIP_MS // 2, trial)
+            self.clock.on_answer(_date(date_ms // 1000), now_ms - ago_ms, now_ms - ago_ms + TRIP_MS)
+            if not self.clock.doubted:
+                return
 
     def _wall_ns(self) -> int:
         return self._kernel.epoch_ms * 10**6 + self._kernel.now_us * 1000 + self._off_ms * 10**6

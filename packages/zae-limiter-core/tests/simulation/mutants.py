@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from zae_limiter import bucket, sharding
+from zae_limiter.agreement import Known
 from zae_limiter.bucket import Shape
 from zae_limiter.flows import acquire, commit, frames, lease, splitting, spread
 from zae_limiter.flows.batch import Draft, Load
@@ -17,6 +18,7 @@ from zae_limiter.flows.frames import Ordinary, Reshape
 from zae_limiter.flows.lane import Entry
 from zae_limiter.flows.sides import Side
 from zae_limiter.flows.steps import Flow
+from zae_limiter.offset import Offset
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import NOTHING, Operation, Transact, Update
 from zae_limiter.schema.items import View, bucket_attributes
@@ -246,6 +248,20 @@ def _refusals_kept() -> Iterator[None]:
         yield
 
 
+def _two(self: Known, doubt: Offset, wall: Offset) -> int:
+    """Whatever earlier answers and the wall clock say."""
+    return 2
+
+
+def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
+    def refused(self: Any, item: Any) -> None:
+        """What comes back beside a write that lost its race is taken for written."""
+        real(self, item)
+        self.settle([entry for entry in self.pending if entry.given and not entry.unchecked], "admitted")
+
+    return refused
+
+
 # Has all writes made by the rules that a mutant changes.
 WITHOUT_LONE_WRITES = patch.object(commit, "lone_update", lambda *_, **__: None)
 
@@ -277,6 +293,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "give-back of an unconfirmed write", fault=_patched(patch.object(Entry, "admitted", property(_taken_or_not)))
     ),
+    Mutant("unknown taken for absent", fault=_patched(patch.object(commit._Run, "_has_to_look", lambda _: False))),
+    Mutant(
+        "give-back dropped",
+        fault=_patched(patch.object(commit._Run, "_refused", _drop_who_lost(commit._Run._refused))),
+    ),
     Mutant("compensation skipped", fault=_patched(patch.object(acquire, "take_back", _forget))),
     Mutant("compensation between shards skipped", fault=_patched(patch.object(spread, "take_back", _forget))),
     Mutant("adjust on shard 0", fault=_patched(patch.object(lease, "_taken", _at_home))),
@@ -296,6 +317,8 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(commit._Run, "failed", _retried(commit._Run.failed))),
     ),
     Mutant("a local rejection kept for ever", fault=_refusals_kept),
+    Mutant("a date that is believed at once", fault=_patched(patch.object(Known, "_enough", lambda *_: 1))),
+    Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(Known, "_enough", _two))),
 )
 
 

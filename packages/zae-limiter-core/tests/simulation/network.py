@@ -17,11 +17,15 @@ from .machine import Machine
 from .oracle import Application, Oracle
 
 TIMEOUT_US = 2_000_000
+MOST_TURNS = 4  # of an instant, that a request takes where it takes no time
 
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """How the network is: probabilities for each request, and how slow it may be."""
+    """How the network is: probabilities for each request, and how slow it may be.
+
+    Where it typically takes no time at all, only the order of what happens at one instant is by chance.
+    """
 
     typical_us: int = 5_000
     slow: float = 0.0
@@ -70,6 +74,10 @@ class Link:
             return self._machine.clock.now_ms()
         return self._kernel.epoch_ms + (self._kernel.now_us + self._skew_us) // 1000
 
+    def doubted(self) -> bool:
+        """Whether the process waits for more answers before it believes the last ones."""
+        return self._machine is not None and self._machine.clock.doubted
+
     def send(self, operation: Operation) -> Sending:
         """Send a request; what becomes of it is decided here and now."""
         sending, weather, dice = Sending(), self._weather, self._rng.random()
@@ -78,13 +86,13 @@ class Link:
         dated = self._dated()
 
         def fail(error: StoreError, delay_us: int) -> None:
-            self._kernel.later(delay_us, lambda: sending.answer.settle(error=error))
+            self._later(delay_us, lambda: sending.answer.settle(error=error))
 
         def apply(*, answered: bool) -> None:
             value, error = self._apply(operation, decided_ms, sending)
             if answered:
                 arrived = dated(self._kernel.now_ms)
-                self._kernel.later(back, lambda: arrived() or sending.answer.settle(value, error))
+                self._later(back, lambda: arrived() or sending.answer.settle(value, error))
 
         faults: tuple[tuple[float, Callable[[], None]], ...] = (
             (weather.throttled, lambda: fail(Throttled("slow down"), there + back)),
@@ -98,13 +106,17 @@ class Link:
             dice -= chance
         if dice < weather.lost_after:
             fail(OutcomeUnknown("no answer"), there + back)
-            self._kernel.later(there, lambda: apply(answered=False))
+            self._later(there, lambda: apply(answered=False))
         elif dice < weather.lost_after + weather.late:
             fail(OutcomeUnknown("no answer"), TIMEOUT_US)
-            self._kernel.later(there + TIMEOUT_US, lambda: apply(answered=False))
+            self._later(there + TIMEOUT_US, lambda: apply(answered=False))
         else:
-            self._kernel.later(there, lambda: apply(answered=True))
+            self._later(there, lambda: apply(answered=True))
         return sending
+
+    def _later(self, delay_us: int, event: Callable[[], None]) -> None:
+        turns = 0 if self._weather.typical_us else self._rng.randint(0, MOST_TURNS)
+        self._kernel.later(delay_us, event, turns=turns)
 
     def _dated(self) -> Callable[[int], Callable[[], None]]:
         """What shows the clock an answer to a request that is sent now: first when it was served, then that it came."""
@@ -116,7 +128,8 @@ class Link:
 
     def _delay(self) -> int:
         slow = self._rng.random() < self._weather.slow
-        return self._rng.randint(500, 1_000_000 if slow else 2 * self._weather.typical_us)
+        longest = 2 * self._weather.typical_us
+        return self._rng.randint(min(500, longest), 1_000_000 if slow else longest)
 
     def _apply(self, operation: Operation, decided_ms: int, sending: Sending) -> tuple[Any, StoreError | None]:
         operation = self._tamper(operation)

@@ -87,6 +87,7 @@ class Oracle:
         self._skew_ms = skew_ms
         self._lonely = lonely
         self._reshapes = 0
+        self._births: dict[tuple[str, str], int] = {}
         self.applications: list[Application] = []
 
     def look(self, key: Key) -> Item | None:
@@ -96,10 +97,23 @@ class Oracle:
 
     def saw(self, items: Mapping[Key, Item | None], decided_ms: int) -> list[Application]:
         """Judge what has just taken effect on items that were so before it. Raises ``Violation``."""
+        for key, item in items.items():
+            appeared = limits_of(self.look(key)) - limits_of(item)
+            self._births |= {(key.pk, name): self.instant for name in appeared}
         born = [key for key, item in items.items() if item is None and not key.pk.endswith("#0")]
         if born:
             return self._saw_split(items, born[0], decided_ms)
         return [self._saw(key, before, decided_ms) for key, before in items.items()]
+
+    @property
+    def instant(self) -> int:
+        """How many writes of buckets there were: finer than time, in which much happens at once."""
+        return len(self.applications)
+
+    def was_absent(self, pk: str, name: str, since: int) -> bool:
+        """Whether a shard was missing, or lacked a limit, at any instant since so many writes."""
+        born = self._births.get((pk, name))
+        return born is None or born >= since or name not in limits_of(self.look(Key(pk, "#STATE")))
 
     def close(self) -> None:
         """Judge all writes together, once it is known whom they served. Raises ``Violation``."""

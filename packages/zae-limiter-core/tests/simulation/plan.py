@@ -16,6 +16,9 @@ CALM = Weather()
 ROUGH = Weather(slow=0.05, throttled=0.05, refused=0.01, lost_before=0.02, lost_after=0.03, late=0.01)
 STORM = Weather(slow=0.2, throttled=0.1, refused=0.03, lost_before=0.08, lost_after=0.12, late=0.04)
 BUSY = Weather(typical_us=20_000, slow=0.1)
+INSTANT = Weather(typical_us=0)
+FITFUL = Weather(typical_us=0, slow=0.05, throttled=0.05, refused=0.01, lost_before=0.02, lost_after=0.03, late=0.01)
+RESOURCES = ("gpt", *(f"model-{number}" for number in range(1, 30)))
 ENTITIES = ("mother", "child-a", "child-b", "single")
 PERIODS = (1, 1, 2, 60, 315_360_000)
 
@@ -27,6 +30,7 @@ class Plan:
     processes: int
     callers: int
     entities: tuple[str, ...]
+    resources: tuple[str, ...] = RESOURCES[:1]
     weather: Weather
     settings: Settings
     limits: tuple[tuple[Limit, ...], ...]
@@ -39,11 +43,20 @@ class Plan:
     expiries: int = 0
     conflicting: float = 0.0
     cancelled: float = 0.0
+    bursts: float = 0.0
+    checks: float = 0.0
+    failing: float = 0.0
     allowing: float = 0.0
     long_work: float = 0.0
     splits: int = 0
     clocks: bool = False
+    lies: float = 0.0
     disturbances: int = 0
+
+    @property
+    def faultless(self) -> bool:
+        """Whether every request is answered."""
+        return self.weather in {CALM, BUSY, INSTANT}
 
     @property
     def lonely(self) -> bool:
@@ -52,24 +65,25 @@ class Plan:
         A split is made beside the lane of its shard: it looks like another process.
         """
         splits = self.splits or self.settings.split_above < Settings().split_above
-        return self.processes == 1 and self.weather == CALM and not (self.crashes or splits or self.disturbances)
+        troubles = self.crashes or splits or self.disturbances
+        return self.processes == 1 and self.weather in {CALM, INSTANT} and not troubles
 
     @property
     def certain(self) -> bool:
         """Whether every caller can know at the end what he holds."""
         troubles = (self.crashes, self.changes, self.expiries, self.conflicting, self.disturbances)
-        return self.weather in {CALM, BUSY} and not any(troubles)
+        return self.faultless and not any(troubles)
 
 
-WEATHERS = {"calm": CALM, "rough": ROUGH, "storm": STORM, "busy": BUSY}
+WEATHERS = {"calm": CALM, "rough": ROUGH, "storm": STORM, "busy": BUSY, "instant": INSTANT, "fitful": FITFUL}
 
 
 def changed(plan: Plan, changes: Mapping[str, str]) -> Plan:
-    """The plan with fields changed by name, ``callers=3``; ``limits`` and ``entities`` are cut to so many."""
+    """The plan with fields changed by name, ``callers=3``; others of which there are many are cut to so many."""
     for name, text in changes.items():
         if name == "weather":
             plan = replace(plan, weather=WEATHERS[text])
-        elif name in {"limits", "entities"}:
+        elif name in {"limits", "entities", "resources"}:
             plan = replace(plan, **{name: getattr(plan, name)[: int(text)]})
         else:
             plan = replace(plan, **{name: type(getattr(plan, name))(float(text))})
@@ -78,7 +92,7 @@ def changed(plan: Plan, changes: Mapping[str, str]) -> Plan:
 
 def draw(rng: Random) -> Plan:
     """A plan: one of several kinds of trouble, or of none."""
-    kind = rng.choice((_alone, _sure, _outlived, _storm, _storm, _storm))
+    kind = rng.choice((_alone, _sure, _outlived, _cold, _cold, _storm, _storm, _storm))
     return kind(rng)
 
 
@@ -94,6 +108,23 @@ def _sure(rng: Random) -> Plan:
     return replace(plan, one_by_one=rng.random() < 0.3)
 
 
+def _cold(rng: Random) -> Plan:
+    """Many buckets that are not there yet, whose first callers come at one instant, and give back at once."""
+    plan = _sure(rng) if rng.random() < 0.5 else _storm(rng)
+    return replace(
+        plan,
+        weather=INSTANT if plan.weather in {CALM, BUSY} else FITFUL,
+        processes=rng.randint(1, 3),
+        callers=rng.randint(40, 80),
+        entities=("child-a", *rng.sample(ENTITIES, rng.randint(0, 2))),
+        resources=RESOURCES[: rng.choice((3, 30))],
+        one_by_one=False,
+        bursts=rng.choice((0.5, 0.7)),
+        checks=rng.choice((0.2, 0.5)),
+        failing=rng.choice((0.2, 0.7)),
+    )
+
+
 def _outlived(rng: Random) -> Plan:
     """Buckets expire while leases on them are open."""
     settings = replace(_settings(rng), ttl_multiplier=1, split_above=500)
@@ -103,7 +134,7 @@ def _outlived(rng: Random) -> Plan:
 
 def _storm(rng: Random) -> Plan:
     """Every kind of trouble is in about half of these."""
-    return Plan(
+    plan = Plan(
         processes=rng.randint(2, 4),
         callers=rng.randint(20, 80),
         entities=tuple(rng.sample(ENTITIES, rng.randint(1, 4))),
@@ -124,6 +155,7 @@ def _storm(rng: Random) -> Plan:
         clocks=rng.random() < 0.2,
         disturbances=rng.choice((0, 0, 0, 0, 2)),
     )
+    return replace(plan, lies=rng.choice((0.0, 0.05, 0.3))) if plan.clocks else plan
 
 
 def _settings(rng: Random) -> Settings:
@@ -132,6 +164,7 @@ def _settings(rng: Random) -> Settings:
         config_ttl_ms=rng.choice((0, 300, 2000, 60_000)),
         ttl_multiplier=rng.choice((0, 1, 1, 7)),
         split_above=rng.choice((500, 500, 30, 5, 1)),
+        buckets_remembered=rng.choice((10_000, 10_000, 5, 1)),
     )
 
 

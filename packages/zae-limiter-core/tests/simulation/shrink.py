@@ -16,10 +16,14 @@ TROUBLES = (
     "splits",
     "disturbances",
     "clocks",
+    "lies",
     "conflicting",
     "cancelled",
     "allowing",
     "long_work",
+    "bursts",
+    "checks",
+    "failing",
     "idle",
     "skew_ms",
 )
@@ -44,7 +48,8 @@ def _smaller(seed: int, kept: dict[str, str]) -> Iterator[dict[str, str]]:
 def _fewer(plan: Plan) -> Iterator[tuple[str, int]]:
     for name, count in (("callers", plan.callers), ("processes", plan.processes)):
         yield from ((name, fewer) for fewer in (count // 2, count - 1) if fewer > 0)
-    for name, many in (("entities", len(plan.entities)), ("limits", len(plan.limits))):
+    counts = {"entities": len(plan.entities), "resources": len(plan.resources), "limits": len(plan.limits)}
+    for name, many in counts.items():
         if many > 1:
             yield name, many - 1
 

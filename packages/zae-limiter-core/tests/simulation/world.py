@@ -5,6 +5,7 @@ Lives here: the course of events. Never: a judgement (oracle, ledger, accounts).
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from random import Random
 
 from zae_limiter.audit import Cause
@@ -21,13 +22,13 @@ from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
 
 from .accounts import Account
-from .callers import RESOURCE, Caller, Refusal
+from .callers import Caller, Refusal
 from .driver import Driver
 from .kernel import EPOCH_MS, Kernel, Script, Task, Violation
 from .machine import WORST_MS, Machine
 from .network import Link
 from .oracle import Oracle
-from .plan import ENTITIES, Plan, changed, draw
+from .plan import ENTITIES, RESOURCES, Plan, changed, draw
 
 ANSWERS = {"admitted", "refused", "RateLimiterUnavailable", "ValidationError", "BodyFailed", "Cancelled"}
 
@@ -53,12 +54,20 @@ class Process:
             rng,
             weather=plan.weather,
             skew_ms=rng.randint(-plan.skew_ms, plan.skew_ms),
-            machine=Machine(world.kernel, rng) if plan.clocks else None,
+            machine=Machine(world.kernel, rng, lies=plan.lies) if plan.clocks else None,
             tamper=world.tamper,
         )
         self.alive = True
-        self.scope = Scope("demo", "ns", stack="simulated", now=link.clock, settings=plan.settings, pick=rng.randrange)
-        self.driver = Driver(world.kernel, link, self, rng)
+        self.scope = Scope(
+            "demo",
+            "ns",
+            stack="simulated",
+            now=link.clock,
+            settings=plan.settings,
+            pick=rng.randrange,
+            doubted=link.doubted,
+        )
+        self.driver = Driver(world.kernel, link, self, rng, world.oracle)
 
 
 class World:
@@ -103,13 +112,18 @@ class World:
             store(create_entity(scope, NewEntity(entity, None, mother, cascade, {}), self._cause()))
         store(stored.set_system(scope, self.plan.limits[0], None, self._cause()))
         for entity in self.rng.sample(ENTITIES, self.rng.randint(0, 2)):
-            place = stored.entity_place(scope, entity, RESOURCE)
+            place = stored.entity_place(scope, entity, RESOURCES[0])
             store(stored.set_limits(scope, place, self.plan.limits[0], self._cause()))
 
     def _schedule(self) -> None:
         plan, rng = self.plan, self.rng
         start = 0
         for _ in range(plan.callers):
+            if rng.random() < plan.bursts:
+                checks = rng.random() < plan.checks
+                for turn in range(12) if checks else [rng.randint(0, 12)]:
+                    self.kernel.later(start, partial(self._join, checks=checks), turns=turn)
+                continue
             start += rng.randint(0, 2 * plan.span_us // plan.callers)
             start += rng.randint(1_000_000, 200_000_000) if rng.random() < plan.idle else 0
             self.kernel.later(start, self._arrive)
@@ -132,13 +146,25 @@ class World:
         busy = [task for _, _, task in self.lives if not task.ended.done]
         if self.plan.one_by_one and busy:
             return busy[-1].ended.when_done(lambda: self.kernel.later(1_000, self._arrive))
-        process = self.rng.choice(self.processes)
-        caller = Caller(self.kernel, process, self.plan, self.rng)
+        checks = self.rng.random() < self.plan.checks
+        return self._admit(self.rng.choice(self.processes), self._some_bucket(), checks=checks)
+
+    def _join(self, *, checks: bool) -> None:
+        """Somebody comes together with the one before, to the same process, for the same bucket."""
+        if self.plan.one_by_one or not self.lives or not self.lives[-1][0].alive:
+            return self._arrive()
+        process, caller, _ = self.lives[-1]
+        return self._admit(process, caller.place, checks=checks)
+
+    def _admit(self, process: Process, place: tuple[str, str], *, checks: bool) -> None:
+        caller = Caller(self.kernel, process, self.plan, self.rng, place, checks=checks)
         task = Task(self.kernel, process, caller.live())
         self.lives.append((process, caller, task))
         if self.rng.random() < self.plan.cancelled:
-            self.kernel.later(self.rng.randint(0, 50_000), task.cancel)
-        return None
+            if self.plan.weather.typical_us:
+                self.kernel.later(self.rng.randint(0, 50_000), task.cancel)
+            else:
+                self.kernel.later(0, task.cancel, turns=self.rng.randint(0, 40))
 
     def _change(self) -> None:
         process, limits = self.rng.choice(self.processes), self.rng.choice(self.plan.limits)
@@ -146,7 +172,8 @@ class World:
 
     def _changing(self, scope: Scope, limits: tuple[Limit, ...]) -> Flow[None]:
         rng, entity = self.rng, self.rng.choice(self.plan.entities)
-        own, everybody = stored.entity_place(scope, entity, RESOURCE), stored.resource_place(scope, RESOURCE)
+        resource = rng.choice(self.plan.resources)
+        own, everybody = stored.entity_place(scope, entity, resource), stored.resource_place(scope, resource)
         cause = self._cause()
         versions: list[Flow[None]] = [
             stored.set_limits(scope, own, limits, cause),
@@ -159,15 +186,18 @@ class World:
     def _split(self) -> None:
         """As one does who only sees the table's stream: beside whatever the process has under way."""
         process, rng = self.rng.choice(self.processes), self.rng
-        bucket = BucketId("ns", rng.choice(self.plan.entities), RESOURCE, rng.choice((0, 0, 1, 2, 3)))
+        bucket = BucketId("ns", *self._some_bucket(), rng.choice((0, 0, 1, 2, 3)))
         Task(self.kernel, process, self._store(process, split_shard(process.scope, bucket)))
 
     def _disturb(self) -> None:
         """Somebody whose clock was hours ahead has anchored a shard."""
-        bucket = BucketId("ns", self.rng.choice(self.plan.entities), RESOURCE, self.rng.choice((0, 0, 1)))
+        bucket = BucketId("ns", *self._some_bucket(), self.rng.choice((0, 0, 1)))
         ahead = {"rf": self.kernel.now_ms + self.rng.randint(120_000, 10_000_000)}
         with suppress(ConditionFailed):
             self.table.execute(Update(bucket_key(bucket), set=ahead, when=Conditions(exists=("PK",))))
+
+    def _some_bucket(self) -> tuple[str, str]:
+        return self.rng.choice(self.plan.entities), self.rng.choice(self.plan.resources)
 
     def _cause(self) -> Cause:
         """An administrator's change: one of its own, to the store."""
@@ -197,6 +227,8 @@ class World:
                 raise Violation(f"a caller got no answer, but {task.ended.error!r}") from task.ended.error
             if not task.ended.done or caller.answer not in ANSWERS:
                 raise Violation(f"a caller got the answer {caller.answer!r}")
+            if self.plan.faultless and (caller.answer == "RateLimiterUnavailable" or caller.degraded):
+                raise Violation("a caller was told that the store is away, which it never was")
             caller.account.settle()
             if caller.refusal is not None and self.plan.certain and self.plan.one_by_one:
                 self._check_refusal(caller.refusal)
@@ -207,7 +239,7 @@ class World:
     def _check_refusal(self, refusal: Refusal) -> None:
         """Somewhere in the time that a copy may be old, one of the limits was short."""
         patience = self.plan.settings.staleness_ms + OLDEST_MS
-        short = [(keys.pk_bucket("ns", entity, RESOURCE, 0)[:-2], name, 1000 * n) for entity, name, n in refusal.short]
+        short = [(keys.pk_bucket("ns", *of, 0)[:-2], name, 1000 * n) for *of, name, n in refusal.short]
         if not any(
             self.oracle.was_short(*what, refusal.begun_ms - patience, refusal.ended_ms, behind_ms=1_100)
             for what in short

@@ -6,6 +6,7 @@ Lives here: sending, waiting, cancelling, closing. Never: a decision.
 import asyncio
 import logging
 import random
+import weakref
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -36,6 +37,7 @@ class Driver:
     def __init__(self, store: Store, *, operation_timeout: float = 3.0) -> None:
         self._store = store
         self._answers_at_once = getattr(store, "answers_at_once", False)
+        self._connect = getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lanes: dict[asyncio.Task[None], Lane] = {}  # by the tasks that serve them
@@ -71,7 +73,8 @@ class Driver:
         """Refuse new work and whoever waits in a queue; wait for the writes under way, then cut them off."""
         self._closed = True
         loop = asyncio.get_running_loop()
-        if self._prober is not None and self._loop is loop:
+        self._take_over(loop)
+        if self._prober is not None:
             self._prober.cancel()
         for lane in self._lanes.values():
             _settle([ticket for ticket in lane.waiting if ticket.droppable], Closed())
@@ -167,6 +170,8 @@ class Driver:
 
     async def _send(self, operation: Operation) -> Any:
         try:
+            if self._connect is not None:
+                await self._connect()
             async with asyncio.timeout(self._operation_timeout) as time:
                 answer = await self._store.perform(operation)
         except StoreError as error:
@@ -181,19 +186,17 @@ class Driver:
 
     def _probe_in_background(self) -> None:
         if not self._closed and (self._prober is None or self._prober.done()):
-            self._prober = asyncio.get_running_loop().create_task(self._probe())
+            self._prober = asyncio.get_running_loop().create_task(_probe(weakref.ref(self)))
 
-    async def _probe(self) -> None:
-        """Ask, one request at a time, until the store answers."""
-        pause = FIRST_PAUSE
-        while self.health.is_open and not self._closed:
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(2 * pause, LONGEST_PAUSE)
+    async def _probe(self) -> bool:
+        """Ask once whether the store answers again; whether to ask once more."""
+        if self.health.is_open and not self._closed:
             self.health.probes += 1
             try:
                 await self._send(PROBE)
             except StoreError as error:
                 log.debug("the store still does not answer: %s", error)
+        return self.health.is_open and not self._closed
 
     # queues
 
@@ -270,11 +273,16 @@ class Driver:
     # event loops
 
     def _enter_loop(self) -> None:
-        """Take over from a loop that no longer runs. Raises ``RepositoryClosedError``, ``EventLoopError``."""
+        """Be at work on the running loop. Raises ``RepositoryClosedError``, ``EventLoopError``."""
         if self._closed:
             raise RepositoryClosedError
         loop = asyncio.get_running_loop()
-        if loop is self._loop:
+        if loop is not self._loop:
+            self._take_over(loop)
+
+    def _take_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Go on on another loop than before. Raises ``EventLoopError`` where that one is running."""
+        if self._loop is loop:
             return
         if self._loop is not None:
             if self._loop.is_running():
@@ -311,3 +319,14 @@ def _wake(batch: Sequence[Ticket]) -> None:
     for ticket in batch:
         if ticket.waker is not None and not ticket.waker.done():
             ticket.waker.set_result(None)
+
+
+async def _probe(of: "weakref.ref[Driver]") -> None:
+    """Ask, one request at a time, until the store answers, or nobody has the driver any more."""
+    pause, again = FIRST_PAUSE, True
+    while again:
+        await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+        pause = min(2 * pause, LONGEST_PAUSE)
+        driver = of()
+        again = driver is not None and await driver._probe()
+        del driver

@@ -24,7 +24,8 @@ class Store(Protocol):
     """What runs operations: the extension point for another backend.
 
     Where it has an attribute ``clock``, repositories over it go by that one unless they are given another. Where it has
-    ``answers_at_once = True``, it never waits: no time is watched.
+    ``answers_at_once = True``, it never waits: no time is watched. Where it has ``connect()``, that is awaited before
+    each operation: what has to be opened first takes its own time.
     """
 
     async def perform(self, operation: Operation) -> Any:
@@ -95,9 +96,10 @@ class DynamoDBStore:
     async def perform(self, operation: Operation) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         name, request = render(operation, self.table_name)
+        await self.connect()
         send = self._send
-        if send is None or self._loop is not asyncio.get_running_loop():
-            send = await self._connect()
+        if send is None:
+            raise Closed("the store is closed")
         try:
             answer = await send(name, request)
         except StoreError:
@@ -130,8 +132,11 @@ class DynamoDBStore:
         if getattr(self, "_client", None) is not None:
             self._client.abandon()  # type: ignore[union-attr]
 
-    async def _connect(self) -> Send:
+    async def connect(self) -> None:
+        """Open a client where there is none. Raises ``StoreError``."""
         loop = asyncio.get_running_loop()
+        if self._send is not None and self._loop is loop:
+            return
         if self._loop is not loop:
             self._move_to(loop)
         async with self._lock:
@@ -139,7 +144,6 @@ class DynamoDBStore:
                 raise Closed("the store is closed")
             if self._send is None:
                 self._send = self._watched(self._given_send or await self._open())
-            return self._send
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Leave the client of a loop that no longer runs; connections do not change their loop."""

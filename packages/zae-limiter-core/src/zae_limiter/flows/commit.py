@@ -11,10 +11,11 @@ from ..operations.values import NOTHING, Get, Item, Put, Update
 from ..resolution import Config
 from ..schema.items import View, bucket_attributes
 from .batch import Draft, Load, weigh
+from .contest import insists
 from .frames import Frame, New, Ordinary, Reshape, expires_at
 from .lane import Entry, Outcome, Verdict
 from .lone import lone_update
-from .patience import ATTEMPTS, PAUSES, RaceLost
+from .patience import ATTEMPTS, PAUSES, RACE_PAUSES, RaceLost
 from .repair import repair
 from .scope import Scope, Shadow
 from .splitting import appear
@@ -67,10 +68,17 @@ def _serve(run: "_Run", *, attempts: int) -> Flow[None]:
 
 
 class _Run:
-    """One run of a bucket's lane: who is still pending, and what its own answers have shown so far."""
+    """One run of a bucket's lane: who is still pending, and what its own answers have shown so far.
+
+    ``seen``: one of them has shown the bucket, there or absent. What was seen before may be older than what now comes
+    back, so that nothing is dropped by it. ``lost``: how many races.
+    """
 
     config: Config | None = None
     slack: frozenset[str] = frozenset()
+    seen = False
+    lost = 0
+    reshapes_lost = 0
     now_ms = 0
     frame: Frame
     load: Load
@@ -80,10 +88,9 @@ class _Run:
         self.shadow = shadow
         self.pending: Sequence[Entry] = entries
         self.pauses = iter(PAUSES)
-        for entry in entries:
-            if entry.config is not None:
+        for entry in entries:  # all with the same limits
+            if entry.config is not None and (self.config is None or entry.config.is_newer_than(self.config)):
                 self.config = entry.config
-                break
 
     def prepare(self) -> Flow[bool]:
         """Whether there is a shard that can be written: one that was found, and whose anchor no wrong clock has set."""
@@ -94,7 +101,9 @@ class _Run:
             now = self.scope.now()
             if shadow.view is not None and shadow.view.is_ahead(now):
                 item, writes = yield from repair(shadow.view, now)
-                shadow.learn(item, now, own_writes=writes)
+                self._learn(item, now, own_writes=writes)
+                if not writes:
+                    yield from self._lose()
                 return writes > 0
         except StoreError as error:
             yield from self.failed(error)
@@ -104,6 +113,7 @@ class _Run:
     def _find_shard(self) -> Flow[None]:
         """Look for a shard that this process has not seen; without it, whoever consumes is to look at the bucket."""
         yield from appear(self.scope, self.shadow)
+        self.seen = True
         if self.shadow.view is None:
             self._drop_corrections()
             self.settle(self.pending, "outdated")
@@ -111,6 +121,9 @@ class _Run:
     def decide(self) -> Put | Update | Get | None:
         """What to ask of the store, by the last seen state; ``None`` where everybody could be told without."""
         self.now_ms = self.scope.now()
+        if self._has_to_look():
+            self.load = Load()
+            return Get(self.shadow.key)
         if self.shadow.view is None:
             self._drop_corrections()
             if not self.pending:
@@ -134,14 +147,16 @@ class _Run:
         """Settle whom the answer tells about."""
         shadow = self.shadow
         if isinstance(operation, Get):
-            shadow.learn(answer, self.now_ms, own_writes=0)
+            self._learn(answer, self.now_ms, own_writes=0)
             if shadow.is_ahead(self.now_ms):
                 return  # the anchor is repaired first, then they are judged
             self._settle_by_answer()
             self.settle([entry for entry in self.load.carried if entry.outcome is None], "admitted")
             return
         item = operation.item if isinstance(operation, Put) else answer
-        shadow.learn(item, self.now_ms, own_writes=1)
+        self._learn(item, self.now_ms, own_writes=1)
+        if self.frame.reshapes and self.config is not None:
+            shadow.reshaped = self.config.limits, self.now_ms
         self.settle(self.load.carried, "admitted")
         if self.pending:
             self._settle_by_answer()
@@ -153,14 +168,22 @@ class _Run:
             self.shadow.pace.throttled()
         if isinstance(error, ConditionFailed):
             self._refused(error.item)
+            yield from self._lose()
         elif pause is not None:
             yield Sleep(pause)
         else:
             self.settle(self.pending, "failed", error)
 
+    def _lose(self) -> Flow[None]:
+        """Others were first: from the second time on, let them finish."""
+        self.lost += 1
+        if self.pending and 2 <= self.lost < ATTEMPTS:
+            yield Sleep(RACE_PAUSES[self.lost])
+
     def _refused(self, item: Item | None) -> None:
         """A condition did not hold: settle whom the true state, as of that write, does not fit."""
-        view = self.shadow.learn(item, self.now_ms, own_writes=0)
+        view = self._learn(item, self.now_ms, own_writes=0)
+        self.reshapes_lost += self.frame.reshapes
         if view is not None and not self.shadow.alone:
             self._note_row_add_above(view)
         self._settle_by_answer()
@@ -220,9 +243,10 @@ class _Run:
             assert config is not None, "an entry that consumes carries its config"
             return New(shadow, self.now_ms, multiplier, config)
         if config is not None and not shadow.agrees_with(config) and any(entry.checked for entry in self.pending):
-            if config.given or config.read_at_ms > view.item["cv"]:
+            if not config.given and config.read_at_ms <= view.item["cv"]:
+                self.scope.expire(shadow)
+            elif insists(self.scope, shadow, view, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms):
                 return Reshape(shadow, view, self.now_ms, multiplier, config)
-            self.scope.expire(shadow)
         return Ordinary(shadow, view, self.now_ms, multiplier, config, self.slack)
 
     def _send_on(self, shards: int) -> None:
@@ -230,6 +254,21 @@ class _Run:
         for entry in self.pending:
             if entry.given:
                 entry.divide(self.shadow.id.shard, shards)
+
+    def _learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> View | None:
+        self.seen = True
+        return self.shadow.learn(item, at_ms, own_writes=own_writes)
+
+    def _has_to_look(self) -> bool:
+        """Whether a correction would be dropped by what was seen before this run."""
+        if self.seen:
+            return False
+        view = self.shadow.view
+        if view is None:
+            return any(entry.given and not entry.unchecked for entry in self.pending)
+        known = view.shapes.keys()
+        corrections = (entry for entry in self.pending if not entry.checked)
+        return any(not (entry.given.keys() <= known and entry.unchecked.keys() <= known) for entry in corrections)
 
     def _drop_corrections(self) -> None:
         """Without a bucket there is nothing to give back to: it was full when it expired."""
@@ -269,7 +308,7 @@ class _Run:
 
     def _judge(self, load: Load) -> Get | None:
         """Amounts of 0 are admitted unless the limit is in debt."""
-        if not (self._fresh() or self.shadow.view is None):
+        if not self._fresh():
             return Get(self.shadow.key)
         self.settle(load.carried, "admitted")
         return None

@@ -71,8 +71,8 @@ def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None
     try:
         yield from queue([side.enter() for side in more])
         yield from spread(scope, more)
-    except BudgetSpent as error:
-        return (yield from _go_uncounted(scope, grant, amounts, error))
+    except BudgetSpent as late:
+        return (yield from _go_uncounted(scope, grant, amounts, late))
     entries = [entry for side in more for entry in side.last]
     if all(side.admitted for side in more):
         for side, part in zip(mine, more, strict=True):
@@ -99,11 +99,13 @@ def _go_uncounted(scope: Scope, grant: Grant, amounts: Mapping[str, int], error:
 def correct(scope: Scope, grant: Grant) -> Flow[None]:
     """Write what was adjusted and released, one write a shard. Without the store it does as ``acquire`` does."""
     corrections = {name: _written(grant, name, amount) for name, amount in grant.corrections.items()}
-    entries = [entry for side in grant.sides for entry in _corrections(side, corrections)]
+    made = [(side, entry) for side in grant.sides for entry in _corrections(side, corrections)]
     error: StoreError | None
     try:
-        yield from queue(entries)
-        error = _first_error(entries)
+        yield from queue([entry for _, entry in made])
+        made += [(side, _at_home(side, entry)) for side, entry in made if entry.unchecked and _is_homeless(entry)]
+        yield from queue([entry for _, entry in made if entry.outcome is None])
+        error = _first_error(entry for _, entry in made)
     except BudgetSpent as late:  # they stay in their queues, and are written when the store answers
         error = late
     if error is not None:
@@ -141,6 +143,16 @@ def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> En
     unchecked = {name: amount for name, amount in amounts.items() if amount > 0}
     given = {name: -amount for name, amount in amounts.items() if amount < 0}
     return Entry(place.lane, unchecked=unchecked, given=given, config=config, shards=place.shards)
+
+
+def _is_homeless(entry: Entry) -> bool:
+    """Whether the bucket no longer has the shard: it began anew with fewer."""
+    return entry.outcome is not None and entry.outcome.verdict == "outdated"
+
+
+def _at_home(side: Side, entry: Entry) -> Entry:
+    """What was to be taken from a shard that is gone."""
+    return Entry(side.shadow.lane, unchecked=entry.unchecked, config=entry.config)
 
 
 def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) -> Iterator[tuple[_Place, int]]:

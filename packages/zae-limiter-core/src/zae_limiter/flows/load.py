@@ -33,14 +33,15 @@ def shadow_of(scope: Scope, entity_id: str, resource: str, *, shard: int = 0) ->
 def serve(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]:
     """Settle every entry; what goes back to shards that were split off is queued there, each higher than the last.
 
-    A shard that is written too often is split; those who were served do not wait for it.
+    A shard that is written too often is split, unless the time that this was counted in is doubted; those who were
+    served do not wait for it.
     """
     yield from commit(scope, shadow, entries)
     entity_id, resource = shadow.id.entity_id, shadow.id.resource
     parts = [part for entry in entries for part in entry.elsewhere]
     lanes = [shadow_of(scope, entity_id, resource, shard=part.shard).lane for part in parts]
     yield from queue([part.enter(lane) for part, lane in zip(parts, lanes, strict=True)])
-    if shadow.pace.per_second and shadow.pace.exceeds(scope.settings.split_above, scope.now()):
+    if shadow.pace.per_second and shadow.pace.exceeds(scope.settings.split_above, scope.now()) and not scope.doubted():
         yield Wake(entries)
         yield from relieve(scope, shadow)
 

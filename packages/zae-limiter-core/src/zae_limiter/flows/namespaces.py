@@ -3,6 +3,7 @@
 Lives here: what is asked before there is a scope. Never: anything inside a namespace.
 """
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -15,19 +16,27 @@ from ..versions import check_compatible
 from . import registry, versions
 from .patience import patiently, read_all
 from .public_errors import public_error
-from .steps import Flow, Sleep
+from .steps import Flow, Sleep, Tell
 
 POLL_SECONDS = 0.5
 POLLS = 240
 PROBE = Get(versions.KEY)  # what a store is asked that is only asked whether it answers
+DOUBT_SECONDS = 0.25  # dates tell the second, so that the next one takes four of these at most
+DOUBTS = 10
 
 
 def open_namespace(
-    name: str, make: Callable[[], Namespace], *, stack: str, register: bool, client_version: str | None
+    name: str,
+    make: Callable[[], Namespace],
+    *,
+    stack: str,
+    register: bool,
+    client_version: str | None,
+    doubted: Callable[[], bool],
 ) -> Flow[str]:
     """The id of the namespace, which is made and registered where it is missing and ``register`` says so.
 
-    It is made after the first answer, which corrected the clock.
+    It is made after the first answer, which corrected the clock, and after others where the clock is still ``doubted``.
 
     One that was deleted is not found, whatever ``register`` says: the next process that opens it would undo the
     deletion. Without ``client_version`` the stack's versions are not checked. Raises ``NamespaceNotFoundError``,
@@ -35,6 +44,7 @@ def open_namespace(
     """
     try:
         item = yield from _find(name, stack=stack, client_version=client_version)
+        yield from _agree_on_the_time(doubted)
         if item is None and register:
             return (yield from registry.register(make())).namespace_id
     except StoreError as error:
@@ -50,6 +60,18 @@ def _find(name: str, *, stack: str, client_version: str | None) -> Flow[Item | N
     if client_version is not None and versions.KEY in found:
         check_compatible(read_version(found[versions.KEY]), stack=stack, client_version=client_version)
     return found.get(key)
+
+
+def _agree_on_the_time(doubted: Callable[[], bool]) -> Flow[None]:
+    """Ask until two answers agree on the time, or one agrees with the machine."""
+    for _ in range(DOUBTS):
+        if not doubted():
+            return
+        yield Sleep(DOUBT_SECONDS)
+        yield from patiently(PROBE)
+    if doubted():
+        told = "the dates of the store's answers do not agree with this machine's clock, nor with each other: it is"
+        yield Tell(__name__, logging.WARNING, f"{told} believed until they do; look at what stands between")
 
 
 def create_table(stack: str) -> Flow[None]:

@@ -1,6 +1,7 @@
 """Asking again: after a pause, after a race that was lost, after an answer that was.
 
-Lives here: how often and how long, and reads that may be repeated. Never: a write, which may have been applied.
+Lives here: how often and how long, and reads that may be repeated. Never: a write, which may have been applied; chance:
+drivers sleep for half of a pause to all of it.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ __all__ = ["ATTEMPTS", "PAUSES", "RaceLost", "key_of", "patiently", "read", "rea
 
 ATTEMPTS: Final = 16
 PAUSES: Final = (0.02, 0.05, 0.1, 0.2)
+RACE_PAUSES: Final = (0.0, 0.0, *(0.005 * 1.3**more for more in range(ATTEMPTS - 2)))
 KEYS_PER_READ: Final = 100
 
 

@@ -9,7 +9,7 @@ from random import randrange
 from typing import Any
 
 from ..cache import LRU
-from ..limits import OnUnavailable
+from ..limits import Limit, OnUnavailable
 from ..operations.values import Item, Key
 from ..resolution import Config, Resolved
 from ..schema import keys
@@ -49,7 +49,8 @@ def bucket_key(bucket: BucketId) -> Key:
 class Shadow:
     """The shadow copy of one bucket, and its lanes. It only picks which write to try; the conditions decide.
 
-    ``alone``: the last eight answers showed no write but our own.
+    ``alone``: the last eight answers showed no write but our own. ``reshaped``: the limits that this process last gave
+    the bucket, and when; until ``follows_until_ms`` it goes by those that others give it.
     """
 
     __slots__ = (
@@ -58,6 +59,7 @@ class Shadow:
         "_others",
         "alone",
         "family",
+        "follows_until_ms",
         "id",
         "key",
         "known",
@@ -65,6 +67,7 @@ class Shadow:
         "loading",
         "pace",
         "pairing",
+        "reshaped",
         "resolved",
         "seen_at_ms",
         "view",
@@ -83,6 +86,8 @@ class Shadow:
         self.loading: Lane
         self.pairing: dict[str, Lane] = {}
         self.pace = Pace()
+        self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)
+        self.follows_until_ms = 0
         self._others = 0
         self.alone = True
         self._agreed: tuple[object, object] = (None, None)
@@ -150,7 +155,8 @@ class Shadow:
 class Scope:
     """One namespace as one process knows it.
 
-    ``now`` gives epoch milliseconds, ``pick`` a number below the one given, by chance.
+    ``now`` gives epoch milliseconds, ``pick`` a number below the one given, by chance; ``doubted``, whether the last
+    answers contradict the time.
     """
 
     def __init__(
@@ -162,12 +168,14 @@ class Scope:
         now: Callable[[], int],
         settings: Settings,
         pick: Callable[[int], int] = randrange,
+        doubted: Callable[[], bool] = lambda: False,
     ) -> None:
         self.namespace = namespace
         self.namespace_id = namespace_id
         self.stack = stack
         self.now = now
         self.pick = pick
+        self.doubted = doubted
         self.settings = settings
         self.configs = Configs(namespace_id, ttl_ms=settings.config_ttl_ms, size=settings.buckets_remembered)
         self.shadows: LRU[tuple[str, str, int], Shadow] = LRU(settings.buckets_remembered)

@@ -14,7 +14,7 @@ from ..operations.values import Conditions, Item, Put, Transact, Update
 from ..schema.items import ONE_WRITE, WRITES, BucketId, View, bucket_attributes, read_bucket, rule_attributes
 from ..sharding import MAX_SHARDS, born_at, halve, parent_of
 from .batch import Draft
-from .patience import ATTEMPTS, PAUSES, read_all
+from .patience import ATTEMPTS, PAUSES, RaceLost, read_all
 from .repair import repair
 from .scope import Scope, Shadow, bucket_key
 from .steps import Flow, Sleep, Tell
@@ -43,7 +43,7 @@ def relieve(scope: Scope, shadow: Shadow) -> Flow[None]:
 def appear(scope: Scope, shadow: Shadow) -> Flow[None]:
     """Find a shard, or make it where it is missing: by a split of its parent, or full where that has been split.
 
-    Leaves the shadow without a view where the bucket has no such shard.
+    Leaves the shadow without a view where the bucket has no such shard. Raises ``RaceLost`` where it could not be told.
     """
     written: Collection[int] = ()
     for _ in range(ATTEMPTS):
@@ -58,6 +58,7 @@ def appear(scope: Scope, shadow: Shadow) -> Flow[None]:
         else:
             yield from _make(home, missing, scope.now())
             written = ()
+    raise RaceLost
 
 
 def _look(scope: Scope, shadow: Shadow, written: Collection[int] = ()) -> Flow[dict[int, View]]:

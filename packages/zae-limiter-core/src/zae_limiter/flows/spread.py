@@ -58,8 +58,10 @@ def survey(scope: Scope, side: Side) -> Flow[Sequence[View]]:
 
 def copies(scope: Scope, side: Side, now_ms: int) -> Sequence[View]:
     """The last seen state of every shard, none where one of them is missing or no longer fresh."""
-    views = [_fresh(scope, side, shard, now_ms) for shard in range(side.shadow.shard_count)]
-    return [view for view in views if view is not None] if None not in views else ()
+    count = side.shadow.shard_count
+    views = [view for shard in range(count) if (view := _fresh(scope, side, shard, now_ms)) is not None]
+    # a bucket that this process forgot and saw again may have more shards than the caller's copy says
+    return views if len(views) == count == views[0].shard_count else ()
 
 
 def rooms_of(side: Side, views: Sequence[View], now_ms: int) -> dict[int, dict[str, int]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any, Final
 
+from zae_limiter import forks
 from zae_limiter.schema.table import INDEXES, TABLE_KEYS, TTL_ATTRIBUTE
 
 from .capacity import Meter, projected
@@ -63,6 +64,11 @@ class MemoryStore:
             DescribeTable: lambda _: "ACTIVE",
             EnableTtl: lambda _: None,
         }
+        forks.register(self)
+
+    def forget(self) -> None:
+        """Take another lock in a child process, which goes on with a table of its own."""
+        self._lock = Lock()
 
     def execute(self, operation: Operation) -> Any:
         """Return the answer of ``operation``, or raise the ``StoreError`` that DynamoDB's refusal translates to."""

@@ -63,6 +63,7 @@ class SyncDriver:
     def __init__(self, store: SyncStore, *, operation_timeout: float = 3.0) -> None:
         self._store = store
         self._answers_at_once = getattr(store, "answers_at_once", False)
+        self._connect = getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
         self._lock = threading.Lock()  # held for moments: nothing is sent, waited for or logged under it
         self._lanes: set[Lane] = set()  # that are served
@@ -205,8 +206,10 @@ class SyncDriver:
         return self._send(operation, call.until)
 
     def _send(self, operation: Operation, until: float) -> Any:
-        set_deadline(min(until, time.monotonic() + self._operation_timeout))
         try:
+            if self._connect is not None:
+                self._connect()
+            set_deadline(min(until, time.monotonic() + self._operation_timeout))
             answer = self._store.perform(operation)
         except StoreError as error:
             raise self.health.failed(error) from error.__cause__
@@ -303,7 +306,7 @@ class SyncDriver:
                 self._lanes.discard(lane)
                 return
         try:
-            threading.Thread(target=self._take_over, args=(lane, server), name=NAME).start()
+            threading.Thread(target=self._take_over, args=(lane, server), name=NAME, daemon=False).start()
         except RuntimeError:  # the interpreter ends, or has no more threads: this one does it
             self._take_over(lane, server)
 
@@ -328,8 +331,13 @@ class SyncDriver:
 
     def _work(self, lane: Lane, batch: Sequence[Ticket], until: float) -> None:
         """One run, which asks nothing of the store behind ``until``. Nobody of the batch is left without an outcome."""
-        serving = self._serving.lanes
-        serving.append(lane)
+        self._serving.lanes.append(lane)
+        try:
+            self._play_run(lane, batch, until)
+        finally:
+            self._serving.lanes.pop()
+
+    def _play_run(self, lane: Lane, batch: Sequence[Ticket], until: float) -> None:
         error: StoreError | None = None
         try:
             self._play(lane.work(batch), Call(until))
@@ -337,7 +345,6 @@ class SyncDriver:
             error = broken(problem)
             log.exception("a write of a bucket failed in a way that it should not")
         finally:
-            serving.pop()
             for ticket in batch:
                 if ticket.outcome is None:
                     ticket.fail(error or OutcomeUnknown(CUT_OFF))

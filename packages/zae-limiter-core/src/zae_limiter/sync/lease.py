@@ -7,6 +7,7 @@ import logging
 from types import TracebackType
 from typing import Self, TypeVar
 
+from .. import forks
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows.acquire import acquire
 from ..flows.lease import adjust, check_open, checked, consume, correct, release, roll_back
@@ -24,13 +25,14 @@ log = logging.getLogger(__name__)
 class SyncLease:
     """What an acquire takes for the time of a block: ``with`` it. Corrects or gives back when the block ends."""
 
-    __slots__ = ("_driver", "_granted", "_request", "_scope")
+    __slots__ = ("_driver", "_granted", "_process", "_request", "_scope")
 
     def __init__(self, driver: SyncDriver, scope: Scope, request: Request) -> None:
         self._driver = driver
         self._scope = scope
         self._request = request
         self._granted: Grant | None = None
+        self._process = forks.generation
 
     def consume(self, /, **amounts: int) -> None:
         """Take more tokens, checked, at once. Raises as ``acquire`` does, and ``LeaseExpiredError``."""
@@ -85,6 +87,8 @@ class SyncLease:
     ) -> None:
         grant = self._grant
         grant.open = False
+        if self._process != forks.generation:
+            return  # a child has the block of its parent, not what it took
         if error is not None and grant.rollback:
             self._roll_back(grant)
         elif grant.corrections:

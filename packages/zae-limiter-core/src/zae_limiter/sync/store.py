@@ -24,7 +24,8 @@ class SyncStore(Protocol):
     """What runs operations: the extension point for another backend.
 
     Where it has an attribute ``clock``, repositories over it go by that one unless they are given another. Where it has
-    ``answers_at_once = True``, it never waits: no time is watched. One that waits ends an operation when
+    ``answers_at_once = True``, it never waits: no time is watched. Where it has ``connect()``, that is called before
+    each operation: what has to be opened first takes its own time. One that waits ends an operation when
     ``zae_limiter.sync.time_left`` is over, with ``OutcomeUnknown``: nothing else can end it.
     """
 
@@ -95,7 +96,10 @@ class SyncDynamoDBStore:
     def perform(self, operation: Operation) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         name, request = render(operation, self.table_name)
-        send = self._send or self._connect()
+        self.connect()
+        send = self._send
+        if send is None:
+            raise Closed("the store is closed")
         try:
             answer = send(name, request)
         except StoreError:
@@ -120,13 +124,15 @@ class SyncDynamoDBStore:
         self._client = self._send = None
         self._lock = Lock()
 
-    def _connect(self) -> Send:
+    def connect(self) -> None:
+        """Open a client where there is none. Raises ``StoreError``."""
+        if self._send is not None:
+            return
         with self._lock:
             if self._closed:
                 raise Closed("the store is closed")
             if self._send is None:
                 self._send = self._watched(self._given_send or self._open())
-            return self._send
 
     def _open(self) -> Send:
         self._client = client = open_client(self._options)

@@ -1,0 +1,121 @@
+"""What comes over a connection: an answer in time and whole, or none; in both colours, over real sockets."""
+
+import asyncio
+import json
+import socket
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from zae_limiter.aio.driver import Driver
+from zae_limiter.aio.store import DynamoDBStore
+from zae_limiter.flows.steps import Flow
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError
+from zae_limiter.operations.values import Get, Key
+from zae_limiter.sync.driver import SyncDriver
+from zae_limiter.sync.store import SyncDynamoDBStore
+
+GET = Get(Key("p", "s"))
+BODY = json.dumps({"Item": {"PK": {"S": "p"}}}).encode()
+Serve = Callable[[socket.socket], None]
+TIMES = {"connect_timeout": 0.3, "read_timeout": 0.3}
+
+
+@contextmanager
+def serving(serve: Serve) -> Iterator[str]:
+    """The address of a server that treats each connection so, in a thread."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=treat, args=(connection,), daemon=True).start()
+
+        def treat(connection: socket.socket) -> None:
+            with connection:
+                try:
+                    serve(connection)
+                except OSError:
+                    return
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def answer(connection: socket.socket, *, crc: int | None = None, pause: float = 0) -> None:
+    """Read a request, and answer it: a byte at a time, with a pause behind each, where there is one."""
+    while b"\r\n\r\n" not in (request := connection.recv(65536)):
+        if not request:
+            return
+    head = [b"HTTP/1.1 200 OK", b"Content-Type: application/x-amz-json-1.0", b"Content-Length: %d" % len(BODY)]
+    if crc is not None:
+        head.append(b"x-amz-crc32: %d" % crc)
+    whole = b"\r\n".join([*head, b"", BODY])
+    for part in [whole] if not pause else [whole[at : at + 1] for at in range(len(whole))]:
+        connection.sendall(part)
+        time.sleep(pause)
+
+
+def ask() -> Flow[object]:
+    return (yield GET)
+
+
+@pytest.fixture(params=["async", "sync"])
+def get(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
+    """What a store of one colour answers, through its driver."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+
+    def in_sync(url: str) -> object:
+        store = SyncDynamoDBStore("t", region="eu-west-1", endpoint_url=url, **TIMES)
+        try:
+            return SyncDriver(store, operation_timeout=0.6).run(ask())
+        finally:
+            store.close()
+
+    async def in_async(url: str) -> object:
+        store = DynamoDBStore("t", region="eu-west-1", endpoint_url=url, **TIMES)
+        try:
+            return await Driver(store, operation_timeout=0.6).run(ask())
+        finally:
+            await store.close()
+
+    return in_sync if request.param == "sync" else lambda url: asyncio.run(in_async(url))
+
+
+@pytest.mark.parametrize("crc", [None, zlib.crc32(BODY)])
+def test_an_answer_that_comes_whole_is_taken(get: Callable[[str], object], crc: int | None) -> None:
+    with serving(lambda connection: answer(connection, crc=crc)) as url:
+        assert get(url) == {"PK": "p"}
+
+
+def test_an_answer_whose_checksum_is_wrong_is_refused(get: Callable[[str], object]) -> None:
+    damaged = serving(lambda connection: answer(connection, crc=zlib.crc32(BODY) + 1))
+    with damaged as url, pytest.raises(OutcomeUnknown, match="CRC32"):
+        get(url)
+
+
+@pytest.mark.parametrize("pause", [0.05, 0.2])
+def test_an_answer_that_trickles_is_cut_off_when_its_time_is_over(get: Callable[[str], object], pause: float) -> None:
+    with serving(lambda connection: answer(connection, pause=pause)) as url:
+        begun = time.monotonic()
+        with pytest.raises(StoreError) as caught:
+            get(url)
+    assert isinstance(caught.value, OutcomeUnknown)
+    assert 0.2 < time.monotonic() - begun < 3
+
+
+def test_a_server_that_never_answers_is_not_waited_for(get: Callable[[str], object]) -> None:
+    with serving(lambda connection: time.sleep(3)) as url:
+        begun = time.monotonic()
+        with pytest.raises(OutcomeUnknown):
+            get(url)
+    assert time.monotonic() - begun < 2.5

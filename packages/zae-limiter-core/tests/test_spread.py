@@ -1,0 +1,25 @@
+"""Which shards of a bucket an acquire asks, and which copies of them it may be refused by."""
+
+from plays import NOW, RPM, bucket_item, stage
+
+from zae_limiter.flows.scope import Shadow
+from zae_limiter.flows.sides import Side
+from zae_limiter.flows.spread import copies
+from zae_limiter.resolution import Config, Resolved
+
+
+def test_a_bucket_that_was_forgotten_and_seen_again_is_not_judged_by_a_part_of_its_shards() -> None:
+    it = stage()
+    config = Config((RPM,), 0)
+    forgotten = Shadow(it.shadow.id)
+    side = Side(
+        forgotten,
+        forgotten,
+        Resolved(config, None, None, None, cascade=False, valid_until_ms=0, generation=0),
+        config,
+        {"rpm": 20_000},
+    )
+    it.sees(bucket_item({RPM: 10_000}, shard_count=2))
+    assert copies(it.scope, side, NOW) == ()
+    it.sees(bucket_item({RPM: 10_000}))
+    assert [view.shard_count for view in copies(it.scope, side, NOW)] == [1]

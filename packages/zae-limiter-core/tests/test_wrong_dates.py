@@ -1,0 +1,201 @@
+"""One process that is shown a wrong ``Date``, and another at the same buckets: the other must see nothing of it."""
+
+from collections.abc import Callable, Iterable
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository
+from zae_limiter.aio.store import MemoryStore
+from zae_limiter.clock import SystemClock
+from zae_limiter.operations import memory
+from zae_limiter.operations.values import Operation
+from zae_limiter.options import Options
+
+EPOCH_MS = 1_790_000_000_300
+HOUR_MS = 3_600_000
+YEAR_MS = 365 * 24 * HOUR_MS
+REQUEST_MS = 300
+BURST = 10
+LIMIT = Limit.per_minute("rpm", BURST)
+
+Lie = Callable[[int], int]
+
+
+def off(ms: int) -> Lie:
+    """A date that is wrong by so much."""
+    return lambda true_ms: true_ms + ms
+
+
+def frozen_at(ms: int) -> Lie:
+    """A date that somebody repeats."""
+    return lambda _: EPOCH_MS + ms
+
+
+def truth(true_ms: int) -> int:
+    """An honest date."""
+    return true_ms
+
+
+class World:
+    """The true time, which every request lets pass, and the table that all processes share."""
+
+    def __init__(self) -> None:
+        self.elapsed_ms = 0
+        self.table = memory.MemoryStore()
+
+    @property
+    def now_ms(self) -> int:
+        """The true time, in epoch milliseconds."""
+        return EPOCH_MS + self.elapsed_ms
+
+
+class Dated(MemoryStore):
+    """A process's way to the table: its answers have dates, the next ones of them as ``lies`` say."""
+
+    def __init__(self, world: World, *, wall_off_ms: int = 0) -> None:
+        super().__init__(world.table)
+        self.world = world
+        self.lies: list[Lie] = []
+        self.requests = 0
+        self.clock = SystemClock(
+            wall_ns=lambda: (world.now_ms + wall_off_ms) * 10**6,
+            monotonic_ns=lambda: (10**7 + world.elapsed_ms) * 10**6,
+        )
+
+    async def perform(self, operation: Operation) -> Any:
+        sent_ms, self.requests = 10**7 + self.world.elapsed_ms, self.requests + 1
+        self.world.elapsed_ms += REQUEST_MS
+        lie = self.lies.pop(0) if self.lies else truth
+        try:
+            return await super().perform(operation)
+        finally:
+            date = formatdate(lie(self.world.now_ms) // 1000, usegmt=True)
+            self.clock.on_answer(date, sent_ms, 10**7 + self.world.elapsed_ms)
+
+
+class Process:
+    """A limiter over a store whose answers may lie."""
+
+    def __init__(self, store: Dated, limiter: RateLimiter) -> None:
+        self.store = store
+        self.limiter = limiter
+
+    @classmethod
+    async def start(cls, world: World, lies: Iterable[Lie] = (), *, wall_off_ms: int = 0) -> "Process":
+        store = Dated(world, wall_off_ms=wall_off_ms)
+        store.lies += lies
+        return cls(store, RateLimiter(repository=await Repository.over(store, Options(rejection_staleness=0))))
+
+    @property
+    def error_ms(self) -> int:
+        """How far its time is ahead of the true one."""
+        return self.store.clock.now_ms() - self.store.world.now_ms
+
+    async def take(self, limit: Limit = LIMIT, amount: int = 1) -> float:
+        """How long it is told to wait for the tokens, in seconds: 0 where it gets them."""
+        try:
+            async with self.limiter.acquire("key", "gpt-4", {limit.name: amount}, limits=[limit]):
+                return 0
+        except RateLimitExceeded as error:
+            return error.retry_after_seconds
+
+
+offs = pytest.mark.parametrize("off_ms", [HOUR_MS, YEAR_MS, -HOUR_MS, 90_000, -YEAR_MS])
+
+
+@offs
+async def test_a_wrong_date_does_not_lock_a_full_bucket_for_others(off_ms: int) -> None:
+    world = World()
+    liar, other = await Process.start(world), await Process.start(world)
+    assert await liar.take() == 0
+    world.elapsed_ms += 60_000
+    liar.store.lies = [truth, off(off_ms)]
+    assert await liar.take() == await liar.take() == 0
+    assert await liar.take() == 0
+    assert await other.take() == 0
+
+
+@offs
+async def test_a_wrong_first_date_does_not_lock_a_bucket_for_others(off_ms: int) -> None:
+    world = World()
+    liar, other = await Process.start(world, [off(off_ms)]), await Process.start(world)
+    assert abs(liar.error_ms) < 1000
+    assert await liar.take() == 0
+    assert await other.take() == 0
+
+
+@offs
+async def test_a_wrong_date_does_not_anchor_a_new_bucket(off_ms: int) -> None:
+    world = World()
+    liar, other = await Process.start(world), await Process.start(world)
+    liar.store.lies = [off(off_ms)]  # the answer that says that there is no bucket
+    assert await liar.take() == 0
+    assert await other.take(amount=BURST - 1) == 0
+
+
+@offs
+async def test_a_wrong_date_does_not_anchor_a_reshape(off_ms: int) -> None:
+    world = World()
+    liar, other = await Process.start(world), await Process.start(world)
+    assert await liar.take() == 0
+    liar.store.lies = [off(off_ms)]
+    assert await liar.limiter.repository.ping()
+    assert await liar.take(Limit.per_minute("rpm", 2 * BURST)) == 0
+    assert await other.take(amount=BURST - 2) == 0
+
+
+@offs
+@pytest.mark.parametrize("lies", [1, 4])
+async def test_a_wrong_date_makes_no_tokens(off_ms: int, lies: int) -> None:
+    world = World()
+    liar, other = await Process.start(world), await Process.start(world)
+    assert await liar.take(amount=BURST) == 0
+    liar.store.lies = [off(off_ms)] * lies
+    for _ in range(lies):
+        await liar.limiter.repository.ping()
+    assert await liar.take(amount=BURST) > 0
+    assert await other.take(amount=BURST) > 0
+
+
+@offs
+async def test_a_refused_process_is_told_the_truth_by_a_process_that_was_shown_a_wrong_date(off_ms: int) -> None:
+    world = World()
+    liar, other = await Process.start(world), await Process.start(world)
+    liar.store.lies = [off(off_ms)]
+    await liar.limiter.repository.ping()
+    assert await liar.take(amount=BURST) == 0
+    assert 0 < await other.take() <= 60 / BURST + 1
+
+
+@pytest.mark.parametrize("off_ms", [HOUR_MS, -24 * HOUR_MS, 3000])
+async def test_a_process_whose_machine_is_wrong_is_right_once_it_is_open(off_ms: int) -> None:
+    world = World()
+    process = await Process.start(world, wall_off_ms=off_ms)
+    assert abs(process.error_ms) <= 1000
+    assert 2 <= process.store.requests <= 8
+
+
+@pytest.mark.parametrize("lies", [[off(HOUR_MS)], [frozen_at(0)] * 3, [off(YEAR_MS), truth, off(-HOUR_MS)]])
+async def test_a_process_whose_machine_is_wrong_and_that_is_lied_to_asks_until_two_answers_agree(
+    lies: list[Lie],
+) -> None:
+    world = World()
+    process = await Process.start(world, lies, wall_off_ms=24 * HOUR_MS)
+    assert abs(process.error_ms) <= 1000
+
+
+async def test_a_process_whose_machine_is_right_opens_with_the_requests_that_it_needs() -> None:
+    world = World()
+    await Process.start(world)
+    honest, lied_to = await Process.start(world), await Process.start(world, [off(HOUR_MS)])
+    assert honest.store.requests == 1
+    assert lied_to.store.requests == 2
+
+
+async def test_where_no_two_answers_agree_the_machine_is_believed(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    process = await Process.start(world, [frozen_at(-HOUR_MS)] * 100)
+    assert process.error_ms == 0
+    assert "do not agree" in caplog.text
