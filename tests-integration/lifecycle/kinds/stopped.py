@@ -4,6 +4,7 @@ import asyncio
 import signal
 import threading
 import time
+from dataclasses import replace
 
 from zae_limiter import RateLimiter, SyncRateLimiter
 
@@ -74,4 +75,4 @@ def go_on(callers: SyncCallers, number: int, over: threading.Event) -> None:
 
 def patient(place: Place) -> Place:
     """What was under way when it was stopped may have timed out."""
-    return Place(**{**{name: getattr(place, name) for name in place.__slots__}, "fair": False, "more": {"stopped": True}})
+    return replace(place, fair=False, more={**place.more, "stopped": True})
