@@ -9,7 +9,7 @@ import pytest
 from fetch import Unavailable
 from lifecycle.world import KINDS, World, world
 
-LIVES = 3
+LIVES = 2
 
 
 @pytest.fixture(scope="module")

@@ -34,12 +34,13 @@ def main(arguments: Sequence[str]) -> int:
 
 def as_table(verdicts: Sequence[Verdict]) -> str:
     """A line for each kind: how many lives, went wrong, hung, the slowest end, and what was left behind."""
-    lines = [f"{'kind':20}{'lives':>7}{'wrong':>7}{'hung':>7}{'slowest end':>13}{'left behind':>13}"]
+    lines = [f"{'kind':20}{'lives':>7}{'wrong':>7}{'hung':>7}{'slowest end':>13}{'left behind':>13}{'each took':>11}"]
     for name in dict.fromkeys(verdict.kind for verdict in verdicts):
         those = [verdict for verdict in verdicts if verdict.kind == name]
         wrong, hung = sum(bool(each.wrongs) for each in those), sum(each.hung for each in those)
         slowest, left = max(each.ended_in for each in those), sum(each.left_behind for each in those)
-        lines.append(f"{name:20}{len(those):7}{wrong:7}{hung:7}{slowest:11.2f} s{left:13}")
+        mean = sum(each.seconds for each in those) / len(those)
+        lines.append(f"{name:20}{len(those):7}{wrong:7}{hung:7}{slowest:11.2f} s{left:13}{mean:9.2f} s")
     return "\n".join(lines)
 
 

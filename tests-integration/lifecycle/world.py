@@ -8,6 +8,7 @@ import os
 import random
 import re
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -59,6 +60,7 @@ class Verdict:
     hung: bool
     ended_in: float
     left_behind: int
+    seconds: float
 
     def __str__(self) -> str:
         head = f"{self.kind} {self.number} ({self.way}, {self.weather}, {self.resource})"
@@ -92,7 +94,7 @@ class World:
 
     def one(self, name: str, number: int) -> Verdict:
         """One life, the same for the same kind and number as far as it is up to us."""
-        sky = self._skies.get()
+        sky, begun = self._skies.get(), time.monotonic()
         try:
             life = self._born(name, number, sky)
             kind(name).attend(life)
@@ -102,7 +104,7 @@ class World:
         place = life.place
         return Verdict(
             *(name, number, place.way, life.weather, place.resource, life.wrongs, life.hung),
-            *(life.ended_in, left_behind),
+            *(life.ended_in, left_behind, time.monotonic() - begun),
         )
 
     def close(self) -> None:

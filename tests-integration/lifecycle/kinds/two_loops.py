@@ -9,7 +9,7 @@ from ..life import Life
 from ..place import Place, ready
 
 WAYS = ("finished", "tasks cut off", "closed in the last")
-WEATHERS = ("fair", "slow", "foul", "late")
+WEATHERS = ("fair", "slow", "foul", "hung")
 LOOPS = 3
 CALLERS = 20
 SERVED_SECONDS = 25.0  # of calls one after the other, each of several writes
@@ -35,7 +35,7 @@ async def one_loop(callers: Callers, number: int) -> None:
     going_on = callers.start(5) if callers.place.way == "tasks cut off" else []
     try:
         async with asyncio.timeout(SERVED_SECONDS):
-            await asyncio.gather(*(callers.many(3, 100 * number + caller) for caller in range(CALLERS)))
+            await asyncio.gather(*(callers.many(2, 100 * number + caller) for caller in range(CALLERS)))
     except TimeoutError:
         callers.book.wrong(f"{CALLERS} callers are not served in loop {number + 1}")
     callers.book.mark(f"loop {number + 1} ends, {len(going_on)} go on; answered {callers.answered}")
