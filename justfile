@@ -30,6 +30,46 @@ test pkg=packages:
         uv run --isolated --package "zae-limiter-$name" --no-dev --group test pytest -q "packages/zae-limiter-$name/tests"
     done
 
+# All packages' tests on each Python that is promised and here; `just test-pythons fast`: the fast ones of core and cli, on those that are not the default
+test-pythons which="all":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    case "{{which}}" in
+        all) names="{{packages}}" choice="" options=(-q) ;;
+        fast) names="core cli" choice="--others" options=(-q -m "not slow") ;;
+        *) echo "just test-pythons [fast], not: {{which}}" >&2; exit 2 ;;
+    esac
+    found=$(uv run python tools/pythons.py $choice)
+    failed=""
+    while read -r version python; do
+        for name in $names; do
+            [[ -n "$python" ]] || continue
+            echo "== zae-limiter-$name on Python $version"
+            uv run --isolated --python "$python" --package "zae-limiter-$name" --no-dev --group test --with pytest-xdist \
+                python -m pytest -n auto "${options[@]}" "packages/zae-limiter-$name/tests" < /dev/null || failed+=" $name on $version,"
+        done
+    done <<< "$found"
+    [[ -z "$failed" ]] || { echo "failed:${failed%,}" >&2; exit 1; }
+
+# Each package's tests with the `newest` dependencies that there are, or the `lowest` that it admits; the lock file is left alone
+test-dependencies which:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    case "{{which}}" in
+        newest) resolution=highest ;;
+        lowest) resolution=lowest-direct ;;
+        *) echo "just test-dependencies newest|lowest, not: {{which}}" >&2; exit 2 ;;
+    esac
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    for name in {{packages}}; do
+        echo "== zae-limiter-$name, its {{which}} dependencies"
+        uv venv --quiet "$scratch/$name"
+        uv pip install --quiet --python "$scratch/$name" --resolution "$resolution" --editable "packages/zae-limiter-$name" \
+            --group "packages/zae-limiter-$name/pyproject.toml:test" "pytest-xdist>=3.6"
+        "$scratch/$name/bin/pytest" -q -n auto "packages/zae-limiter-$name/tests"
+    done
+
 # The whole stack on every target that this machine offers, a file at a time on each core: `just integration --target dynoxide`
 integration *args:
     uv run pytest tests-integration --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder {{args}}
@@ -87,4 +127,4 @@ wheels-test: wheelhouse
     done
 
 # Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, as `just test` has
-test-all: check wheels-test integration
+test-all: check wheels-test (test-pythons "fast") integration

@@ -14,6 +14,8 @@ from zae_limiter_cli.stack.code import VERSION_TAG, function_name
 from zae_limiter_cli.stack.deploy import Wish, make_plan
 from zae_limiter_cli.stack.options import StackOptions
 
+pytestmark = pytest.mark.slow
+
 
 def run(*args: str, **more: Any) -> Result:
     return CliRunner().invoke(main, args, **more)

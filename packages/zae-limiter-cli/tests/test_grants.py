@@ -22,6 +22,8 @@ from zae_limiter_provisioner.actions import perform
 from zae_limiter_provisioner.handler import on_event as provision
 from zae_limiter_provisioner.table import Table
 
+pytestmark = pytest.mark.slow
+
 RPM = [Limit.per_minute("rpm", 100)]
 MANIFEST = {
     "namespace": "tenant-alpha",

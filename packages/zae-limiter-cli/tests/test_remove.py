@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 
 from zae_limiter_cli.main import main
 
+pytestmark = pytest.mark.slow
+
 
 def run(*args: str, **more: Any) -> Result:
     return CliRunner().invoke(main, args, **more)
@@ -79,7 +81,8 @@ def test_off_a_terminal_nothing_goes_without_a_yes(bucket: str) -> None:
 @pytest.mark.usefixtures("on_a_terminal")
 def test_programs_get_what_went_as_json(bucket: str) -> None:
     done = run("delete", "-n", "my-app", "--output", "json", input="y\n")
-    assert json.loads(done.stdout) == {"stack": "my-app", "action": "deleted", "bucket": bucket, "objects": 1}
+    told = json.loads(done.stdout.removeprefix(" y\n"))  # older click shows what is typed
+    assert told == {"stack": "my-app", "action": "deleted", "bucket": bucket, "objects": 1}
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack import status as status_of_stacks
 
+pytestmark = pytest.mark.slow
+
 
 def run(*args: str) -> Result:
     return CliRunner().invoke(main, args)

@@ -17,6 +17,8 @@ from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.build import parametrized, plain
 from zae_limiter_cli.stack.template.parameters import options_of
 
+pytestmark = pytest.mark.slow
+
 Template = Mapping[str, Any]
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"

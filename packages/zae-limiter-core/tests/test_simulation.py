@@ -15,16 +15,18 @@ from .simulation.shrink import TROUBLES
 from .simulation.world import World, simulate
 
 
+@pytest.mark.slow
 def test_no_history_breaks_the_invariant() -> None:
     wrong = [problem for _, found in tried(1, 2_000) for _, problem in found]
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 def test_the_histories_are_worth_something() -> None:
     answers: dict[str, int] = {}
-    lost = reshaped = created = split = 0
+    lost = reshaped = created = split = dropped = returned = 0
     for seed in range(1, 61):
-        world = simulate(seed)
+        world, gone = simulate(seed), set()
         for _, caller, _ in world.lives:
             answers[caller.answer] = answers.get(caller.answer, 0) + 1
         for write in world.oracle.applications:
@@ -32,8 +34,12 @@ def test_the_histories_are_worth_something() -> None:
             reshaped += write.moved and not write.splits
             split += write.splits
             created += any(change.new for change in write.changes.values())
+            dropped += len(write.dropped)
+            returned += any(change.new and (write.pk, name) in gone for name, change in write.changes.items())
+            gone |= {(write.pk, name) for name in write.dropped}
     assert min(answers["admitted"], answers["refused"], answers["Cancelled"], answers["RateLimiterUnavailable"]) > 50
     assert min(lost, reshaped, created, split) > 50
+    assert min(dropped, returned) > 1, (dropped, returned)
 
 
 def test_a_history_is_told_by_its_seed() -> None:
@@ -47,6 +53,7 @@ def test_a_smaller_history_can_do_without_any_of_the_troubles() -> None:
     assert set(TROUBLES) == {each.name for each in fields(Plan) if each.default == 0} - {"one_by_one"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
 def test_a_deliberate_fault_is_found(mutant: Mutant) -> None:
     assert killer(mutant, range(1, 2_000))

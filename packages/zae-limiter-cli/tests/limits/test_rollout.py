@@ -132,7 +132,7 @@ def test_who_is_asked_sees_the_plan_whatever_the_form_of_the_output(stack: Stack
     assert done.stderr.index("+ resource gpt-4\n      + rpm: capacity 500") < done.stderr.index("Apply? [y/N]")
     assert "Plan:" not in done.stdout
     if form == "json":
-        assert json.loads(done.stdout)["kind"] == "applied"
+        assert json.loads(done.stdout.removeprefix(" y\n"))["kind"] == "applied"  # older click shows what is typed
 
 
 def test_a_manifest_that_is_too_large_to_send_is_told_as_that(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@ import pytest
 from account import Account, eventually, zipped
 from botocore.exceptions import ClientError
 
+pytestmark = pytest.mark.slow
+
 ECHO = "def handler(event, context):\n    print('asked')\n    return event"
 
 

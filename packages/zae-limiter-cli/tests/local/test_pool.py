@@ -16,6 +16,8 @@ from zae_limiter_cli.local.lambdas.function import Function
 from zae_limiter_cli.local.lambdas.outcome import Outcome
 from zae_limiter_cli.local.lambdas.pool import Pool, Throttled
 
+pytestmark = pytest.mark.slow
+
 SOURCE = """
 import os, sys, time
 print("loaded")

@@ -7,6 +7,8 @@ import pytest
 from account import Account, Witness, addition, at_once, eventually
 from botocore.exceptions import ClientError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def witness(tmp_path: Path) -> Witness:

@@ -63,6 +63,7 @@ def test_purge_removes_a_deleted_namespace_when_told_yes(table: Table) -> None:
     assert document("namespace", "orphans") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "lines"), [([], ["100 items removed", "120 items removed"]), (["--quiet"], [])])
 def test_purge_tells_how_far_it_is(table: Table, monkeypatch: Any, more: list[str], lines: list[str]) -> None:
     monkeypatch.setattr(namespace, "ITEMS_BETWEEN_LINES", 10)

@@ -13,6 +13,7 @@ from .naming import check_limit_name
 MILLI: Final = 1000
 MAX_TOKENS: Final = 10**15
 MAX_PERIOD: Final = 100 * 365 * 24 * 3600
+MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
 
 OnUnavailable = Literal["block", "allow"]
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]

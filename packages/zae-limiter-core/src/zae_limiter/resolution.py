@@ -17,13 +17,15 @@ class Config:
     """The limits that a process holds a bucket to, and when it read them (epoch ms).
 
     ``own`` is set where they are the entity's own: such a bucket never expires. ``given`` is set where the call gave
-    them: they hold now, whatever another process's clock said of the bucket's limits.
+    them: they hold now, whatever another process's clock said of the bucket's limits. ``stored`` is set where a level
+    has them: what it does not name leaves the bucket.
     """
 
     limits: tuple[Limit, ...]
     read_at_ms: int
     own: bool = False
     given: bool = False
+    stored: bool = False
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -42,7 +44,7 @@ class Config:
 class Resolved:
     """All that an acquire has to know of an entity on a resource before it looks at the bucket.
 
-    It holds until ``valid_until_ms``, and only as long as the cache's ``generation`` does.
+    It holds until ``valid_until_ms``, and only while nothing of it has changed since the cache's ``generation``.
     """
 
     config: Config

@@ -48,13 +48,14 @@ class Ledger:
         self._taken += net
 
     def _mint(self, at_ms: int, rule: Rule, *, new: bool) -> None:
-        """Up to here the rule before was in force; the floors of a change of rule are worth a millitoken.
+        """Up to here the rule before was in force; the floors of a change of rule, or a start, are worth a millitoken.
 
-        A bucket that expired, full, under a lower ceiling starts full under the higher one: no promise forbids it.
+        A bucket that expired, or a limit that left it, full, under a lower ceiling starts full under the higher one: no
+        promise forbids it.
         """
         before = self._rule or rule
         self._fastest = max(self._fastest, rule.rate())
         self._minted += Fraction(before.refill * (at_ms - self._at_ms), before.period) if self._rule else 0
-        self._minted += 1 if before != rule else 0
+        self._minted += 1 if new or before != rule else 0
         self._minted += max(0, rule.ceiling - before.ceiling) if new else 0
         self._at_ms, self._rule = at_ms, rule

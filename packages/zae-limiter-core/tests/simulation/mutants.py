@@ -4,7 +4,7 @@ Lives here: requests made wrong on their way, and rules made wrong in the flows.
 package.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -12,7 +12,7 @@ from unittest.mock import patch
 from zae_limiter import bucket, sharding
 from zae_limiter.agreement import Known
 from zae_limiter.bucket import Shape
-from zae_limiter.flows import acquire, commit, frames, lease, splitting, spread
+from zae_limiter.flows import acquire, commit, dropping, frames, lease, splitting, spread
 from zae_limiter.flows.batch import Draft, Load
 from zae_limiter.flows.frames import Ordinary, Reshape
 from zae_limiter.flows.lane import Entry
@@ -102,6 +102,14 @@ def limit_readded_full(operation: Operation) -> Operation:
     return operation
 
 
+def dropped_unasked(operation: Operation) -> Operation:
+    """A limit leaves a bucket, whatever it owes by now."""
+    if isinstance(operation, Update):
+        kept = {name: least for name, least in operation.when.at_least.items() if name not in operation.remove}
+        return operation._replace(when=operation.when._replace(at_least=kept))
+    return operation
+
+
 def split_over_a_shard(operation: Operation) -> Operation:
     """A split does not ask whether the shard that it splits is the one that was seen."""
     update = operation.writes[0] if isinstance(operation, Transact) else None
@@ -130,6 +138,11 @@ def _set_at_reshape(self: Reshape, draft: Draft, name: str, stand: Any, load: Lo
     at, net = bucket_attributes(name), load.net(name)
     draft.count(at.tc, net)
     draft.set[at.tk] = stand.room - net
+
+
+def _owing_or_not(view: View, at_ms: int, named: Collection[str]) -> list[str]:
+    """A limit that no config names leaves, whatever it owes."""
+    return sorted(view.shapes.keys() - named)
 
 
 def _halves_set(draft: Draft, view: View, name: str, anchor_ms: int) -> int:
@@ -312,6 +325,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant("ttl on shards", fault=_patched(patch.object(frames, "expires_at", _expiry_of_shards(frames.expires_at)))),
     Mutant("a limit re-added full", limit_readded_full),
+    Mutant("a limit dropped in debt", dropped_unasked, _patched(patch.object(dropping, "full", _owing_or_not))),
     Mutant(
         "a retry of an ADD whose answer was lost",
         fault=_patched(patch.object(commit._Run, "failed", _retried(commit._Run.failed))),

@@ -61,6 +61,7 @@ class Application:
         self.moved = moved
         self.splits = splits
         self.repairs = False
+        self.dropped: set[str] = set()
         self.confirmed = False
         self.checked: dict[str, int] = {}
         self.unchecked: dict[str, int] = {}
@@ -189,17 +190,23 @@ class Oracle:
         if before is not None and before["shard_count"] != after["shard_count"]:
             raise Violation("a shard was split, but nothing was split off")
         instant = self._instant(before, after, decided_ms)
-        if before is not None and only_anchored(before, after):
-            _check_nothing_lost(before, after, instant)
+        if before is not None:
+            _check_dropped(before, after, instant)
+            if only_anchored(before, after):
+                _check_nothing_lost(before, after, instant)
         changes = {name: self._change(name, before, after, instant) for name in limits_of(after)}
         moved = before is not None and before["rf"] != after["rf"]
-        return self._enter(key, decided_ms, instant, changes, moved=moved, splits=False)
+        write = self._enter(key, decided_ms, instant, changes, moved=moved, splits=False)
+        write.dropped = limits_of(before) - limits_of(after)
+        return write
 
     def _saw_repair(self, key: Key, before: Item, after: Item, decided_ms: int) -> Application:
         """An anchor far ahead was brought back. Raises ``Violation`` where that made a token."""
         instant = int(after["rf"])
         if instant != decided_ms:
             raise Violation("an anchor was brought back to an instant that is not now")
+        if limits_of(before) != limits_of(after):
+            raise Violation("an anchor was brought back, and the limits are others")
         changes = {}
         for name in limits_of(after):
             stood, stand, (whole, owed) = stand_of(before, name), stand_of(after, name), self._family(after, name)
@@ -217,8 +224,6 @@ class Oracle:
         if after is None:
             raise Violation("a write of a bucket left no item")
         check_readable(after)
-        if not limits_of(before) <= limits_of(after):
-            raise Violation("a write dropped a limit")
         if after[WRITES] - (before or {}).get(WRITES, 0) != 1000:
             raise Violation("a write did not count itself once")
         if after["shard_count"] > 1 and "ttl" in after:
@@ -243,8 +248,10 @@ class Oracle:
             raise Violation("the halves of a shard do not begin together")
         if not after["shard_count"] == other["shard_count"] == 2 * before["shard_count"]:
             raise Violation("the halves of a shard do not know of each other")
+        if not limits_of(before) == limits_of(after) == limits_of(other):
+            raise Violation("the halves of a shard have other limits than the shard had")
         mine, others = {}, {}
-        for name in limits_of(before) | limits_of(other):
+        for name in limits_of(before):
             mine[name], others[name] = self._halved(name, before, after, other, instant)
         applications = [(key, mine), (born, others)]
         return [self._enter(place, decided_ms, instant, part, moved=True, splits=True) for place, part in applications]
@@ -316,6 +323,23 @@ class Oracle:
             )
         if checked and checked > min(change.ceiling, change.before) + given:
             raise Violation(f"{checked} of {name} admitted, {change.before} were there")
+
+
+def _check_dropped(before: Item, after: Item, instant: int) -> None:
+    """Raises ``Violation`` where a limit went that was not full at the write's instant, or went only in part.
+
+    One that comes back starts full: it may go only where it is, under the rule that it had.
+    """
+    for name in limits_of(before) - limits_of(after):
+        stood = stand_of(before, name)
+        missing = stood.ceiling - stood.balance(instant)
+        if missing > 0:
+            raise Violation(f"a write dropped {name}, which was {missing} millitokens short of its ceiling")
+        if before["rf"] == after["rf"]:
+            raise Violation(f"a write dropped {name}, and left the anchor where it was")
+        left = [attribute for attribute in after if attribute.startswith(f"b_{name}_")]
+        if left:
+            raise Violation(f"a write dropped {name}, but for {', '.join(left)}")
 
 
 def _check_nothing_lost(before: Item, after: Item, instant: int) -> None:

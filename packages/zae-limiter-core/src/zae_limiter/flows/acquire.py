@@ -10,6 +10,7 @@ from ..exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationEr
 from ..limits import LimitStatus, OnUnavailable
 from ..operations.errors import RaceLost, StoreError
 from ..resolution import Config, Resolved
+from .dropping import Crowded
 from .lane import Ticket
 from .load import resolve, shadow_of
 from .pairs import create_pair
@@ -57,6 +58,8 @@ def let_through(scope: Scope, request: Request, error: StoreError) -> Flow[None]
 
     Raises ``RateLimiterUnavailable`` where it is not, and what else is wrong whatever is wanted.
     """
+    if isinstance(error, Crowded):
+        raise error.problem from None
     shown = public_error(scope.stack, error)
     if not isinstance(shown, RateLimiterUnavailable) or _policy(scope, request.on_unavailable) == "block":
         raise shown from error

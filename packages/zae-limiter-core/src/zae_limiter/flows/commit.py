@@ -12,6 +12,7 @@ from ..resolution import Config
 from ..schema.items import View, bucket_attributes
 from .batch import Draft, Load, weigh
 from .contest import insists
+from .dropping import Crowded, excess, make_room
 from .frames import Frame, New, Ordinary, Reshape, expires_at
 from .lane import Entry, Outcome, Verdict
 from .lone import lone_update
@@ -67,6 +68,11 @@ def _serve(run: "_Run", *, attempts: int) -> Flow[None]:
         yield from run.prolong()
 
 
+def _is_newer(config: Config, view: View) -> bool:
+    """Whether the config decides over the bucket's shape: it was read since, or holds now."""
+    return config.given or config.read_at_ms > view.item["cv"]
+
+
 class _Run:
     """One run of a bucket's lane: who is still pending, and what its own answers have shown so far.
 
@@ -105,10 +111,21 @@ class _Run:
                 if not writes:
                     yield from self._lose()
                 return writes > 0
+            return (yield from self._make_room(now))
         except StoreError as error:
             yield from self.failed(error)
             return not self.pending
-        return True
+
+    def _make_room(self, now_ms: int) -> Flow[bool]:
+        """Whether the bucket has a place for the limits of the config, where they are to be its own."""
+        view, config = self.shadow.view, self.config
+        if view is None or config is None or not excess(view, config) or not self._is_to_reshape(view, config):
+            return True
+        try:
+            return (yield from make_room(self.shadow, config, now_ms))
+        except Crowded as error:
+            self.settle([entry for entry in self.pending if entry.checked], "failed", error)
+            return True
 
     def _find_shard(self) -> Flow[None]:
         """Look for a shard that this process has not seen; without it, whoever consumes is to look at the bucket."""
@@ -243,11 +260,16 @@ class _Run:
             assert config is not None, "an entry that consumes carries its config"
             return New(shadow, self.now_ms, multiplier, config)
         if config is not None and not shadow.agrees_with(config) and any(entry.checked for entry in self.pending):
-            if not config.given and config.read_at_ms <= view.item["cv"]:
+            if not _is_newer(config, view):
                 self.scope.expire(shadow)
             elif insists(self.scope, shadow, view, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms):
                 return Reshape(shadow, view, self.now_ms, multiplier, config)
         return Ordinary(shadow, view, self.now_ms, multiplier, config, self.slack)
+
+    def _is_to_reshape(self, view: View, config: Config) -> bool:
+        if self.shadow.agrees_with(config) or not _is_newer(config, view):
+            return False
+        return any(entry.checked for entry in self.pending)
 
     def _send_on(self, shards: int) -> None:
         """What was taken before the shard was split goes back to each half."""

@@ -5,6 +5,7 @@ Lives here: the cache's content and rules. Never: the reading itself (flows.load
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import NamedTuple
 
 from ..cache import LRU
@@ -30,6 +31,9 @@ class Record(NamedTuple):
 
     item: Item | None
     read_at_ms: int
+
+
+Records = Mapping[Key, Record]
 
 
 class ConfigKeys(NamedTuple):
@@ -62,6 +66,10 @@ class Configs:
         self._ttl_ms = ttl_ms
         self._records: LRU[Key, Record] = LRU(len(ConfigKeys._fields) * max(size, 1000))
         self._on_unavailable: OnUnavailable | None = None
+        self._lock = Lock()
+        self._changes = max(size, 1000)
+        self._changed: dict[Key, int] = {}
+        self._all_changed = 0
         self.generation = 0
         self.hits = 0
         self.misses = 0
@@ -77,27 +85,46 @@ class Configs:
         records = ((key, self._records.get(key)) for key in config_keys(self._namespace_id, entity_id, resource))
         return [key for key, record in records if record is None or abs(now_ms - record.read_at_ms) > ttl_ms]
 
-    def learn(self, wanted: Iterable[Key], found: Mapping[Key, Item], read_at_ms: int) -> None:
-        """Remember what a read that began at ``read_at_ms`` found, and that the rest is not there."""
+    def is_current(self, resolved: Resolved, entity_id: str, resource: str) -> bool:
+        """Whether nothing that it was put together of has changed in this process since."""
+        if resolved.generation == self.generation:
+            return True
+        if resolved.generation < self._all_changed:
+            return False
+        wanted = config_keys(self._namespace_id, entity_id, resource)
+        return all(self._changed.get(key, 0) <= resolved.generation for key in wanted)
+
+    def learn(self, wanted: Iterable[Key], found: Mapping[Key, Item], read_at_ms: int, generation: int) -> Records:
+        """What a read showed that began at ``read_at_ms`` and in ``generation``: also that the rest is not there.
+
+        It is remembered, but for what this process has changed since: that holds for those only who asked before.
+        """
+        records = {key: Record(found.get(key), read_at_ms) for key in wanted}
         system = Key(keys.pk_system(self._namespace_id), keys.sk_config())
-        for key in wanted:
-            self._records.put(key, Record(found.get(key), read_at_ms))
-            if key == system:
-                self._on_unavailable = read_on_unavailable(found.get(key))
+        with self._lock:
+            for key, record in records.items():
+                if max(self._changed.get(key, 0), self._all_changed) <= generation:
+                    self._records.put(key, record)
+                    if key == system:
+                        self._on_unavailable = read_on_unavailable(record.item)
+        return records
 
-    def resolve(self, entity_id: str, resource: str, *, later_than_ms: int = 0) -> Resolved | None:
-        """Put together what was read; ``None`` where the cache has lost a record of it.
+    def resolve(
+        self, entity_id: str, resource: str, read: Records, *, generation: int, later_than_ms: int = 0
+    ) -> Resolved | None:
+        """Put together what was ``read`` and what is remembered; ``None`` where the cache has lost a record.
 
-        ``later_than_ms`` is a ``cv`` that was seen before the read began: whatever the clocks say, this is later.
+        ``generation``: when the read began. ``later_than_ms`` is a ``cv`` that was seen before it: whatever the clocks
+        say, this is later.
         """
         wanted = config_keys(self._namespace_id, entity_id, resource)
-        records = [record for record in map(self._records.get, wanted) if record is not None]
+        records = [record for record in (read.get(key) or self._records.get(key) for key in wanted) if record]
         if len(records) < len(wanted):
             return None
         items = ConfigItems(*(record.item for record in records))
         config = items.config([record.read_at_ms for record in records]).read_again_after(later_than_ms)
         oldest = min(record.read_at_ms for record in records)
-        return items.resolved(config, valid_until_ms=oldest + self._ttl_ms, generation=self.generation)
+        return items.resolved(config, valid_until_ms=oldest + self._ttl_ms, generation=generation)
 
     def expire(self, entity_id: str, resource: str) -> None:
         """Have everything that tells the limits of an entity on a resource read again."""
@@ -106,13 +133,21 @@ class Configs:
 
     def forget(self, key: Key) -> None:
         """Have one record read again before anything that was put together of it is used."""
-        self._records.discard(key)
-        self.generation += 1
+        with self._lock:
+            self._records.discard(key)
+            self.generation += 1
+            self._changed[key] = self.generation
+            if len(self._changed) > self._changes:
+                self._changed.clear()
+                self._all_changed = self.generation
 
     def invalidate(self) -> None:
         """Have everything read again before it is used."""
-        self._records.clear()
-        self.generation += 1
+        with self._lock:
+            self._records.clear()
+            self._changed.clear()
+            self.generation += 1
+            self._all_changed = self.generation
 
     def stats(self) -> CacheStats:
         """How often the cache knew the answer."""
@@ -144,7 +179,7 @@ class ConfigItems(NamedTuple):
         if wins is None:
             return Config((), min(read_at_ms))
         heard = levels.index(wins) + 1
-        return Config(wins.limits, min(read_at_ms[:heard]), own=wins.source in OWN_LEVELS)
+        return Config(wins.limits, min(read_at_ms[:heard]), own=wins.source in OWN_LEVELS, stored=True)
 
     def resolved(self, config: Config, *, valid_until_ms: int, generation: int) -> Resolved:
         """Everything that an acquire has to know."""

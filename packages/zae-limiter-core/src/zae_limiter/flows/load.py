@@ -5,18 +5,22 @@ Lives here: what is read, and when a read is repeated. Never: what the levels me
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from ..operations.errors import StoreError
 from ..resolution import Resolved
 from ..schema.items import BucketId
 from .commit import commit
 from .configs import ConfigKeys
+from .dropping import leaving, tidy
 from .lane import Entry, Lane, Outcome, Ticket
 from .patience import read_all
 from .queueing import queue
 from .scope import Scope, Shadow
 from .splitting import relieve
 from .steps import Flow, Queued, Wake
+
+READS: Final = 3
 
 
 def shadow_of(scope: Scope, entity_id: str, resource: str, *, shard: int = 0) -> Shadow:
@@ -33,14 +37,19 @@ def shadow_of(scope: Scope, entity_id: str, resource: str, *, shard: int = 0) ->
 def serve(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]:
     """Settle every entry; what goes back to shards that were split off is queued there, each higher than the last.
 
-    A shard that is written too often is split, unless the time that this was counted in is doubted; those who were
-    served do not wait for it.
+    A limit that no config names leaves, and a shard that is written too often is split, unless the time that this was
+    counted in is doubted; those who were served do not wait for it.
     """
     yield from commit(scope, shadow, entries)
     entity_id, resource = shadow.id.entity_id, shadow.id.resource
     parts = [part for entry in entries for part in entry.elsewhere]
     lanes = [shadow_of(scope, entity_id, resource, shard=part.shard).lane for part in parts]
     yield from queue([part.enter(lane) for part, lane in zip(parts, lanes, strict=True)])
+    config = entries[0].config
+    names = leaving(scope, shadow, config)
+    if names and config is not None and entries[0].admitted:
+        yield Wake(entries)
+        yield from tidy(scope, shadow, config, names)
     if shadow.pace.per_second and shadow.pace.exceeds(scope.settings.split_above, scope.now()) and not scope.doubted():
         yield Wake(entries)
         yield from relieve(scope, shadow)
@@ -74,26 +83,35 @@ def load(scope: Scope, shadow: Shadow, tickets: Sequence[Ticket]) -> Flow[None]:
 
 
 def _load(scope: Scope, shadow: Shadow) -> Flow[None]:
-    entity_id, resource, begun = shadow.id.entity_id, shadow.id.resource, scope.now()
-    cv = shadow.view.item["cv"] if shadow.view is not None else 0
-    wanted = scope.configs.stale_keys(entity_id, resource, begun)
-    unknown = [] if shadow.known else [shadow.key]
-    generation = scope.configs.generation
-    if wanted or unknown:
-        found = yield from read_all([*wanted, *unknown])
-        if generation != scope.configs.generation:  # this process changed a config while it read
-            return (yield from _load(scope, shadow))
-        scope.configs.learn(wanted, found, begun)
-        if unknown:
-            shadow.learn(found.get(shadow.key), begun, own_writes=0)
-    all_read = len(wanted) == len(ConfigKeys._fields)
-    resolved = scope.configs.resolve(entity_id, resource, later_than_ms=cv if all_read else 0)
-    if resolved is None or (not all_read and _behind(shadow, resolved)):
-        scope.configs.expire(entity_id, resource)
-        return (yield from _load(scope, shadow))
+    """Resolve the limits; again where this process has changed one of their configs meanwhile, a few times.
+
+    However often it does: what was read last holds for those who asked before, and is read again for whoever asks now.
+    """
+    resolved, reads, of = None, 0, shadow.id
+    while resolved is None or (reads < READS and not scope.configs.is_current(resolved, of.entity_id, of.resource)):
+        resolved = yield from _read(scope, shadow)
+        reads += 1
     shadow.resolved = resolved
     parent = {} if resolved.parent_id is None else {"parent_id": resolved.parent_id}
     shadow.family = {"cascade": resolved.cascade, **parent}
+
+
+def _read(scope: Scope, shadow: Shadow) -> Flow[Resolved | None]:
+    """The limits by one read of what is not known or has expired; ``None`` where all has to be read at once."""
+    entity_id, resource, begun, configs = shadow.id.entity_id, shadow.id.resource, scope.now(), scope.configs
+    cv = shadow.view.item["cv"] if shadow.view is not None else 0
+    generation, wanted = configs.generation, configs.stale_keys(entity_id, resource, begun)
+    found = yield from read_all([*wanted] if shadow.known else [*wanted, shadow.key])
+    read = configs.learn(wanted, found, begun, generation)
+    if not shadow.known:
+        shadow.learn(found.get(shadow.key), begun, own_writes=0)
+    all_read = len(wanted) == len(ConfigKeys._fields)
+    later_than_ms = cv if all_read else 0
+    resolved = configs.resolve(entity_id, resource, read, generation=generation, later_than_ms=later_than_ms)
+    if resolved is None or (not all_read and _behind(shadow, resolved)):
+        configs.expire(entity_id, resource)
+        return None
+    return resolved
 
 
 def _behind(shadow: Shadow, resolved: Resolved) -> bool:

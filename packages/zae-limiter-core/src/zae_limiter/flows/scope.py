@@ -194,8 +194,8 @@ class Scope:
 
     def fresh(self, shadow: Shadow) -> Resolved | None:
         """The limits of the bucket, where they are known and still hold; counted in the cache's statistics."""
-        resolved, configs = shadow.resolved, self.configs
-        if resolved is None or resolved.generation != configs.generation or self.has_expired(resolved):
+        resolved, configs = self.last_known(shadow), self.configs
+        if resolved is None or self.has_expired(resolved):
             configs.misses += 1
             return None
         configs.hits += 1
@@ -206,9 +206,15 @@ class Scope:
         return not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
 
     def last_known(self, shadow: Shadow) -> Resolved | None:
-        """The limits of the bucket, where they are known, fresh or not."""
-        resolved = shadow.resolved
-        return None if resolved is None or resolved.generation != self.configs.generation else resolved
+        """The limits of the bucket, where they are known and this process has not changed them, fresh or not."""
+        resolved, configs = shadow.resolved, self.configs
+        if resolved is None or resolved.generation == configs.generation:
+            return resolved
+        generation = configs.generation
+        if not configs.is_current(resolved, shadow.id.entity_id, shadow.id.resource):
+            return None
+        shadow.resolved = resolved = replace(resolved, generation=generation)
+        return resolved
 
     def expire(self, shadow: Shadow) -> None:
         """Have the limits of the bucket read again, beside its next write."""
