@@ -75,9 +75,9 @@ async def healthy(stage: Stage) -> RateLimiter:
 
 @pytest.fixture
 async def scenes(stage: Stage, proxy: Proxy, healthy: RateLimiter) -> list[Scene]:
-    """Every kind of failure, under both policies, in one process."""
-    limiter = await stage.open(endpoint_url=proxy.url, read_timeout=TIMEOUT)
-    return [Scene(limiter, proxy, kind, policy) for kind in KINDS for policy in POLICIES]
+    """Every kind of failure, under both policies; a process for each, so that no breaker knows of another's."""
+    options = {"endpoint_url": proxy.url, "read_timeout": TIMEOUT}
+    return [Scene(await stage.open(**options), proxy, kind, policy) for kind in KINDS for policy in POLICIES]
 
 
 async def in_each(scenes: list[Scene], act: Callable[[Scene], Awaitable[None]]) -> None:

@@ -4,9 +4,10 @@
 import asyncio
 
 import pytest
-from worlds import World, passes, take, until
+from worlds import World, outcomes, passes, take, until
 
 from zae_limiter import LeaseExpiredError, Limit, RateLimitExceeded, ValidationError
+from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.operations.values import Update
 
 RPM = Limit.per_minute("rpm", 60)
@@ -197,6 +198,119 @@ async def test_a_lease_is_entered_once(world: World, when: str) -> None:
         with pytest.raises(LeaseExpiredError):
             await lease.__aenter__()
     assert await limiter.available("e", "r") == {"rpm": 59}
+
+
+async def test_a_lease_whose_first_enter_is_still_waiting_is_not_entered_again(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    lease = limiter.acquire("e", "r", {"rpm": 1})
+    wire.hold()
+    first = asyncio.create_task(lease.__aenter__())
+    await until(lambda: wire.in_flight == 1)
+    for _ in range(2):
+        with pytest.raises(LeaseExpiredError):
+            await lease.__aenter__()
+    wire.let_go()
+    await first
+    await lease.__aexit__(None, None, None)
+    assert await limiter.available("e", "r") == {"rpm": 59}
+
+
+async def test_of_many_who_enter_a_lease_at_once_one_does(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    lease = limiter.acquire("e", "r", {"rpm": 1})
+    found = await outcomes(*(lease.__aenter__() for _ in range(20)))
+    assert sum(isinstance(each, LeaseExpiredError) for each in found) == 19
+    assert await limiter.available("e", "r") == {"rpm": 59}
+
+
+async def test_a_lease_that_was_refused_is_not_entered_again(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    lease = limiter.acquire("e", "r", {"rpm": 61})
+    with pytest.raises(RateLimitExceeded):
+        await lease.__aenter__()
+    wire.sent()
+    with pytest.raises(LeaseExpiredError):
+        await lease.__aenter__()
+    assert wire.sent() == []
+
+
+@pytest.mark.parametrize("end", ["fails", "ends", "is kept"])
+async def test_what_is_consumed_while_the_block_ends_goes_back(world: World, end: str) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    lease = limiter.acquire("e", "r", {"rpm": 10})
+    await lease.__aenter__()
+    if end == "is kept":
+        lease.keep()
+    wire.hold(Update)
+    more = asyncio.create_task(lease.consume(rpm=5))
+    await until(lambda: wire.in_flight == 1)
+    error = None if end == "ends" else BodyError()
+    closing = asyncio.create_task(lease.__aexit__(error and BodyError, error, None))
+    await asyncio.sleep(0.05)
+    wire.let_go()
+    with pytest.raises(LeaseExpiredError):
+        await more
+    await closing
+    assert lease.consumed == {"rpm": 10}
+    assert await limiter.available("e", "r") == {"rpm": 60 if end == "fails" else 50}
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    assert item["ev"] == 1
+
+
+async def test_what_is_consumed_of_child_and_parent_while_the_block_fails_goes_back_to_both(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    await limiter.create_entity("mother")
+    await limiter.create_entity("child", parent_id="mother", cascade=True)
+    lease = limiter.acquire("child", "r", {"rpm": 10})
+    await lease.__aenter__()
+    wire.hold(Update)
+    more = asyncio.create_task(lease.consume(rpm=5))
+    await until(lambda: wire.in_flight == 2)
+    closing = asyncio.create_task(lease.__aexit__(BodyError, BodyError(), None))
+    await asyncio.sleep(0.05)
+    wire.let_go()
+    assert isinstance((await outcomes(more))[0], LeaseExpiredError)
+    await closing
+    assert [await limiter.available(each, "r") for each in ("child", "mother")] == [{"rpm": 60}] * 2
+
+
+async def test_what_is_refused_while_the_block_ends_says_that_it_has_ended(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    lease = limiter.acquire("e", "r", {"rpm": 10})
+    await lease.__aenter__()
+    other = (await world.process(default_limits=[RPM])).limiter
+    await take(other, "e", "r", rpm=50)
+    wire.hold(Update)
+    more = asyncio.create_task(lease.consume(rpm=5))
+    await until(lambda: wire.in_flight == 1)
+    await lease.__aexit__(None, None, None)
+    wire.let_go()
+    assert isinstance((await outcomes(more))[0], LeaseExpiredError)
+
+
+async def test_what_is_consumed_uncounted_while_the_block_ends_says_that_it_has_ended(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    lease = limiter.acquire("e", "r", {"rpm": 10}, on_unavailable="allow")
+    await lease.__aenter__()
+    wire.hold(Update)
+    wire.break_down(OutcomeUnknown("no answer"))
+    more = asyncio.create_task(lease.consume(rpm=5))
+    await until(lambda: wire.in_flight == 1)
+    await lease.__aexit__(None, None, None)
+    wire.let_go()
+    assert isinstance((await outcomes(more))[0], LeaseExpiredError)
+    assert (lease.consumed, lease.degraded) == ({"rpm": 10}, False)
+
+
+async def test_no_consumption_is_lost_by_a_block_that_ends_at_any_instant(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_day("rpm", 1000)])
+    await take(limiter, "e", "r", rpm=0)
+    for _ in range(100):
+        lease = limiter.acquire("e", "r", {"rpm": 1})
+        await lease.__aenter__()
+        await outcomes(lease.consume(rpm=1), lease.__aexit__(BodyError, BodyError(), None), lease.consume(rpm=1))
+        assert await limiter.available("e", "r") == {"rpm": 1000}
 
 
 async def test_a_lease_shows_how_its_limits_stand_behind_its_writes(world: World) -> None:

@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from worlds import World
 
+from zae_limiter import RateLimiter
 from zae_limiter.exceptions import InvalidNameError, ValidationError
 from zae_limiter.limits import MAX_TOKENS, MILLI, Limit, check_amounts, check_limits, check_on_unavailable
+from zae_limiter.provisioner import StoredConfig
 
 SHARED = Path(__file__).parents[3] / "testdata" / "limits.json"
+COUNTS = json.loads(SHARED.with_name("counts.json").read_text("utf-8"))
 BAD_WHOLES = [0, -1, 1.5, 2.0, True, False, "10", None, MAX_TOKENS + 1]
 
 
@@ -91,6 +95,50 @@ def test_checked_limits_are_sorted_by_name() -> None:
 def test_no_limits_double_limits_and_other_things_are_refused(limits: Any, why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         check_limits("limits", limits)
+
+
+def named(count: int) -> list[Limit]:
+    return [Limit.per_minute(f"limit-{number}", 5) for number in range(count)]
+
+
+@pytest.mark.parametrize("row", COUNTS, ids=lambda row: str(row["limits"]))
+def test_the_shared_table_of_counts_holds(row: dict[str, Any]) -> None:
+    limits = named(row["limits"])
+    if row["ok"]:
+        assert len(check_limits("limits", limits)) == len(limits)
+    else:
+        with pytest.raises(ValidationError):
+            check_limits("limits", limits)
+
+
+def test_too_many_limits_are_refused_by_their_number_and_the_way_out_is_named() -> None:
+    with pytest.raises(ValidationError) as caught:
+        check_limits("default_limits", named(200))
+    assert str(caught.value) == (
+        "number of default_limits 200: a bucket has at most 32 limits: leave some out, or put them on a resource of"
+        " their own"
+    )
+
+
+async def test_nobody_takes_more_limits_than_a_bucket_can_have(world: World) -> None:
+    limiter, wire = await world.process()
+    repository, many = limiter.repository, named(33)
+    for refused in (
+        lambda: limiter.set_system_defaults(many),
+        lambda: limiter.set_resource_defaults("r", many),
+        lambda: limiter.set_limits("e", many),
+        lambda: limiter.set_limits("e", many, "r"),
+        lambda: limiter.set_many_limits({("e", "r"): many}),
+    ):
+        with pytest.raises(ValidationError, match="number of limits 33"):
+            await refused()
+    with pytest.raises(ValidationError, match="number of limits 33"):
+        limiter.acquire("e", "r", {"limit-0": 1}, limits=many)
+    with pytest.raises(ValidationError, match="number of default_limits 33"):
+        RateLimiter(repository, default_limits=many)
+    with pytest.raises(ValidationError, match="number of limits 33"):
+        StoredConfig(tuple(many))
+    assert wire.sent() == []
 
 
 @given(st.dictionaries(st.text(), st.integers(0, MAX_TOKENS)))

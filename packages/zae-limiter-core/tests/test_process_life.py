@@ -4,6 +4,9 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -237,6 +240,57 @@ def test_another_loop_at_the_same_time_is_an_error_that_says_so_and_nobody_hangs
     asyncio.run(bounded(it.take()))
 
 
+# signals
+
+
+class TimeLimit(Exception):
+    """What a signal handler raises; an ``Exception``, as Celery's soft time limit is one."""
+
+
+@pytest.mark.parametrize("limit", [TimeLimit, KeyboardInterrupt])
+def test_what_a_signal_handler_raises_reaches_its_caller_and_the_bucket_lives(limit: type[BaseException]) -> None:
+    wire = Wire(MemoryStore())
+    repository = SyncRepository.over(SyncWireStore(wire), Options(clock=ManualClock()))
+    limiter = SyncRateLimiter(repository, default_limits=[RPM])
+
+    def take() -> None:
+        with limiter.acquire("e", "r", {"rpm": 1}, on_unavailable="allow"):
+            pass
+
+    def strike(*_: object) -> None:
+        raise limit
+
+    take()
+    wire.hold(Update)
+    before = signal.signal(signal.SIGALRM, strike)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(limit):
+            take()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    wire.let_go()
+    take()
+
+
+def test_daemon_threads_keep_no_interpreter_alive() -> None:
+    program = """
+import threading
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
+limiter = SyncRateLimiter(SyncRepository.in_memory(), default_limits=[Limit.per_second("rpm", 10**9)])
+def work():
+    while True:
+        with limiter.acquire("e", "r", {"rpm": 1}):
+            pass
+for _ in range(8):
+    threading.Thread(target=work, daemon=True).start()
+threading.Event().wait(0.3)
+"""
+    done = subprocess.run([sys.executable, "-c", program], timeout=20, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # forks
 
 
@@ -371,5 +425,5 @@ def test_a_log_handler_may_acquire() -> None:
                 pass
     finally:
         logger.removeHandler(handler)
-    assert handler.lines > 2
+    assert handler.lines >= 2
     assert time.monotonic() - begun < 3

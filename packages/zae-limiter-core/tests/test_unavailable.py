@@ -228,8 +228,13 @@ async def test_a_lease_that_is_degraded_in_its_block_or_at_its_end_is_logged_too
         await lease.consume(rpm=1)
         assert lease.degraded
         assert len(caplog.records) == 1
+        await lease.consume(rpm=1)  # within the minute of the first line
+        assert len(caplog.records) == 1
+        world.clock.advance(seconds=61)
         await lease.adjust(rpm=50)
-    assert ["not counted" in record.getMessage() for record in caplog.records] == [True, True]
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert ["not counted" in line for line in lines] == [True, True]
+    assert lines[1].endswith("; 1 more since the last line")
 
 
 # which policy

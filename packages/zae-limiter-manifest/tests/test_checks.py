@@ -2,15 +2,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
-from zae_limiter_manifest import LimitDecl, ManifestError
+from zae_limiter_manifest import LimitDecl, ManifestError, ResourceDecl, StackProperties, json_schema
 from zae_limiter_manifest.checks import find_in
 from zae_limiter_manifest.declarations import LIMIT
 from zae_limiter_manifest.manifest import MANIFEST
 from zae_limiter_manifest.problems import format_path
 
 LIMITS = json.loads((Path(__file__).parents[3] / "testdata" / "limits.json").read_text("utf-8"))
+COUNTS = json.loads((Path(__file__).parents[3] / "testdata" / "counts.json").read_text("utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
 
 def found(raw: object) -> list[str]:
@@ -29,6 +32,43 @@ def test_the_constructor_obeys_the_same_table(row: dict[str, Any]) -> None:
     else:
         with pytest.raises(ManifestError):
             LimitDecl(**row["limit"])
+
+
+def named(count: int) -> dict[str, Any]:
+    return {f"limit-{number}": {"capacity": 5} for number in range(count)}
+
+
+@pytest.mark.parametrize("row", COUNTS, ids=lambda row: str(row["limits"]))
+def test_the_shared_table_of_counts_holds_at_every_level(row: dict[str, Any]) -> None:
+    limits = {"limits": named(row["limits"])}
+    for level in ({"system": limits}, {"resources": {"r": limits}}, {"entities": {"e": {"resources": {"r": limits}}}}):
+        raw = {"namespace": "a", **level}
+        assert (not found(raw)) is VALIDATOR.is_valid(raw) is row["ok"]
+
+
+@pytest.mark.parametrize("row", COUNTS, ids=lambda row: str(row["limits"]))
+def test_the_constructors_and_a_stack_obey_it_too(row: dict[str, Any]) -> None:
+    names = named(row["limits"])
+    properties = {"Namespace": "a", "Resources": {"r": {"Limits": {name: {"Capacity": "5"} for name in names}}}}
+    asks = (
+        lambda: ResourceDecl({name: LimitDecl(5) for name in names}),
+        lambda: StackProperties.from_dict(properties),
+    )
+    for ask in asks:
+        if row["ok"]:
+            assert ask()
+        else:
+            with pytest.raises(
+                ManifestError, match="must not be empty" if not row["limits"] else "must have at most 32"
+            ):
+                ask()
+
+
+def test_too_many_limits_are_one_finding_that_names_the_place_their_number_and_the_way_out() -> None:
+    (finding,) = found({"namespace": "a", "resources": {"r": {"limits": named(200)}}})
+    number, advice = finding.split(": leave ")
+    assert number == "resources.r.limits: must have at most 32 entries, not 200"
+    assert advice == "some out, or put them on a resource of their own"
 
 
 @pytest.mark.parametrize("field", ["capacity", "burst", "refill_amount", "refill_period"])

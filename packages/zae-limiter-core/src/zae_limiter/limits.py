@@ -102,12 +102,15 @@ class LimitStatus:
 
 
 def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
-    """The limits, sorted by name. Raises ``ValidationError`` for none, another type, a name that comes twice."""
+    """The limits, sorted by name. Raises ``ValidationError`` for none or too many, another type, a name twice."""
     if isinstance(limits, Limit | str) or not isinstance(limits, Iterable):
         raise ValidationError(field, limits, "must be a list of limits")
     checked = tuple(limits)
     if not checked:
         raise ValidationError(field, [], "give at least one limit")
+    if len(checked) > MAX_LIMITS:
+        problem = f"a bucket has at most {MAX_LIMITS} limits: leave some out, or put them on a resource of their own"
+        raise ValidationError(f"number of {field}", len(checked), problem)
     for limit in checked:
         if not isinstance(limit, Limit):
             raise ValidationError(field, limit, "is not a Limit: make one with Limit.per_minute(name, capacity)")

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from os import cpu_count
 
 from .histories import finding, tried
-from .mutants import MUTANTS, killer
+from .mutants import MUTANTS, Survived, killer
 from .shrink import shrunk
 
 MUTANT_SEEDS = 20_000
@@ -53,7 +53,7 @@ def mutants() -> int:
 def _hunt(index: int) -> tuple[int | None, str]:
     try:
         return killer(MUTANTS[index], range(1, MUTANT_SEEDS))
-    except LookupError:
+    except Survived:
         return None, f"no history of {MUTANT_SEEDS} found it"
 
 

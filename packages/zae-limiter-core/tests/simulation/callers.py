@@ -8,7 +8,13 @@ from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple, Protocol
 
-from zae_limiter.exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationError, ZAELimiterError
+from zae_limiter.exceptions import (
+    ContentionError,
+    RateLimiterUnavailable,
+    RateLimitExceeded,
+    ValidationError,
+    ZAELimiterError,
+)
 from zae_limiter.flows import lease
 from zae_limiter.flows.acquire import acquire
 from zae_limiter.flows.outward import checked_request
@@ -72,7 +78,7 @@ class Caller:
             self.answer = "refused" if error.violations else "refused for nothing"
             short = [(each.entity_id, each.resource, each.limit_name, each.requested) for each in error.violations]
             self.refusal = Refusal(begun_ms, self._kernel.now_ms, short)
-        except (RateLimiterUnavailable, ValidationError, BodyFailed, Cancelled) as error:
+        except (RateLimiterUnavailable, ContentionError, ValidationError, BodyFailed, Cancelled) as error:
             self.answer = type(error).__name__
         else:
             self.answer = "admitted"
@@ -102,14 +108,14 @@ class Caller:
         except GeneratorExit:
             raise  # the process has crashed
         except BaseException:
-            grant.open = False
+            grant.close()
             if grant.rollback:
                 yield from process.driver.run(lease.roll_back(grant), self.account)
             else:
                 yield from self._correct(grant)
                 self._expect(grant)
             raise
-        grant.open = False
+        grant.close()
         yield from self._correct(grant)
         self._expect(grant)
 

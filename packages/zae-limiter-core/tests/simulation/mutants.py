@@ -336,6 +336,10 @@ MUTANTS: tuple[Mutant, ...] = (
 )
 
 
+class Survived(LookupError):
+    """No history found the fault."""
+
+
 class Kill(NamedTuple):
     """The seed that found a mutant, and what it saw."""
 
@@ -344,13 +348,13 @@ class Kill(NamedTuple):
 
 
 def killer(mutant: Mutant, seeds: Iterable[int]) -> Kill:
-    """The first seed that finds the fault, and not without it. Raises ``LookupError`` where none does."""
+    """The first seed that finds the fault, and not without it. Raises ``Survived`` where none does."""
     for seed in seeds:
         with mutant.fault():
             finding = finding_of(seed, mutant.tamper)
         if finding and not finding_of(seed, honest):
             return Kill(seed, finding)
-    raise LookupError(f"no history found the fault: {mutant.name}")
+    raise Survived(f"no history found the fault: {mutant.name}")
 
 
 def finding_of(seed: int, tamper: Tamper) -> str:

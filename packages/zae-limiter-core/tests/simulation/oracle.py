@@ -4,6 +4,7 @@ Lives here: what must be true of each write by itself. Never: intervals of write
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -62,6 +63,7 @@ class Application:
         self.splits = splits
         self.repairs = False
         self.dropped: set[str] = set()
+        self.life = 0
         self.confirmed = False
         self.checked: dict[str, int] = {}
         self.unchecked: dict[str, int] = {}
@@ -88,6 +90,7 @@ class Oracle:
         self._skew_ms = skew_ms
         self._lonely = lonely
         self._reshapes = 0
+        self._deletions: Counter[str] = Counter()
         self._births: dict[tuple[str, str], int] = {}
         self.applications: list[Application] = []
 
@@ -101,6 +104,9 @@ class Oracle:
         for key, item in items.items():
             appeared = limits_of(self.look(key)) - limits_of(item)
             self._births |= {(key.pk, name): self.instant for name in appeared}
+        [bucket] = {key.pk.rpartition("#")[0] for key in items} if len(items) == 1 else [""]
+        if self._deletions[bucket] and None in items.values():
+            return [self._saw(key, None, decided_ms) for key in items]
         born = [key for key, item in items.items() if item is None and not key.pk.endswith("#0")]
         if born:
             return self._saw_split(items, born[0], decided_ms)
@@ -116,14 +122,18 @@ class Oracle:
         born = self._births.get((pk, name))
         return born is None or born >= since or name not in limits_of(self.look(Key(pk, "#STATE")))
 
+    def deleted(self, bucket: str) -> None:
+        """Somebody deleted shards of a bucket by hand: what comes in their place may begin full."""
+        self._deletions[bucket] += 1
+
     def close(self) -> None:
         """Judge all writes together, once it is known whom they served. Raises ``Violation``."""
-        buckets: dict[tuple[str, str], list[Application]] = {}
+        buckets: dict[tuple[str, int, str], list[Application]] = {}
         for write in self.applications:
             for name, change in write.changes.items():
                 self._check_served(write, name, change)
-                buckets.setdefault((write.bucket, name), []).append(write)
-        for (_, name), writes in buckets.items():
+                buckets.setdefault((write.bucket, write.life, name), []).append(write)
+        for (_, _, name), writes in buckets.items():
             self._close_shards(writes, name)
             self._close_bucket(writes, name)
 
@@ -234,8 +244,10 @@ class Oracle:
         self, key: Key, decided_ms: int, instant: int, changes: dict[str, Change], *, moved: bool, splits: bool
     ) -> Application:
         now = self._kernel.now_ms
-        self.applications.append(Application(key.pk, decided_ms, now, instant, changes, moved=moved, splits=splits))
-        return self.applications[-1]
+        application = Application(key.pk, decided_ms, now, instant, changes, moved=moved, splits=splits)
+        application.life = self._deletions[application.bucket]
+        self.applications.append(application)
+        return application
 
     def _saw_split(self, items: Mapping[Key, Item | None], born: Key, decided_ms: int) -> list[Application]:
         """One shard became two. Raises ``Violation`` unless they hold what it held."""

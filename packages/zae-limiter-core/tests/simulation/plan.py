@@ -52,6 +52,7 @@ class Plan:
     clocks: bool = False
     lies: float = 0.0
     disturbances: int = 0
+    deletions: int = 0
 
     @property
     def faultless(self) -> bool:
@@ -65,13 +66,20 @@ class Plan:
         A split is made beside the lane of its shard: it looks like another process.
         """
         splits = self.splits or self.settings.split_above < Settings().split_above
-        troubles = self.crashes or splits or self.disturbances
+        troubles = self.crashes or splits or self.disturbances or self.deletions
         return self.processes == 1 and self.weather in {CALM, INSTANT} and not troubles
 
     @property
     def certain(self) -> bool:
         """Whether every caller can know at the end what he holds."""
-        troubles = (self.crashes, self.changes, self.expiries, self.conflicting, self.disturbances)
+        troubles = (
+            self.crashes,
+            self.changes,
+            self.expiries,
+            self.conflicting,
+            self.disturbances,
+            self.deletions,
+        )
         return self.faultless and not any(troubles)
 
 
@@ -104,7 +112,9 @@ def _alone(rng: Random) -> Plan:
 def _sure(rng: Random) -> Plan:
     """Several processes and no fault: everybody knows what he holds."""
     weather = rng.choice((CALM, BUSY))
-    plan = replace(_storm(rng), weather=weather, changes=0, crashes=0, expiries=0, conflicting=0.0, disturbances=0)
+    plan = replace(
+        _storm(rng), weather=weather, changes=0, crashes=0, expiries=0, conflicting=0.0, disturbances=0, deletions=0
+    )
     return replace(plan, one_by_one=rng.random() < 0.3)
 
 
@@ -154,6 +164,7 @@ def _storm(rng: Random) -> Plan:
         splits=rng.choice((0, 0, 1, 3, 8)),
         clocks=rng.random() < 0.2,
         disturbances=rng.choice((0, 0, 0, 0, 2)),
+        deletions=rng.choice((0, 0, 0, 0, 4)),
     )
     return replace(plan, lies=rng.choice((0.0, 0.05, 0.3))) if plan.clocks else plan
 

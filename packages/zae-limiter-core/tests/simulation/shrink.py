@@ -15,6 +15,7 @@ TROUBLES = (
     "expiries",
     "splits",
     "disturbances",
+    "deletions",
     "clocks",
     "lies",
     "conflicting",

@@ -17,9 +17,10 @@ from zae_limiter.flows.steps import Flow, play
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed, StoreError
 from zae_limiter.operations.memory import MemoryStore
-from zae_limiter.operations.values import NOTHING, Conditions, Operation, Update
+from zae_limiter.operations.values import NOTHING, Conditions, Delete, Operation, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
+from zae_limiter.sharding import MAX_SHARDS
 
 from .accounts import Account
 from .callers import Caller, Refusal
@@ -30,7 +31,8 @@ from .network import Link
 from .oracle import Oracle
 from .plan import ENTITIES, RESOURCES, Plan, changed, draw
 
-ANSWERS = {"admitted", "refused", "RateLimiterUnavailable", "ValidationError", "BodyFailed", "Cancelled"}
+AWAY = {"RateLimiterUnavailable", "ContentionError"}
+ANSWERS = {"admitted", "refused", "ValidationError", "BodyFailed", "Cancelled", *AWAY}
 
 OLDEST_MS = 2_200  # a request, both ways, when the network is slow
 
@@ -133,6 +135,7 @@ class World:
             (plan.expiries, self._expire),
             (plan.splits, self._split),
             (plan.disturbances, self._disturb),
+            (plan.deletions, partial(self._delete, first=rng.randint(0, 1))),
         ]
         for times, event in events:
             for _ in range(times):
@@ -196,6 +199,13 @@ class World:
         with suppress(ConditionFailed):
             self.table.execute(Update(bucket_key(bucket), set=ahead, when=Conditions(exists=("PK",))))
 
+    def _delete(self, *, first: int) -> None:
+        """Somebody deletes a bucket by hand; without its shard 0, he was interrupted."""
+        bucket = BucketId("ns", *self._some_bucket())
+        for shard in range(first, MAX_SHARDS):
+            self.table.execute(Delete(bucket_key(bucket.other(shard))))
+        self.oracle.deleted(bucket.pk.rpartition("#")[0])
+
     def _some_bucket(self) -> tuple[str, str]:
         return self.rng.choice(self.plan.entities), self.rng.choice(self.plan.resources)
 
@@ -227,7 +237,7 @@ class World:
                 raise Violation(f"a caller got no answer, but {task.ended.error!r}") from task.ended.error
             if not task.ended.done or caller.answer not in ANSWERS:
                 raise Violation(f"a caller got the answer {caller.answer!r}")
-            if self.plan.faultless and (caller.answer == "RateLimiterUnavailable" or caller.degraded):
+            if self.plan.faultless and (caller.answer in AWAY or caller.degraded):
                 raise Violation("a caller was told that the store is away, which it never was")
             caller.account.settle()
             if caller.refusal is not None and self.plan.certain and self.plan.one_by_one:

@@ -122,6 +122,9 @@ def _in_table(shape: Table, value: object, path: Path) -> Iterator[Finding]:
         return
     if len(value) < shape.least:
         yield Finding(path, "must not be empty")
+    if shape.most is not None and len(value) > shape.most:
+        advice = "leave some out, or put them on a resource of their own"
+        yield Finding(path, f"must have at most {shape.most} entries, not {len(value)}: {advice}")
     for key, item in value.items():
         below = (*path, key)
         yield from _in_key(shape.kind, key, below)

@@ -89,7 +89,7 @@ def _spelled(shape: Shape) -> Shape:
         case Integer():
             return Integer(shape.highest, as_text=True)
         case Table():
-            return Table(shape.kind, _spelled(shape.entry), shape.least)
+            return Table(shape.kind, _spelled(shape.entry), shape.least, shape.most)
         case Record():
             return _spelled_record(shape)
         case _:

@@ -16,6 +16,7 @@ OnUnavailable = Literal["allow", "block"]
 MAX_AMOUNT: Final = 10**15
 MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
 DEFAULT_REFILL_PERIOD_SECONDS: Final = 60
+MAX_LIMITS: Final = 32  # of one bucket
 
 LIMIT_FIELDS: Final = ("capacity", "burst", "refill_amount", "refill_period")
 
@@ -57,7 +58,9 @@ class LimitDecl:
 
 
 LIMIT: Final = record_of(LimitDecl)
-_LIMITS: Final = about(Table(NameKind.LIMIT, LIMIT, least=1), "the limits, by name; at least one")
+_LIMITS: Final = about(
+    Table(NameKind.LIMIT, LIMIT, least=1, most=MAX_LIMITS), f"the limits, by name; at least one, at most {MAX_LIMITS}"
+)
 
 
 @frozen

@@ -51,8 +51,9 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"type": "string", **_name(shape.kind)}
         case Table():
             least = {"minProperties": shape.least} if shape.least else {}
+            most = {"maxProperties": shape.most} if shape.most else {}
             entries = {"propertyNames": _name(shape.kind), "additionalProperties": _schema(shape.entry)}
-            return {"type": "object", **least, **entries}
+            return {"type": "object", **least, **most, **entries}
         case Record():
             return {"$ref": f"#/$defs/{shape.title}"}
         case _:

@@ -44,11 +44,12 @@ class Name:
 
 @frozen
 class Table:
-    """A map from names of one kind to values of one shape, with `least` entries or more."""
+    """A map from names of one kind to values of one shape, with `least` entries or more, `most` at most."""
 
     kind: NameKind
     entry: "Shape"
     least: int = 0
+    most: int | None = None
 
 
 @frozen

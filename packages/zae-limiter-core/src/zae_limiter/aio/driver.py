@@ -8,6 +8,7 @@ import logging
 import random
 import weakref
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -217,12 +218,14 @@ class Driver:
     def _serve_in_task(self, loop: asyncio.AbstractEventLoop, lane: Lane) -> None:
         lane.server = token = object()
         task = loop.create_task(self._serve(lane, token))
+        with suppress(AttributeError):  # a loop that is closed over it is no fault: what that loses is logged
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
         self._lanes[task] = lane
         task.add_done_callback(partial(self._served, lane, token))
 
     async def _serve(self, lane: Lane, token: object) -> None:
-        """Run after run, until nobody waits."""
-        while lane.waiting and lane.server is token:
+        """Run after run, until nobody waits: not even those who were just served, and come back in their next turn."""
+        while lane.server is token and (lane.waiting or await self._linger(lane)):
             batch = lane.take()
             try:
                 await self._play(lane.work(batch), [])
@@ -236,6 +239,17 @@ class Driver:
         if lane.server is token:
             lane.server = None
 
+    async def _linger(self, lane: Lane) -> bool:
+        """Whether somebody came in the turn of those who were served.
+
+        Who is cancelled then, by a shutdown, gives back through this task, which the shutdown waits for.
+        """
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            log.debug("cancelled while idle")
+        return bool(lane.waiting)
+
     def _served(self, lane: Lane, token: object, task: asyncio.Task[None]) -> None:
         """A task has ended; one that never began, or was interrupted, has left somebody waiting."""
         self._lanes.pop(task, None)
@@ -248,10 +262,10 @@ class Driver:
 
     def _let_go(self, batch: Sequence[Ticket]) -> None:
         """Wake whoever waits for the batch, and give back what nobody wants any more."""
-        if self._loop is None or self._loop.is_closed():
-            return
         fail(batch, OutcomeUnknown(CUT_OFF))  # whom an interruption of the loop left behind
         _tell_losses(batch)
+        if self._loop is None or self._loop.is_closed():
+            return
         _wake(batch)
         self._unwind(ticket for ticket in batch if ticket.unwanted)
 

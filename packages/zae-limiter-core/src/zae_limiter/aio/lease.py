@@ -4,6 +4,7 @@ Lives here: enter, exit, and a list of methods. Never: a rule.
 """
 
 import logging
+from threading import Lock
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -23,19 +24,26 @@ log = logging.getLogger(__name__)
 
 
 class Lease:
-    """What an acquire takes for the time of a block: ``async with`` it. Corrects or gives back when the block ends."""
+    """What an acquire takes for the time of a block: ``async with`` it. Corrects or gives back when the block ends.
 
-    __slots__ = ("_driver", "_granted", "_process", "_request", "_scope")
+    It is entered once: for another block, acquire again.
+    """
+
+    __slots__ = ("_driver", "_granted", "_once", "_process", "_request", "_scope")
 
     def __init__(self, driver: Driver, scope: Scope, request: Request) -> None:
         self._driver = driver
         self._scope = scope
         self._request = request
         self._granted: Grant | None = None
+        self._once = Lock()
         self._process = forks.generation
 
     async def consume(self, /, **amounts: int) -> None:
-        """Take more tokens, checked, at once. Raises as ``acquire`` does, and ``LeaseExpiredError``."""
+        """Take more tokens, checked, at once. Raises as ``acquire`` does, and ``LeaseExpiredError``.
+
+        So it does where the block ends before the store has answered: what was taken then goes back.
+        """
         milli = checked(self._grant, "consume", amounts)
         await self._run(consume(self._scope, self._grant, milli))
 
@@ -77,7 +85,7 @@ class Lease:
         return self._granted
 
     async def __aenter__(self) -> Self:
-        if self._granted is not None:
+        if not self._once.acquire(blocking=False):  # never let go of: a lease is entered once, whatever comes of it
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
         self._granted = await self._run(acquire(self._scope, self._request))
         return self
@@ -86,7 +94,7 @@ class Lease:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         grant = self._grant
-        grant.open = False
+        grant.close()
         if self._process != forks.generation:
             return  # a child has the block of its parent, not what it took
         if error is not None and grant.rollback:

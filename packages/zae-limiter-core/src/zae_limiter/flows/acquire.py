@@ -63,8 +63,10 @@ def let_through(scope: Scope, request: Request, error: StoreError) -> Flow[None]
     shown = public_error(scope.stack, error)
     if not isinstance(shown, RateLimiterUnavailable) or _policy(scope, request.on_unavailable) == "block":
         raise shown from error
-    what = f"{request.entity_id}/{request.resource}"
-    yield Tell(__name__, logging.WARNING, f"{what}: not counted, because the store is away: {error}")
+    more = scope.degraded.count(scope.now())
+    if more is not None:
+        what, before = f"{request.entity_id}/{request.resource}", f"; {more} more since the last line" if more else ""
+        yield Tell(__name__, logging.WARNING, f"{what}: not counted, because the store is away: {error}{before}")
 
 
 def _policy(scope: Scope, asked: OnUnavailable | None) -> OnUnavailable:

@@ -3,7 +3,7 @@
 Lives here: what happens to a grant in its block and behind it. Never: the first acquire (acquire).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -48,13 +48,15 @@ def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: boo
 def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
     """Remember corrections for the end of the block. Raises ``ValidationError`` where less than 0 would be left."""
     milli = checked(grant, field, amounts, signed=True)
-    for name, amount in milli.items():
-        held = grant.consumed.get(name, 0)
-        if held + amount < 0:
-            problem = f"the lease holds {held // MILLI}: no more can go back"
-            raise ValidationError(field, f"{name}={amount // MILLI}", problem)
-    grant.consumed = _sum(grant.consumed, milli)
-    grant.corrections = _sum(grant.corrections, milli)
+    with grant.lock:
+        check_open(grant)
+        for name, amount in milli.items():
+            held = grant.consumed.get(name, 0)
+            if held + amount < 0:
+                problem = f"the lease holds {held // MILLI}: no more can go back"
+                raise ValidationError(field, f"{name}={amount // MILLI}", problem)
+        grant.consumed = _sum(grant.consumed, milli)
+        grant.corrections = _sum(grant.corrections, milli)
 
 
 def release(grant: Grant, amounts: Mapping[str, int]) -> None:
@@ -64,36 +66,57 @@ def release(grant: Grant, amounts: Mapping[str, int]) -> None:
 
 
 def consume(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[None]:
-    """Take more, at once, from the same buckets: from all of them or none. Raises as ``acquire`` does."""
+    """Take more, at once, from the same buckets: from all of them or none. Raises as ``acquire`` does.
+
+    What is taken behind the end of the block goes back, and ``LeaseExpiredError`` is raised.
+    """
+    error: StoreError | None
+    try:
+        error = yield from _take_more(scope, grant, amounts)
+    except BudgetSpent as late:
+        error = late
+    if error is not None:
+        yield from _go_uncounted(scope, grant, amounts, error)
+
+
+def _take_more(scope: Scope, grant: Grant, amounts: Mapping[str, int]) -> Flow[StoreError | None]:
+    """Why the store could not be asked, if it could not. Raises ``RateLimitExceeded`` where the tokens are short."""
     mine = [side for side in grant.sides if amounts.keys() & side.config.by_name.keys()]
     more = [_for_amounts(side, amounts) for side in mine]
     refuse_by_copies(scope, more)
-    try:
-        yield from queue([side.enter() for side in more])
-        yield from spread(scope, more)
-    except BudgetSpent as late:
-        return (yield from _go_uncounted(scope, grant, amounts, late))
+    yield from queue([side.enter() for side in more])
+    yield from spread(scope, more)
     entries = [entry for side in more for entry in side.last]
-    if all(side.admitted for side in more):
-        for side, part in zip(mine, more, strict=True):
-            side.entries += part.last
-        grant.consumed = _sum(grant.consumed, amounts)
-        return
+    if all(side.admitted for side in more) and _joins(grant, mine, more, amounts):
+        return None
     yield from take_back(entries, uncounted=True)
+    check_open(grant)
     if any(entry.outcome is not None and entry.outcome.verdict == "outdated" for entry in entries):
         raise ValidationError("consume", [*amounts], "no longer limits of this bucket: acquire again")
     error = first_error(more)
     if error is None:
         raise RateLimitExceeded((yield from how_they_stood(scope, more)))
-    return (yield from _go_uncounted(scope, grant, amounts, error))
+    return error
 
 
 def _go_uncounted(scope: Scope, grant: Grant, amounts: Mapping[str, int], error: StoreError) -> Flow[None]:
     """What could not be taken goes uncounted, where that is wanted. Raises as ``let_through``."""
     yield from let_through(scope, grant.request, error)
-    grant.unavailable = error
-    grant.consumed = _sum(grant.consumed, amounts)
-    grant.uncounted = _sum(grant.uncounted, amounts)
+    with grant.lock:
+        check_open(grant)
+        grant.unavailable = error
+        grant.consumed = _sum(grant.consumed, amounts)
+        grant.uncounted = _sum(grant.uncounted, amounts)
+
+
+def _joins(grant: Grant, mine: Sequence[Side], more: Sequence[Side], amounts: Mapping[str, int]) -> bool:
+    """Whether what was taken belongs to the lease from now on: its block has not ended meanwhile."""
+    with grant.lock:
+        if grant.open:
+            for side, part in zip(mine, more, strict=True):
+                side.entries += part.last
+            grant.consumed = _sum(grant.consumed, amounts)
+        return grant.open
 
 
 def correct(scope: Scope, grant: Grant) -> Flow[None]:

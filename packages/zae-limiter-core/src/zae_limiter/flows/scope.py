@@ -19,6 +19,7 @@ from .lane import Lane
 from .pace import Pace
 
 RECENT_ANSWERS = 0xFF
+A_LINE_MS = 60_000
 KEPT = 0.75  # of what was seen before, with every answer
 
 
@@ -152,6 +153,22 @@ class Shadow:
         return True
 
 
+class Seldom:
+    """How often something happens that is worth a line a minute."""
+
+    def __init__(self) -> None:
+        self._told_ms: int | None = None
+        self._since = 0
+
+    def count(self, now_ms: int) -> int | None:
+        """How often it happened since the last line, where it is time for another; else ``None``."""
+        if self._told_ms is not None and 0 <= now_ms - self._told_ms < A_LINE_MS:
+            self._since += 1
+            return None
+        since, self._since, self._told_ms = self._since, 0, now_ms
+        return since
+
+
 class Scope:
     """One namespace as one process knows it.
 
@@ -178,6 +195,7 @@ class Scope:
         self.doubted = doubted
         self.settings = settings
         self.configs = Configs(namespace_id, ttl_ms=settings.config_ttl_ms, size=settings.buckets_remembered)
+        self.degraded = Seldom()
         self.shadows: LRU[tuple[str, str, int], Shadow] = LRU(settings.buckets_remembered)
 
     def views(self, home: Shadow) -> list[View]:

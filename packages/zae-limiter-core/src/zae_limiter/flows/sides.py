@@ -5,6 +5,7 @@ Lives here: what is asked, of whom, and what was taken, as plain data. Never: a 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import RLock
 
 from ..limits import Limit, OnUnavailable
 from ..operations.errors import StoreError
@@ -83,7 +84,8 @@ class Grant:
     """What an acquire took, side by side, and what its lease makes of it; amounts in millitokens by limit.
 
     ``unavailable`` is why something was not taken, although the caller may go on: what it then consumed is
-    ``uncounted``. ``corrections`` wait for the end of the block.
+    ``uncounted``. ``corrections`` wait for the end of the block. What changes these holds the ``lock``, and looks first
+    whether the grant is ``open``: the block may end in another thread.
     """
 
     open = True
@@ -96,3 +98,9 @@ class Grant:
         self.unavailable = unavailable
         self.rollback = request.rollback
         self.consumed = request.amounts
+        self.lock = RLock()
+
+    def close(self) -> None:
+        """The block has ended: from now on nothing is added."""
+        with self.lock:
+            self.open = False

@@ -43,9 +43,16 @@ def _balance(side: Side, outcome: Outcome, name: str) -> int:
 
 def _contended(side: Side, statuses: list[LimitStatus]) -> list[LimitStatus]:
     """All limits as exceeded where a request of several shards lost every race for what there is."""
-    if not (side.is_split and side.refused) or any(status.exceeded for status in statuses):
+    if not (side.refused and _was_split(side)) or any(status.exceeded for status in statuses):
         return statuses
     return [replace(status, exceeded=True, retry_after_seconds=ONE_MILLISECOND) for status in statuses]
+
+
+def _was_split(side: Side) -> bool:
+    """Whether the bucket has several shards, or had when it refused: it may be gone since."""
+    return side.is_split or any(
+        view.shard_count > 1 for entry in side.last if entry.outcome for view in _views(entry.outcome)
+    )
 
 
 def _after(scope: Scope, side: Side) -> list[LimitStatus]:

@@ -5,7 +5,7 @@ byte a second is never too late for them.
 """
 
 import io
-from http.client import HTTPResponse
+from http.client import HTTPException, HTTPResponse
 from socket import socket
 from typing import Any
 
@@ -45,6 +45,13 @@ class TimedResponse(HTTPResponse):
     def __init__(self, sock: socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
         self.fp: Any = io.BufferedReader(TimedReader(self.fp.detach(), sock))
+
+
+def of_connections() -> tuple[type[Exception], ...]:
+    """The errors of a connection; the SDK wraps whatever else is raised below it, a signal handler's too."""
+    import urllib3
+
+    return OSError, HTTPException, urllib3.exceptions.HTTPError
 
 
 def keep_time(sdk: Any) -> None:

@@ -100,11 +100,7 @@ class SyncDriver:
         """Refuse new work and whoever waits in a queue; wait for the writes under way."""
         self._closed = True
         with self._lock:
-            waiting = [ticket for lane in self._lanes for ticket in lane.waiting if ticket.droppable]
-            for ticket in waiting:
-                del ticket.lane.waiting[ticket]
-        fail(waiting, Closed())
-        self._let_go(waiting)
+            _settle([ticket for lane in self._lanes for ticket in lane.waiting if ticket.droppable], Closed())
         self.drain()
 
     def forget(self) -> None:
@@ -181,7 +177,9 @@ class SyncDriver:
         def perform(index: int) -> None:
             try:
                 answers[index] = self._perform(steps[index], call)
-            except Exception as error:  # noqa: BLE001 - it is the step's answer
+            except Exception as error:
+                if index == 0 and not isinstance(error, StoreError):
+                    raise  # of the caller's own thread
                 answers[index] = error
 
         threads = [
@@ -311,18 +309,25 @@ class SyncDriver:
             self._take_over(lane, server)
 
     def _take_over(self, lane: Lane, before: object) -> None:
+        """Serve the lane until nobody waits, for others: what goes wrong is theirs to know, and to be logged."""
         with self._lock:
             if lane.server is not before:
                 return
             lane.server = token = object()
         while (batch := self._next_batch(lane, token)) is not None:
-            self._work(lane, batch, math.inf)
-            self._let_go(batch)
+            try:
+                self._work(lane, batch, math.inf)
+            except Exception:
+                log.exception("a write of a bucket failed in a way that it should not")
+            finally:
+                self._let_go(batch)
 
     def _next_batch(self, lane: Lane, token: object) -> list[Ticket] | None:
         with self._lock:
             if lane.server is not token:
                 return None
+            if not threading.main_thread().is_alive():  # only daemons are left: they keep no interpreter alive
+                _settle([ticket for ticket in lane.waiting if ticket.droppable], Closed("the interpreter ends"))
             if lane.waiting:
                 return lane.take()
             lane.server = None
@@ -330,25 +335,22 @@ class SyncDriver:
             return None
 
     def _work(self, lane: Lane, batch: Sequence[Ticket], until: float) -> None:
-        """One run, which asks nothing of the store behind ``until``. Nobody of the batch is left without an outcome."""
-        self._serving.lanes.append(lane)
-        try:
-            self._play_run(lane, batch, until)
-        finally:
-            self._serving.lanes.pop()
+        """One run, which asks nothing of the store behind ``until``. Where it is cut off, the batch has failed.
 
-    def _play_run(self, lane: Lane, batch: Sequence[Ticket], until: float) -> None:
-        error: StoreError | None = None
+        Raises whatever is no answer of the store: a fault, or what a signal handler raised in the caller's thread.
+        """
+        self._serving.lanes.append(lane)
         try:
             self._play(lane.work(batch), Call(until))
         except Exception as problem:
-            error = broken(problem)
-            log.exception("a write of a bucket failed in a way that it should not")
+            fail(batch, broken(problem))
+            raise
         finally:
             for ticket in batch:
                 if ticket.outcome is None:
-                    ticket.fail(error or OutcomeUnknown(CUT_OFF))
+                    ticket.fail(OutcomeUnknown(CUT_OFF))
                 _tell_loss(ticket)
+            self._serving.lanes.pop()
 
     def _let_go(self, batch: Sequence[Ticket]) -> None:
         """Wake whoever waits for the batch, and give back what nobody wants any more."""
@@ -396,6 +398,14 @@ class SyncDriver:
 def _tell_loss(ticket: Ticket) -> None:
     if (lost := loss(ticket)) is not None:
         log.warning(lost)
+
+
+def _settle(waiting: Sequence[Ticket], error: StoreError) -> None:
+    """Take these out of their queues: nobody is going to serve them; with the lock held."""
+    for ticket in waiting:
+        del ticket.lane.waiting[ticket]
+    fail(waiting, error)
+    _wake(waiting)
 
 
 def _wake(tickets: Sequence[Ticket]) -> None:

@@ -15,7 +15,7 @@ from zae_limiter.operations.faults import no_client, read_fault, unsent
 from zae_limiter.operations.render import read_date
 from zae_limiter.operations.values import Operation
 
-from .connections import keep_time
+from .connections import keep_time, of_connections
 
 Send = Callable[[str, dict[str, Any]], Mapping[str, Any]]
 
@@ -92,11 +92,17 @@ def timed(send: Send, on_answer: OnAnswer) -> Send:
 
 
 def fault_of(operation: Operation, error: Exception) -> StoreError | None:
-    """Return what the error of a ``Send`` says of the outcome; ``None`` where nothing was to be done."""
+    """Return what the error of a ``Send`` says of the outcome; ``None`` where nothing was to be done.
+
+    Raises the error itself where it is not of the SDK or of a connection: a fault, or a signal handler's.
+    """
     from botocore import exceptions as sdk
 
     if isinstance(error, sdk.ClientError):
         return read_fault(operation, error.response)
+    inner = getattr(error, "kwargs", {}).get("error", error) if type(error) is sdk.HTTPClientError else error
+    if not isinstance(inner, (sdk.BotoCoreError, *of_connections())):
+        raise inner
     never_left = (sdk.EndpointConnectionError, sdk.ConnectTimeoutError, sdk.ProxyConnectionError)
     return unsent(error) or (
         Unreachable(str(error)) if isinstance(error, never_left) else OutcomeUnknown(str(error) or type(error).__name__)
