@@ -124,9 +124,16 @@ class _Callers:
             call.admitted()
         return not lease.degraded
 
-    def over(self, call: Call, *, counted: bool) -> Outcome:
-        """Note that the block ended well."""
-        if counted:
+    def got_more(self, call: Call, lease: Lease | SyncLease) -> None:
+        """Note what was taken in the block; where that failed, ``allow`` goes on and says so."""
+        if not lease.degraded:
+            call.admitted()
+
+    def over(self, call: Call, lease: Lease | SyncLease) -> Outcome:
+        """Note that the block ended well; its last write may have failed, as ``allow`` allows."""
+        if lease.degraded:
+            call.unknown("degraded")
+        else:
             call.kept()
         return "kept"
 
@@ -155,7 +162,7 @@ class Callers(_Callers):
             self.in_time(f"{type(error).__name__} of an acquire", begun)
             return self.told(call, error)
         self.in_time("the end of a block", begun)
-        return self.over(call, counted=counted)
+        return self.over(call, lease)
 
     async def one(self, entity_id: str) -> Outcome:
         """One plain call."""
@@ -196,7 +203,7 @@ class Callers(_Callers):
         if plan.more and counted:
             call.asks_more(plan.more)
             await lease.consume(**both(plan.more))
-            call.admitted()
+            self.got_more(call, lease)
         if plan.adjust and counted:
             await lease.adjust(all=plan.adjust, rate=plan.adjust)
         if plan.fails:
@@ -229,7 +236,7 @@ class SyncCallers(_Callers):
             self.in_time(f"{type(error).__name__} of an acquire", begun)
             return self.told(call, error)
         self.in_time("the end of a block", begun)
-        return self.over(call, counted=counted)
+        return self.over(call, lease)
 
     def one(self, entity_id: str) -> Outcome:
         """One plain call."""
@@ -265,7 +272,7 @@ class SyncCallers(_Callers):
         if plan.more and counted:
             call.asks_more(plan.more)
             lease.consume(**both(plan.more))
-            call.admitted()
+            self.got_more(call, lease)
         if plan.adjust and counted:
             lease.adjust(all=plan.adjust, rate=plan.adjust)
         if plan.fails:
