@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -187,7 +187,7 @@ class Driver:
 
     def _probe_in_background(self) -> None:
         if not self._closed and (self._prober is None or self._prober.done()):
-            self._prober = asyncio.get_running_loop().create_task(_probe(weakref.ref(self)))
+            self._prober = _task(asyncio.get_running_loop(), _probe(weakref.ref(self)))
 
     async def _probe(self) -> bool:
         """Ask once whether the store answers again; whether to ask once more."""
@@ -217,9 +217,7 @@ class Driver:
 
     def _serve_in_task(self, loop: asyncio.AbstractEventLoop, lane: Lane) -> None:
         lane.server = token = object()
-        task = loop.create_task(self._serve(lane, token))
-        with suppress(AttributeError):  # a loop that is closed over it is no fault: what that loses is logged
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        task = _task(loop, self._serve(lane, token))
         self._lanes[task] = lane
         task.add_done_callback(partial(self._served, lane, token))
 
@@ -244,10 +242,13 @@ class Driver:
 
         Who is cancelled then, by a shutdown, gives back through this task, which the shutdown waits for.
         """
+        lane.lingers = True
         try:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
             log.debug("cancelled while idle")
+        finally:
+            lane.lingers = False
         return bool(lane.waiting)
 
     def _served(self, lane: Lane, token: object, task: asyncio.Task[None]) -> None:
@@ -311,6 +312,14 @@ class Driver:
             _settle(list(lane.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
         self._lanes = {}
         self._prober = None
+
+
+def _task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task over which a loop may be closed without a complaint: what that loses is logged here."""
+    task = loop.create_task(work)
+    with suppress(AttributeError):  # a task of another make
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+    return task
 
 
 def _settle(waiting: Sequence[Ticket], error: StoreError, *, wake: bool = True) -> None:

@@ -155,20 +155,22 @@ class Elsewhere(NamedTuple):
 class Lane:
     """A queue whose entries are served together: while one run is at work, what comes waits for the next.
 
-    ``server`` is who serves it, a token of the driver's; ``None`` while nobody does.
+    ``server`` is who serves it, a token of the driver's; ``None`` while nobody does. ``lingers``: it waits for whoever
+    comes next, and no run is at work.
     """
 
-    __slots__ = ("server", "waiting", "work")
+    __slots__ = ("lingers", "server", "waiting", "work")
 
     def __init__(self, work: Callable[[Sequence[Any]], Flow[None]]) -> None:
         self.work = work
         self.waiting: dict[Any, None] = {}  # in order; and whoever leaves is found at once
         self.server: Any = None
+        self.lingers = False
 
     @property
     def busy(self) -> bool:
-        """Whether somebody serves it."""
-        return self.server is not None
+        """Whether a run is at work."""
+        return self.server is not None and not self.lingers
 
     def take(self) -> list[Any]:
         """The entries of the next run, in order: all that go together with the first."""
