@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
+_numbers = count()  # of this process's calls, whichever book they are in
+
 
 class Book:
     """A ledger that any process may write."""
@@ -22,11 +24,10 @@ class Book:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        self._numbers = count()
 
     def call(self, entity_id: str, amount: int) -> "Call":
         """A call that is about to be made."""
-        call = Call(self, f"{os.getpid()}.{next(self._numbers)}", entity_id, asked=amount)
+        call = Call(self, f"{os.getpid()}.{next(_numbers)}", entity_id, asked=amount)
         call.note("asked", 0, amount)
         return call
 

@@ -5,6 +5,7 @@ Lives here: what one call does in both colours, and which answers are wrong. Nev
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -242,12 +243,12 @@ class SyncCallers(_Callers):
         """One plain call."""
         return self.take(entity_id, Plan(1, 0, 0, 0, fails=False, allows=False))
 
-    def go_on(self, number: int) -> Outcome:
-        """Call after call, until the limiter is closed."""
+    def go_on(self, number: int, over: threading.Event | None = None) -> Outcome:
+        """Call after call, until it is over or the limiter is closed."""
         chance = self.place.chance("caller", number)
         while True:
             outcome = self.take(self.place.entity_id, Plan.drawn(chance, fair=self.place.fair))
-            if outcome in {"closed", "wrong"}:
+            if outcome in {"closed", "wrong"} or (over is not None and over.is_set()):
                 return outcome
             if outcome != "kept":
                 time.sleep(PAUSE_SECONDS)

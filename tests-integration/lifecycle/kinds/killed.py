@@ -58,11 +58,7 @@ def in_threads(place: Place, over: threading.Event) -> None:
         callers.one(place.entity_id)
         ready()
 
-        def go_on(number: int) -> None:
-            while not over.is_set():
-                callers.many(1, number)
-
-        threads = [threading.Thread(target=go_on, args=(number,)) for number in range(TASKS)]
+        threads = [threading.Thread(target=callers.go_on, args=(number, over)) for number in range(TASKS)]
         for thread in threads:
             thread.start()
         while not over.wait(0.02):

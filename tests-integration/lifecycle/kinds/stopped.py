@@ -58,7 +58,7 @@ def in_threads(place: Place, over: threading.Event) -> None:
         callers = SyncCallers(patient(place), limiter)
         callers.one(place.entity_id)
         ready()
-        threads = [threading.Thread(target=go_on, args=(callers, number, over)) for number in range(TASKS)]
+        threads = [threading.Thread(target=callers.go_on, args=(number, over)) for number in range(TASKS)]
         for thread in threads:
             thread.start()
         while not over.wait(0.02):
@@ -66,11 +66,6 @@ def in_threads(place: Place, over: threading.Event) -> None:
         for thread in threads:
             thread.join()
         SyncCallers(place, limiter).still_served(SERVED_SECONDS, why="after it was stopped")
-
-
-def go_on(callers: SyncCallers, number: int, over: threading.Event) -> None:
-    while not over.is_set():
-        callers.many(1, number)
 
 
 def patient(place: Place) -> Place:
