@@ -88,6 +88,7 @@ async def which_limits_hold(scene: Scene) -> None:
     before = repository.get_cache_stats()
     await limiter.resolve_limits("e", "r")
     assert repository.get_cache_stats() == replace(before, hits=before.hits + 1)
+    assert repository.get_store_stats().breaker == "closed"
     other = await scene.stage.open(namespace=repository.name, clock=scene.clock)
     await other.delete_limits("e", "r")
     assert (await limiter.resolve_limits("e", "r"))[2] == "entity"

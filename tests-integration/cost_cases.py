@@ -153,6 +153,7 @@ FREE: Final = {  # methods that ask nothing
     "Repository.namespace_id",
     "Repository.invalidate_config_cache",
     "Repository.get_cache_stats",
+    "Repository.get_store_stats",
     "Lease.keep",
     "Lease.consumed",
     "Lease.degraded",

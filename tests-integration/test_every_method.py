@@ -17,7 +17,7 @@ from scenes import Scene
 from stage import Stage
 from zae_limiter import RateLimiter
 from zae_limiter.operations.capacity import COUNTED
-from zae_limiter.operations.errors import NotApplied
+from zae_limiter.operations.errors import Unreachable
 
 pytestmark = pytest.mark.needs("atomic")
 
@@ -28,6 +28,7 @@ NEVER_REFUSE = {
     "Repository.builder",  # what it answers does
     "Repository.close",
     "Repository.get_cache_stats",
+    "Repository.get_store_stats",
     "Repository.invalidate_config_cache",
     "Repository.name",
     "Repository.namespace_id",
@@ -55,7 +56,7 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
 
 
 def away(_: Any) -> None:
-    raise NotApplied("the store is away")
+    raise Unreachable("the store is away")
 
 
 async def test_every_public_method_answers_and_refuses(

@@ -1,5 +1,7 @@
 import os
 from collections.abc import Callable, Iterator
+from threading import Lock
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
@@ -18,13 +20,24 @@ AWS = {
 
 @pytest.fixture(scope="session")
 def moto_server() -> Iterator[str]:
-    """The address of moto's server in this process; its Lambdas are not run, which would take Docker."""
+    """The address of moto's server in this process; its Lambdas are not run, which would take Docker.
+
+    Its tables are asked one request after the other: a transaction copies them, and breaks where they change meanwhile.
+    """
     from moto.awslambda.models import LambdaBackend
+    from moto.dynamodb.responses import DynamoHandler
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    turn, answer = Lock(), DynamoHandler.call_action
+
+    def in_turn(handler: DynamoHandler) -> Any:
+        with turn:
+            return answer(handler)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LambdaBackend, "send_dynamodb_items", lambda *_: "")
+        patch.setattr(DynamoHandler, "call_action", in_turn)
         server.start()
         host, port = server.get_host_and_port()
         yield f"http://{host}:{port}"

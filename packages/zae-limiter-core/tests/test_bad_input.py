@@ -160,3 +160,37 @@ async def test_a_limit_may_have_the_name_of_pythons_first_argument(world: World)
         await lease.adjust(self=3)
         await lease.release(self=1)
     assert await limiter.available("e", "r") == {"self": 55}
+
+
+LARGEST = {"name": "é" * 256, "metadata": {f"{n:02d}".ljust(128, "k"): "v" * 199 for n in range(50)}}
+TOO_LARGE: list[tuple[dict[str, Any], str]] = [
+    ({"name": "n" * 257}, "^name .*: has 257 characters: at most 256$"),
+    ({"name": "\ud800"}, "^name .*: must be characters that UTF-8 has$"),
+    ({"metadata": dict.fromkeys(map(str, range(51)), "v")}, "^number of metadata keys 51: at most 50: keep the rest"),
+    ({"metadata": {"": "v"}}, "^metadata key '': must not be empty$"),
+    ({"metadata": {"k" * 129: "v"}}, "^metadata key .*: has 129 characters: at most 128$"),
+    ({"metadata": {"key": "v" * 1025}}, r"^metadata\['key'\] .*: has 1025 characters: at most 1024$"),
+    ({"metadata": {"key": "\udfff"}}, r"^metadata\['key'\] .*: must be characters that UTF-8 has$"),
+    ({"metadata": {str(n): "v" * 1024 for n in range(16)}}, "^bytes of metadata 16406: at most 16384, of all keys"),
+    ({"metadata": {str(n): "é" * 1000 for n in range(10)}}, "^bytes of metadata 20010: at most 16384, of all keys"),
+]
+
+
+async def test_names_and_metadata_of_any_size_within_the_bounds_are_kept(world: World) -> None:
+    limiter, _ = await world.process()
+    made = await limiter.create_entity("e", **LARGEST)
+    assert (made.name, made.metadata) == (LARGEST["name"], LARGEST["metadata"])
+    await limiter.create_entity("f", metadata={str(n): "v" * 1024 for n in range(15)})
+    assert await limiter.update_entity("f", **LARGEST) == await limiter.get_entity("f")
+
+
+@pytest.mark.parametrize(("fields", "why"), TOO_LARGE, ids=lambda each: each if isinstance(each, str) else "")
+async def test_names_and_metadata_beyond_the_bounds_are_refused(world: World, fields: dict[str, Any], why: str) -> None:
+    limiter, wire = await world.process()
+    await limiter.create_entity("there")
+    wire.sent()
+    with pytest.raises(ValidationError, match=why):
+        await limiter.create_entity("e", **fields)
+    with pytest.raises(ValidationError, match=why):
+        await limiter.update_entity("there", **fields)
+    assert wire.sent() == []

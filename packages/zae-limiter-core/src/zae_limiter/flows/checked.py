@@ -13,6 +13,11 @@ from ..naming import check_identifier, check_resource
 from ..schema import keys
 
 EVENTS_PER_PAGE = 1000
+LONGEST_NAME = 256
+MOST_KEYS = 50
+LONGEST_KEY = 128
+LONGEST_VALUE = 1024
+LARGEST_METADATA = 16 * 1024  # in bytes; an event about a change holds it twice
 OwnPlace = tuple[str, str]  # an entity and a resource
 
 
@@ -62,8 +67,7 @@ def checked_update(entity_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """What an update is to change, without what stays. Raises ``ValidationError``."""
     check_identifier("entity_id", entity_id)
     given = {name: value for name, value in fields.items() if value is not UNCHANGED}
-    if not isinstance(given.get("name", ""), (str, type(None))):
-        raise ValidationError("name", given["name"], "must be a string, or None for no name")
+    checked_name(given.get("name"))
     if given.get("parent_id") is not None:
         check_identifier("parent_id", given["parent_id"])
     if checked_flag("cascade", given.get("cascade", False)) and given.get("parent_id", "") is None:
@@ -80,13 +84,46 @@ def checked_flag(field: str, value: object) -> bool:
     raise ValidationError(field, value, "must be True or False")
 
 
+def checked_name(name: object) -> str | None:
+    """What an entity is called, ``None`` for nothing. Raises ``ValidationError``."""
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise ValidationError("name", name, "must be a string, or None for no name")
+    _checked_size("name", name, LONGEST_NAME)
+    return name
+
+
 def checked_metadata(metadata: object) -> dict[str, str]:
-    """Strings by strings, none for ``None``. Raises ``ValidationError``."""
+    """Strings by strings, none for ``None``, in bounds. Raises ``ValidationError``."""
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):
         raise ValidationError("metadata", metadata, "must map strings to strings")
-    for key, value in metadata.items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise ValidationError("metadata", {key: value}, "must map strings to strings")
+    if len(metadata) > MOST_KEYS:
+        problem = f"at most {MOST_KEYS}: keep the rest elsewhere, under the entity's id"
+        raise ValidationError("number of metadata keys", len(metadata), problem)
+    size = sum(_checked_part(key, value) for key, value in metadata.items())
+    if size > LARGEST_METADATA:
+        problem = f"at most {LARGEST_METADATA}, of all keys and values: keep the rest elsewhere, under the entity's id"
+        raise ValidationError("bytes of metadata", size, problem)
     return dict(metadata)
+
+
+def _checked_part(key: object, value: object) -> int:
+    """A key and its value, in bytes. Raises ``ValidationError``."""
+    if not isinstance(key, str) or not isinstance(value, str):
+        raise ValidationError("metadata", {key: value}, "must map strings to strings")
+    if not key:
+        raise ValidationError("metadata key", key, "must not be empty")
+    return _checked_size("metadata key", key, LONGEST_KEY) + _checked_size(f"metadata[{key!r}]", value, LONGEST_VALUE)
+
+
+def _checked_size(field: str, text: str, most: int) -> int:
+    """A text, in bytes. Raises ``ValidationError`` for one that is too long, or has half a surrogate pair in it."""
+    if len(text) > most:
+        raise ValidationError(field, text, f"has {len(text)} characters: at most {most}")
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise ValidationError(field, text, "must be characters that UTF-8 has") from None

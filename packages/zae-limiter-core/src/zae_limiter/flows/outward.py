@@ -10,7 +10,7 @@ from ..exceptions import ValidationError
 from ..limits import Limit, OnUnavailable, check_amounts, check_limits, check_on_unavailable
 from ..naming import check_identifier, check_resource
 from ..operations.errors import StoreError
-from .checked import checked_flag, checked_metadata
+from .checked import checked_flag, checked_metadata, checked_name
 from .entities import NewEntity
 from .public_errors import public_error
 from .scope import Scope
@@ -71,9 +71,7 @@ def checked_entity(
         check_identifier("parent_id", parent_id)
     if checked_flag("cascade", cascade) and parent_id is None:
         raise ValidationError("cascade", cascade, "needs a parent_id to cascade to")
-    if name is not None and not isinstance(name, str):
-        raise ValidationError("name", name, "must be a string")
-    return NewEntity(entity_id, name, parent_id, cascade, checked_metadata(metadata))
+    return NewEntity(entity_id, checked_name(name), parent_id, cascade, checked_metadata(metadata))
 
 
 def checked_own_place(entity_id: str, resource: str) -> tuple[str, str]:

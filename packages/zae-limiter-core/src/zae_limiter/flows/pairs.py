@@ -76,8 +76,8 @@ def _create_for(scope: Scope, child: Shadow, parent: Shadow, pair: Pair) -> Flow
         pair.child.outcome = pair.parent.outcome = Outcome("failed", None, now, error)
     else:
         for shadow, entry, put in zip((child, parent), (pair.child, pair.parent), writes, strict=True):
-            _learn(shadow, put.item, now)
             entry.outcome = Outcome("admitted", read_bucket(put.item), now)
+            _learn(shadow, put.item, now)
 
 
 def _learn(shadow: Shadow, item: Item, now_ms: int) -> None:

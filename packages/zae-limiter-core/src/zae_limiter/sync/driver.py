@@ -207,8 +207,11 @@ class SyncDriver:
         try:
             if self._connect is not None:
                 self._connect()
-            set_deadline(min(until, time.monotonic() + self._operation_timeout))
-            answer = self._store.perform(operation)
+            before = set_deadline(min(until, time.monotonic() + self._operation_timeout))
+            try:
+                answer = self._store.perform(operation)
+            finally:
+                set_deadline(before)
         except StoreError as error:
             raise self.health.failed(error) from error.__cause__
         self.health.served()
@@ -382,7 +385,11 @@ class SyncDriver:
                 if ticket.droppable and ticket in lane.waiting:
                     del lane.waiting[ticket]
                 ticket.unwanted = ticket.outcome is None
-            if lane.server is ticket:  # interrupted before another thread took over
+                # interrupted before it was put into its lane, or before another thread took that over
+                outside = ticket.unwanted and ticket.waker is None and lane.server is not ticket
+            if outside and not ticket.droppable:
+                self._enter(ticket)
+            if lane.server is ticket:
                 self._pass_on(lane, ticket)
             if not ticket.unwanted:
                 self._unwind([ticket], tickets)

@@ -15,9 +15,10 @@ class _Operation(threading.local):
 _operation = _Operation()
 
 
-def set_deadline(until: float) -> None:
-    """Have the next operation of this thread end by an instant of ``time.monotonic``."""
-    _operation.until = until
+def set_deadline(until: float) -> float:
+    """Have the next operation of this thread end by an instant of ``time.monotonic``; answers the one before."""
+    before, _operation.until = _operation.until, until
+    return before
 
 
 def time_left() -> float:
