@@ -86,6 +86,10 @@ simulate-processes *args:
 kill-splits *args:
     ZAEL_TEST_EVERY_WRITE=1 uv run pytest tests-integration/test_shards_killed.py {{args}}
 
+# Processes that end in every way, over a store that is as good or bad as told: `just lifecycle --times 200 --stop-seconds 120`
+lifecycle *args:
+    PYTHONPATH=tests-integration uv run python -m lifecycle {{args}}
+
 # The deliberate faults, and the history that finds each
 mutants:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation --mutants

@@ -24,6 +24,7 @@ NAMES = (
     "overload",
     "memory_store",
     "aggregator",
+    "outage",
     "declarative",
     "import_time",
     "help_time",

@@ -1,0 +1,282 @@
+"""Callers: tasks and threads that acquire over and over, and note what they were told.
+
+Lives here: what one call does in both colours, and which answers are wrong. Never: how a process ends.
+"""
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from zae_limiter import (
+    Lease,
+    RateLimiter,
+    RateLimiterUnavailable,
+    RateLimitExceeded,
+    SyncLease,
+    SyncRateLimiter,
+)
+from zae_limiter.exceptions import EventLoopError, RepositoryClosedError
+
+from .book import Call
+from .place import Place
+
+Outcome = Literal["kept", "undone", "refused", "unavailable", "closed", "other loop", "wrong"]
+ANSWER_SECONDS = 6.0  # the budget of a call is five; a machine may be busy
+PAUSE_SECONDS = 0.01  # after a refusal
+
+
+class Undone(Exception):
+    """The block of a call fails, as planned."""
+
+
+class Interrupted(BaseException):
+    """What a signal handler raises."""
+
+
+INTERRUPTIONS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit, Interrupted)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one call does."""
+
+    amount: int
+    more: int
+    adjust: int
+    rest: float
+    fails: bool
+    allows: bool
+
+    @classmethod
+    def drawn(cls, chance: random.Random, *, fair: bool) -> "Plan":
+        """Half of the calls only take; the others take more, correct what they took, or fail."""
+        return cls(
+            amount=chance.randint(1, 5),
+            more=chance.choice((0, 0, 0, 0, 2)),
+            adjust=chance.choice((0, 0, 0, 0, 3, -1)),
+            rest=chance.choice((0, 0, 0.002, 0.01)),
+            fails=chance.random() < 0.2,
+            allows=not fair and chance.random() < 0.2,
+        )
+
+
+def both(amount: int) -> Mapping[str, int]:
+    """The amount of both limits of a bucket."""
+    return {"all": amount, "rate": amount}
+
+
+@contextmanager
+def given_back_on_failure(call: Call) -> Iterator[None]:
+    """The end of a block that fails gives back what the call holds."""
+    try:
+        yield
+    except BaseException:
+        call.unknown("gives back")
+        raise
+
+
+class _Callers:
+    """What the callers of both colours share: the place, the ledger, and what an error says."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.book = place.book()
+        self.answered = 0
+
+    @property
+    def served(self) -> frozenset[Outcome]:
+        """What a caller may be told."""
+        return frozenset(("kept", "refused") if self.place.fair else ("kept", "refused", "unavailable"))
+
+    def in_time(self, what: str, begun: float) -> float:
+        """Whatever the store does, an answer comes within the budget of a call."""
+        if (took := time.monotonic() - begun) > ANSWER_SECONDS and not self.place.more.get("stopped"):
+            self.book.wrong(f"{what} took {took:.3f} s")
+        return time.monotonic()
+
+    def told(self, call: Call, error: BaseException) -> Outcome:
+        """What the caller was told; an interruption goes on. Any answer that is none is wrong."""
+        if isinstance(error, (Undone, RateLimitExceeded)):
+            (call.nothing if self.place.fair else call.unknown)("undone")
+            return "undone" if isinstance(error, Undone) else "refused"
+        call.unknown(type(error).__name__)
+        if isinstance(error, RepositoryClosedError):
+            return "closed"
+        if isinstance(error, EventLoopError):
+            return "other loop"
+        if isinstance(error, RateLimiterUnavailable) and not self.place.fair:
+            return "unavailable"
+        if isinstance(error, INTERRUPTIONS):
+            raise error
+        self.book.wrong(f"told {error!r} because of {error.__cause__!r}")
+        return "wrong"
+
+    def lets_pass(self, call: Call, lease: Lease | SyncLease) -> bool:
+        """Note that the block begins; whether its tokens are counted."""
+        self.answered += 1
+        if lease.degraded:
+            call.unknown("degraded")
+        else:
+            call.admitted()
+        return not lease.degraded
+
+    def got_more(self, call: Call, lease: Lease | SyncLease) -> None:
+        """Note what was taken in the block; where that failed, ``allow`` goes on and says so."""
+        if not lease.degraded:
+            call.admitted()
+
+    def over(self, call: Call, lease: Lease | SyncLease) -> Outcome:
+        """Note that the block ended well; its last write may have failed, as ``allow`` allows."""
+        if lease.degraded:
+            call.unknown("degraded")
+        else:
+            call.kept()
+        return "kept"
+
+
+class Callers(_Callers):
+    """Tasks that acquire."""
+
+    def __init__(self, place: Place, limiter: RateLimiter) -> None:
+        super().__init__(place)
+        self.limiter = limiter
+
+    async def take(self, entity_id: str, plan: Plan) -> Outcome:
+        """One call."""
+        call = self.book.call(entity_id, plan.amount)
+        policy, begun = "allow" if plan.allows else "block", time.monotonic()
+        try:
+            async with self.limiter.acquire(
+                entity_id, self.place.resource, both(plan.amount), on_unavailable=policy
+            ) as lease:
+                begun = self.in_time("acquire", begun)
+                counted = self.lets_pass(call, lease)
+                with given_back_on_failure(call):
+                    await self._use(call, plan, lease, counted=counted)
+                begun = time.monotonic()
+        except BaseException as error:  # noqa: BLE001 - told goes on with what is an interruption
+            self.in_time(f"{type(error).__name__} of an acquire", begun)
+            return self.told(call, error)
+        self.in_time("the end of a block", begun)
+        return self.over(call, lease)
+
+    async def one(self, entity_id: str) -> Outcome:
+        """One plain call."""
+        return await self.take(entity_id, Plan(1, 0, 0, 0, fails=False, allows=False))
+
+    async def go_on(self, number: int) -> Outcome:
+        """Call after call, until the limiter is closed or does not work in this loop."""
+        chance = self.place.chance("caller", number)
+        while True:
+            outcome = await self.take(self.place.entity_id, Plan.drawn(chance, fair=self.place.fair))
+            if outcome in {"closed", "other loop", "wrong"}:
+                return outcome
+            await asyncio.sleep(0 if outcome == "kept" else PAUSE_SECONDS)
+
+    async def many(self, count: int, number: int = 0) -> None:
+        """So many calls, one after the other."""
+        chance = self.place.chance("many", number)
+        for _ in range(count):
+            await self.take(self.place.entity_id, Plan.drawn(chance, fair=self.place.fair))
+
+    def start(self, count: int) -> list[asyncio.Task[Outcome]]:
+        """Tasks that go on."""
+        return [asyncio.create_task(self.go_on(number), name=f"caller {number}") for number in range(count)]
+
+    async def still_served(self, within: float, *, why: str) -> None:
+        """The bucket answers this process within the time."""
+        begun = time.monotonic()
+        try:
+            outcome = await asyncio.wait_for(self.one(self.place.entity_id), within)
+        except TimeoutError:
+            self.book.wrong(f"{why}: no answer within {within} s")
+            return
+        if outcome not in self.served:
+            self.book.wrong(f"{why}: {outcome} after {time.monotonic() - begun:.3f} s")
+
+    async def _use(self, call: Call, plan: Plan, lease: Lease, *, counted: bool) -> None:
+        await asyncio.sleep(plan.rest)
+        if plan.more and counted:
+            call.asks_more(plan.more)
+            await lease.consume(**both(plan.more))
+            self.got_more(call, lease)
+        if plan.adjust and counted:
+            await lease.adjust(all=plan.adjust, rate=plan.adjust)
+        if plan.fails:
+            raise Undone
+        if plan.adjust and counted:
+            call.ends_with(call.holds + plan.adjust)
+
+
+class SyncCallers(_Callers):
+    """Threads that acquire."""
+
+    def __init__(self, place: Place, limiter: SyncRateLimiter) -> None:
+        super().__init__(place)
+        self.limiter = limiter
+
+    def take(self, entity_id: str, plan: Plan) -> Outcome:
+        """One call."""
+        call = self.book.call(entity_id, plan.amount)
+        policy, begun = "allow" if plan.allows else "block", time.monotonic()
+        try:
+            with self.limiter.acquire(
+                entity_id, self.place.resource, both(plan.amount), on_unavailable=policy
+            ) as lease:
+                begun = self.in_time("acquire", begun)
+                counted = self.lets_pass(call, lease)
+                with given_back_on_failure(call):
+                    self._use(call, plan, lease, counted=counted)
+                begun = time.monotonic()
+        except BaseException as error:  # noqa: BLE001 - told goes on with what is an interruption
+            self.in_time(f"{type(error).__name__} of an acquire", begun)
+            return self.told(call, error)
+        self.in_time("the end of a block", begun)
+        return self.over(call, lease)
+
+    def one(self, entity_id: str) -> Outcome:
+        """One plain call."""
+        return self.take(entity_id, Plan(1, 0, 0, 0, fails=False, allows=False))
+
+    def go_on(self, number: int, over: threading.Event | None = None) -> Outcome:
+        """Call after call, until it is over or the limiter is closed."""
+        chance = self.place.chance("caller", number)
+        while True:
+            outcome = self.take(self.place.entity_id, Plan.drawn(chance, fair=self.place.fair))
+            if outcome in {"closed", "wrong"} or (over is not None and over.is_set()):
+                return outcome
+            if outcome != "kept":
+                time.sleep(PAUSE_SECONDS)
+
+    def many(self, count: int, number: int = 0) -> None:
+        """So many calls, one after the other."""
+        chance = self.place.chance("many", number)
+        for _ in range(count):
+            self.take(self.place.entity_id, Plan.drawn(chance, fair=self.place.fair))
+
+    def still_served(self, within: float, *, why: str) -> None:
+        """The bucket answers this process within the time."""
+        begun = time.monotonic()
+        outcome = self.one(self.place.entity_id)
+        taken = time.monotonic() - begun
+        self.book.mark(f"{why}: {outcome} after {taken:.3f} s")
+        if outcome not in self.served or taken > within:
+            self.book.wrong(f"{why}: {outcome} after {taken:.3f} s")
+
+    def _use(self, call: Call, plan: Plan, lease: SyncLease, *, counted: bool) -> None:
+        time.sleep(plan.rest)
+        if plan.more and counted:
+            call.asks_more(plan.more)
+            lease.consume(**both(plan.more))
+            self.got_more(call, lease)
+        if plan.adjust and counted:
+            lease.adjust(all=plan.adjust, rate=plan.adjust)
+        if plan.fails:
+            raise Undone
+        if plan.adjust and counted:
+            call.ends_with(call.holds + plan.adjust)

@@ -1,0 +1,1 @@
+"""The kinds of lives, a file each: ``WAYS`` and ``WEATHERS`` to live it, ``program``, ``attend``."""

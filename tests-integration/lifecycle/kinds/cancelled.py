@@ -1,0 +1,59 @@
+"""Every task of the loop is cancelled, ours or not, as frameworks do when they shut down; the process goes on."""
+
+import asyncio
+
+from zae_limiter import RateLimiter
+
+from ..callers import Callers
+from ..life import Life
+from ..place import Place, ready
+
+WAYS = ("all", "some", "twice")
+WEATHERS = ("slow", "fair", "foul")
+ROUNDS = 4
+SERVED_SECONDS = 6.0  # the budget of a call, on a busy machine
+
+
+def attend(life: Life) -> None:
+    with life.process() as process:
+        process.wait()
+
+
+def program(place: Place) -> None:
+    asyncio.run(live(place))
+
+
+async def live(place: Place) -> None:
+    async with RateLimiter(await place.open()) as limiter:
+        callers = Callers(place, limiter)
+        ready()
+        for _ in range(ROUNDS):
+            await cancel(place, callers)
+            if place.fair:
+                await callers.still_served(SERVED_SECONDS, why="after all were cancelled")
+
+
+async def cancel(place: Place, callers: Callers) -> None:
+    mine = callers.start(place.chance().choice((1, 5, 50)))
+    await asyncio.sleep(place.chance(len(mine)).uniform(0.02, 0.2))
+    for _ in range(2 if place.way == "twice" else 1):
+        chosen = mine[::2] if place.way == "some" else others()
+        for task in chosen:
+            task.cancel()
+        await asyncio.sleep(0)
+    await ended(callers, [task for task in mine if task in chosen])
+    for task in mine:
+        task.cancel()
+    await ended(callers, mine)
+
+
+def others() -> list[asyncio.Task[object]]:
+    return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+
+async def ended(callers: Callers, tasks: list[asyncio.Task[str]]) -> None:
+    """Who was cancelled ends."""
+    if tasks:
+        _, pending = await asyncio.wait(tasks, timeout=SERVED_SECONDS)
+        if pending:
+            callers.book.wrong(f"{len(pending)} of {len(tasks)} cancelled callers did not end")

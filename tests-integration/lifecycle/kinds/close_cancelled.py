@@ -1,0 +1,53 @@
+"""``close()`` is cancelled while tasks acquire: none of them is, and the next ``close()`` ends them all."""
+
+import asyncio
+from contextlib import suppress
+
+from zae_limiter import RateLimiter
+
+from ..callers import Callers
+from ..life import Life
+from ..place import Place, ready
+
+WAYS = ("at once", "soon", "time-out")
+WEATHERS = ("slow", "fair", "foul", "hung")
+TASKS = 20
+ENDS_SECONDS = 7.0  # the budget of a call, on a busy machine
+
+
+def attend(life: Life) -> None:
+    with life.process() as process:
+        life.break_weather()
+        process.wait(life.patience + 5)
+
+
+def program(place: Place) -> None:
+    asyncio.run(live(place))
+
+
+async def live(place: Place) -> None:
+    limiter = RateLimiter(await place.open())
+    callers = Callers(place, limiter)
+    await callers.one(place.entity_id)
+    tasks = callers.start(TASKS)
+    ready()
+    await asyncio.sleep(0.2)
+    await close_and_cancel(place, limiter)
+    await asyncio.sleep(0.2)
+    if cut := [task for task in tasks if task.done() and task.cancelled()]:
+        callers.book.wrong(f"{len(cut)} callers were cancelled that nobody cancelled")
+    await asyncio.wait_for(limiter.close(), ENDS_SECONDS)
+    _, going_on = await asyncio.wait(tasks, timeout=ENDS_SECONDS)
+    if going_on:
+        callers.book.wrong(f"{len(going_on)} callers were told nothing, though it is closed after all")
+
+
+async def close_and_cancel(place: Place, limiter: RateLimiter) -> None:
+    if place.way == "time-out":
+        with suppress(TimeoutError):
+            await asyncio.wait_for(limiter.close(), 0.01)
+        return
+    closing = asyncio.create_task(limiter.close())
+    await asyncio.sleep(0 if place.way == "at once" else 0.005)
+    closing.cancel()
+    await asyncio.wait([closing])

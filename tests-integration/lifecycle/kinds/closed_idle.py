@@ -1,0 +1,58 @@
+"""``close()`` when nothing is under way returns at once; a second time, too."""
+
+import asyncio
+import time
+
+from zae_limiter import RateLimiter, SyncRateLimiter
+
+from ..callers import Callers, SyncCallers
+from ..life import Life
+from ..place import Place, ready
+
+WAYS = ("async", "sync", "async unused", "sync unused")
+WEATHERS = ("fair", "hung")
+AT_ONCE_SECONDS = 0.5  # on a busy machine
+
+
+def attend(life: Life) -> None:
+    with life.process() as process:
+        life.break_weather()
+        process.wait()
+
+
+def program(place: Place) -> None:
+    if place.way.startswith("sync"):
+        in_thread(place)
+    else:
+        asyncio.run(in_task(place))
+
+
+async def in_task(place: Place) -> None:
+    limiter = RateLimiter(await place.open())
+    callers = Callers(place, limiter)
+    if "unused" not in place.way:
+        await callers.many(5)
+    ready()
+    await asyncio.sleep(0.1)
+    for _ in range(2):
+        begun = time.monotonic()
+        await limiter.close()
+        at_once(callers, begun)
+
+
+def in_thread(place: Place) -> None:
+    limiter = SyncRateLimiter(place.open_sync())
+    callers = SyncCallers(place, limiter)
+    if "unused" not in place.way:
+        callers.many(5)
+    ready()
+    time.sleep(0.1)
+    for _ in range(2):
+        begun = time.monotonic()
+        limiter.close()
+        at_once(callers, begun)
+
+
+def at_once(callers: Callers | SyncCallers, begun: float) -> None:
+    if (took := time.monotonic() - begun) > AT_ONCE_SECONDS:
+        callers.book.wrong(f"an idle close() took {took:.3f} s")

@@ -1,0 +1,67 @@
+"""One of three processes on a bucket is killed; the others do not notice."""
+
+import asyncio
+import signal
+import threading
+from contextlib import ExitStack
+
+from zae_limiter import RateLimiter, SyncRateLimiter
+
+from ..callers import Callers, Plan, SyncCallers
+from ..life import Life
+from ..place import Place, ready
+
+WAYS = ("async", "sync")
+WEATHERS = ("slow", "fair", "foul")
+TASKS = 10
+
+
+def attend(life: Life) -> None:
+    with ExitStack() as stack:
+        processes = [stack.enter_context(life.process(number)) for number in range(3)]
+        life.pause()
+        processes[0].kill()
+        life.pause(0.1, 0.2)
+        for process in processes[1:]:
+            process.send(signal.SIGTERM)
+        for process in processes[1:]:
+            process.wait()
+
+
+def program(place: Place) -> None:
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    if place.way == "sync":
+        in_threads(place, over)
+    else:
+        asyncio.run(in_tasks(place, over))
+
+
+async def in_tasks(place: Place, over: threading.Event) -> None:
+    async with RateLimiter(await place.open()) as limiter:
+        callers = Callers(place, limiter)
+        await callers.one(place.entity_id)
+        ready()
+
+        async def go_on(number: int) -> None:
+            chance = place.chance("task", number)
+            while not over.is_set():
+                outcome = await callers.take(place.entity_id, Plan.drawn(chance, fair=place.fair))
+                await asyncio.sleep(0 if outcome == "kept" else 0.01)
+
+        await asyncio.gather(*(go_on(number) for number in range(TASKS)))
+
+
+def in_threads(place: Place, over: threading.Event) -> None:
+    with SyncRateLimiter(place.open_sync()) as limiter:
+        callers = SyncCallers(place, limiter)
+        callers.one(place.entity_id)
+        ready()
+
+        threads = [threading.Thread(target=callers.go_on, args=(number, over)) for number in range(TASKS)]
+        for thread in threads:
+            thread.start()
+        while not over.wait(0.02):
+            pass
+        for thread in threads:
+            thread.join()

@@ -1,0 +1,64 @@
+"""A signal handler raises in a blocking call, alone in its process; the process goes on calling."""
+
+import signal
+import time
+from types import FrameType
+
+from zae_limiter import SyncRateLimiter
+
+from ..callers import Interrupted, Plan, SyncCallers
+from ..life import Life
+from ..place import Place, ready
+
+WAYS = ("soft time limit", "KeyboardInterrupt", "SystemExit")
+WEATHERS = ("slow", "fair", "foul", "late", "hung")
+RAISES = {"soft time limit": Interrupted, "KeyboardInterrupt": KeyboardInterrupt, "SystemExit": SystemExit}
+TIMES = 40
+NOISE = (
+    r"Exception ignored in: .*\n(Traceback.*\n( .*\n)*)?.*(Interrupted|KeyboardInterrupt|SystemExit).*\n?"  # Python's
+)
+SERVED_SECONDS = 6.0
+
+
+def attend(life: Life) -> None:
+    with life.process() as process:
+        if life.weather == "hung":
+            life.pause()
+        life.break_weather()
+        life.pause()
+        if life.weather in {"hung", "late"}:
+            life.sky.turn("fair")
+        process.wait(life.patience + 10)
+
+
+def program(place: Place) -> None:
+    callers = SyncCallers(place, SyncRateLimiter(place.open_sync()))
+    callers.one(place.entity_id)
+    ready()
+    interrupt_again_and_again(callers)
+    callers.limiter.close()
+
+
+def interrupt_again_and_again(callers: SyncCallers, times: int = TIMES) -> None:
+    """At any point of a call, from its first instruction to its last."""
+    raised = RAISES[callers.place.way]
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        raise raised
+
+    signal.signal(signal.SIGALRM, interrupt)
+    chance = callers.place.chance("interrupts")
+    longest = 0.06
+    for number in range(times):
+        plan = Plan.drawn(chance, fair=callers.place.fair)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00005, longest))
+            begun = time.monotonic()
+            callers.take(callers.place.entity_id, plan)
+            longest = max(0.002, 1.5 * (time.monotonic() - begun))
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except raised:
+            pass
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if callers.place.fair and number % 4 == 0:
+            callers.still_served(SERVED_SECONDS, why="after an interruption")

@@ -1,0 +1,73 @@
+"""A process is stopped for a while, as a machine that sleeps is, and goes on; others take meanwhile."""
+
+import asyncio
+import signal
+import threading
+import time
+from dataclasses import replace
+
+from zae_limiter import RateLimiter, SyncRateLimiter
+
+from ..callers import Callers, SyncCallers
+from ..life import Life
+from ..place import Place, ready
+
+WAYS = ("async", "sync")
+WEATHERS = ("slow", "fair", "foul")
+TASKS = 10
+SERVED_SECONDS = 6.0
+
+
+def attend(life: Life) -> None:
+    with life.process() as stopped, life.process(1) as other:
+        life.pause()
+        stopped.send(signal.SIGSTOP)
+        time.sleep(life.stop_seconds)
+        stopped.send(signal.SIGCONT)
+        life.pause(0.5, 0.6)
+        for process in (stopped, other):
+            process.send(signal.SIGTERM)
+        for process in (stopped, other):
+            process.wait()
+
+
+def program(place: Place) -> None:
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    if place.way == "sync":
+        in_threads(place, over)
+    else:
+        asyncio.run(in_tasks(place, over))
+
+
+async def in_tasks(place: Place, over: threading.Event) -> None:
+    async with RateLimiter(await place.open()) as limiter:
+        callers = Callers(patient(place), limiter)
+        await callers.one(place.entity_id)
+        tasks = callers.start(TASKS)
+        ready()
+        await asyncio.to_thread(over.wait)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await Callers(place, limiter).still_served(SERVED_SECONDS, why="after it was stopped")
+
+
+def in_threads(place: Place, over: threading.Event) -> None:
+    with SyncRateLimiter(place.open_sync()) as limiter:
+        callers = SyncCallers(patient(place), limiter)
+        callers.one(place.entity_id)
+        ready()
+        threads = [threading.Thread(target=callers.go_on, args=(number, over)) for number in range(TASKS)]
+        for thread in threads:
+            thread.start()
+        while not over.wait(0.02):
+            pass
+        for thread in threads:
+            thread.join()
+        SyncCallers(place, limiter).still_served(SERVED_SECONDS, why="after it was stopped")
+
+
+def patient(place: Place) -> Place:
+    """What was under way when it was stopped may have timed out."""
+    return replace(place, fair=False, more={**place.more, "stopped": True})

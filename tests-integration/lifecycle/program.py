@@ -1,0 +1,42 @@
+"""``python -m lifecycle.program KIND PLACE``: what a process does that lives a life.
+
+Lives here: how it tells where it hangs, and what of its noise is kept from standard error. Never: what it does (kinds).
+"""
+
+import asyncio
+import faulthandler
+import logging
+import signal
+import sys
+import warnings
+from importlib import import_module
+from types import FrameType
+
+from .place import Place
+
+LIFELINE_SECONDS = 400.0  # a process whose attendant is gone ends by itself
+
+
+def show_tasks(signum: int, frame: FrameType | None) -> None:
+    """Print every task of this thread's loop."""
+    try:
+        tasks = asyncio.all_tasks()
+    except RuntimeError:
+        return  # no loop runs
+    for task in tasks:
+        task.print_stack(file=sys.stderr)
+
+
+def main(kind: str, place: Place) -> None:
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    signal.signal(signal.SIGUSR2, show_tasks)
+    faulthandler.dump_traceback_later(LIFELINE_SECONDS, exit=True)
+    warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
+    logger = logging.getLogger("zae_limiter")  # what the library logs is no noise; what asyncio logs is
+    logger.addHandler(logging.FileHandler(f"{place.ledger}.log"))
+    logger.propagate = False
+    import_module(f".kinds.{kind}", __package__).program(place)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Place.read(sys.argv[2]))
