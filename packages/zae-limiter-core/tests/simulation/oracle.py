@@ -89,6 +89,8 @@ class Oracle:
         self._table = table
         self._skew_ms = skew_ms
         self._lonely = lonely
+        self._anchors: dict[str, set[int]] = {}  # that an item of the same key had, since it was made
+        self._former: dict[str, set[int]] = {}  # and before it was deleted
         self._reshapes = 0
         self._deletions: Counter[str] = Counter()
         self._births: dict[tuple[str, str], int] = {}
@@ -200,6 +202,7 @@ class Oracle:
         if before is not None and before["shard_count"] != after["shard_count"]:
             raise Violation("a shard was split, but nothing was split off")
         instant = self._instant(before, after, decided_ms)
+        self._note_anchor(key.pk, before, after)
         if before is not None:
             _check_dropped(before, after, instant)
             if only_anchored(before, after):
@@ -209,6 +212,15 @@ class Oracle:
         write = self._enter(key, decided_ms, instant, changes, moved=moved, splits=False)
         write.dropped = limits_of(before) - limits_of(after)
         return write
+
+    def _note_anchor(self, pk: str, before: Item | None, after: Item) -> None:
+        if before is None:
+            self._former.setdefault(pk, set()).update(self._anchors.pop(pk, ()))
+        self._anchors.setdefault(pk, set()).add(after["rf"])
+
+    def _is_mistakable(self, before: Item) -> bool:
+        """Whether the item, deleted and made anew at an anchor that it had, can be taken for the one before it."""
+        return before["rf"] in self._former.get(before["PK"], ())
 
     def _saw_repair(self, key: Key, before: Item, after: Item, decided_ms: int) -> Application:
         """An anchor far ahead was brought back. Raises ``Violation`` where that made a token."""
@@ -315,14 +327,16 @@ class Oracle:
             return Change(stand.ceiling, net, stand.ceiling, stand, whole, owed, new=True)
         stood = stand_of(before, name)
         ceiling = min(stand.ceiling, stood.ceiling)
-        self._check_conserved(name, stood.balance(instant), balance + net, ceiling, net)
+        self._check_conserved(
+            name, stood.balance(instant), balance + net, ceiling, net, mistakable=self._is_mistakable(before)
+        )
         return Change(stood.balance(instant), net, ceiling, stand, whole, owed, new=False)
 
-    def _check_conserved(self, name: str, stood: int, left: int, ceiling: int, net: int) -> None:
+    def _check_conserved(self, name: str, stood: int, left: int, ceiling: int, net: int, *, mistakable: bool) -> None:
         lost, overflow = stood - left, max(0, stood - ceiling)
         if lost < 0:
             raise Violation(f"{-lost} millitokens of {name} came from nowhere")
-        if lost > overflow + (0 if self._lonely else ceiling // 20):
+        if not mistakable and lost > overflow + (0 if self._lonely else ceiling // 20):
             raise Violation(f"{lost} millitokens of {name} were lost, {overflow} overflowed")
         if net > 0 and left > ceiling:
             raise Violation(f"{name} was consumed, and {left - ceiling} that overflowed were not forgotten")

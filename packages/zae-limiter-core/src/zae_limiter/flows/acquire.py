@@ -20,9 +20,10 @@ from .scope import Scope, Shadow
 from .sides import Grant, Request, Side
 from .spread import aim, copies, covers, spread, survey
 from .statuses import statuses_before
-from .steps import Flow, Queued, Tell
+from .steps import Flow, Queued, Sleep, Tell
 
 ROUNDS = 8
+AGAIN_SECONDS = 0.01
 
 
 def acquire(scope: Scope, request: Request) -> Flow[Grant]:
@@ -32,7 +33,9 @@ def acquire(scope: Scope, request: Request) -> Flow[Grant]:
     ``on_unavailable`` says ``block``, and another ``InfrastructureError`` where the store is not what is wrong.
     """
     try:
-        for _ in range(ROUNDS):
+        for attempt in range(ROUNDS):
+            if attempt > 1:  # let others finish
+                yield Sleep(AGAIN_SECONDS * attempt)
             sides = _known_sides(scope, request) or _expired_sides(scope, request)
             if sides is None:
                 sides = yield from find_sides(scope, request)
