@@ -78,6 +78,10 @@ integration *args:
 simulate *args:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation {{args}}
 
+# Lives of a process, its event loops and threads, cut off anywhere: `just simulate-processes --seeds 5000`, `just simulate-processes --colour sync --replay 17`
+simulate-processes *args:
+    PYTHONPATH=packages/zae-limiter-core/tests uv run python -m processes {{args}}
+
 # A process that splits a bucket under load, killed after each of its writes in turn (some minutes)
 kill-splits *args:
     ZAEL_TEST_EVERY_WRITE=1 uv run pytest tests-integration/test_shards_killed.py {{args}}
@@ -89,6 +93,7 @@ lifecycle *args:
 # The deliberate faults, and the history that finds each
 mutants:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation --mutants
+    PYTHONPATH=packages/zae-limiter-core/tests uv run python -m processes --mutants
 
 # What the README promises about speed and cost: `just bench`, `just bench latency`
 bench *names:

@@ -1,6 +1,14 @@
 from typing import Any
 
 import pytest
+from botocore.exceptions import (
+    ConnectTimeoutError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    SSOTokenLoadError,
+)
 
 from zae_limiter.operations.errors import (
     ConditionFailed,
@@ -15,7 +23,7 @@ from zae_limiter.operations.errors import (
     Throttled,
     TransactionCancelled,
 )
-from zae_limiter.operations.faults import read_fault
+from zae_limiter.operations.faults import no_client, read_fault, unsent
 from zae_limiter.operations.values import CreateTable, EnableTtl, Get, Key
 
 GET = Get(Key("p", "s"))
@@ -99,3 +107,26 @@ def test_switching_on_expiry_twice_is_no_error() -> None:
     assert read_fault(EnableTtl(), twice) is None
     assert type(read_fault(GET, twice)) is NotApplied
     assert type(read_fault(EnableTtl(), response("ValidationException"))) is NotApplied
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "way_out"),
+    [
+        (NoRegionError(), NotApplied, "AWS_DEFAULT_REGION"),
+        (NoCredentialsError(), Denied, "AWS_PROFILE"),
+        (PartialCredentialsError(provider="env", cred_var="secret"), Denied, "secret"),
+        (ProfileNotFound(profile="nope"), NotApplied, "nope"),
+        (SSOTokenLoadError(error_msg="expired"), Denied, "expired"),
+    ],
+    ids=lambda case: type(case).__name__,
+)
+def test_what_is_wrong_before_anything_is_sent_is_no_outage_and_says_what_to_do(
+    error: Exception, expected: type[StoreError], way_out: str
+) -> None:
+    assert type(unsent(error)) is expected
+    assert way_out in str(unsent(error))
+    assert type(no_client(error)) is expected
+
+
+def test_an_error_of_a_connection_is_not_one_of_those() -> None:
+    assert unsent(ConnectTimeoutError(endpoint_url="http://localhost")) is None

@@ -207,7 +207,7 @@ class StoreRefusedError(InfrastructureError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"the rate limiter's store refuses the request: {self.problem}"
+        return f"the rate limiter's store cannot be used: {self.problem}"
 
 
 class ContentionError(InfrastructureError):

@@ -63,10 +63,12 @@ class Plan:
     def lonely(self) -> bool:
         """Whether one process is alone and nothing ever goes wrong: then not a millitoken may be lost.
 
-        A split is made beside the lane of its shard: it looks like another process.
+        A split is made beside the lane of its shard: it looks like another process. So does a bucket that is remembered
+        anew while a write of it is under way.
         """
         splits = self.splits or self.settings.split_above < Settings().split_above
-        troubles = self.crashes or splits or self.disturbances or self.deletions
+        forgets = self.settings.buckets_remembered < Settings().buckets_remembered
+        troubles = self.crashes or splits or self.disturbances or self.deletions or forgets
         return self.processes == 1 and self.weather in {CALM, INSTANT} and not troubles
 
     @property

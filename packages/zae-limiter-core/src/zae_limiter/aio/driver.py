@@ -44,6 +44,7 @@ class Driver:
         self._lanes: dict[asyncio.Task[None], Lane] = {}  # by the tasks that serve them
         self._prober: asyncio.Task[None] | None = None
         self._closed = False
+        self._cut_off = False  # closed, and the time of what was under way is over
         self.health = Health()
         forks.register(self)
 
@@ -80,6 +81,7 @@ class Driver:
         for lane in self._lanes.values():
             _settle([ticket for ticket in lane.waiting if ticket.droppable], Closed())
         await self.drain()
+        self._cut_off = True
         for task in self._under_way(loop):
             _settle(list(self._lanes[task].waiting), Closed())
             task.cancel()
@@ -210,7 +212,9 @@ class Driver:
 
     def _enter(self, ticket: Ticket) -> None:
         ticket.lane.waiting[ticket] = None
-        if self._loop is None or self._loop.is_closed():  # a caller that outlived its loop
+        if self._cut_off:
+            _settle([ticket], Closed())
+        elif self._loop is None or self._loop.is_closed():  # a caller that outlived its loop
             _settle([ticket], OutcomeUnknown(CUT_OFF))
         elif ticket.lane.server is None:
             self._serve_in_task(self._loop, ticket.lane)

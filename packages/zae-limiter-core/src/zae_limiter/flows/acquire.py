@@ -22,7 +22,7 @@ from .spread import aim, copies, covers, spread, survey
 from .statuses import statuses_before
 from .steps import Flow, Queued, Tell
 
-ROUNDS = 4
+ROUNDS = 8
 
 
 def acquire(scope: Scope, request: Request) -> Flow[Grant]:

@@ -80,6 +80,9 @@ class Denied(NotApplied):
 class Closed(NotApplied):
     """The repository is closed."""
 
+    def __init__(self, problem: str = "the repository is closed") -> None:
+        super().__init__(problem)
+
 
 class TableMissing(NotApplied):
     """The table does not exist."""

@@ -59,6 +59,10 @@ _NO_CREDENTIALS: Final = frozenset(
     ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError", "SSOError")
 )
 _UNUSABLE: Final = frozenset(("NoRegionError", "InvalidRegionError", "ProfileNotFound", "ParamValidationError"))
+_HINTS: Final = {
+    "NoRegionError": "pass region=, or set AWS_DEFAULT_REGION",
+    "NoCredentialsError": "set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role",
+}
 _CONFLICT_REASON: Final = "TransactionConflict"
 _THROTTLED_REASONS: Final = frozenset((_CONFLICT_REASON, "ThrottlingError", "ProvisionedThroughputExceeded"))
 
@@ -119,12 +123,13 @@ def _code(response: Response) -> str:
 def unsent(error: Exception) -> StoreError | None:
     """Return what an error of the SDK says that comes before anything is sent; ``None`` for any other."""
     names = {cls.__name__ for cls in type(error).__mro__}  # by name: the SDK is not loaded for this
+    hint = next((f"; {_HINTS[name]}" for name in _HINTS if name in names), "")
     if names & _NO_CREDENTIALS:
-        return Denied(str(error))
-    return NotApplied(str(error)) if names & _UNUSABLE else None
+        return Denied(f"{error}{hint}")
+    return NotApplied(f"{error}{hint}") if names & _UNUSABLE else None
 
 
 def no_client(error: Exception) -> StoreError:
     """Return the error for a client that cannot be made: credentials, a region, a profile, an endpoint."""
     fault = unsent(error) or NotApplied(str(error))
-    return type(fault)(f"no client: {error}")
+    return type(fault)(f"no client: {fault}")

@@ -1,0 +1,342 @@
+"""Histories of the async driver: cancellation at any await, shutdowns, loops that end, close at any instant.
+
+Lives here: the course of events in a loop. Never: a judgement of the table (world, oracle, tally).
+"""
+
+import asyncio
+import gc
+import random
+from collections.abc import Mapping
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+from simulation.kernel import Violation
+
+from zae_limiter import RateLimiter, RateLimitExceeded, Repository
+from zae_limiter.exceptions import InfrastructureError, RateLimiterUnavailable
+from zae_limiter.operations.errors import NotApplied, StoreError
+from zae_limiter.operations.values import Operation
+
+from .callers import CLOSED, Caller
+from .listening import listening
+from .loops import VirtualLoop, end, watched
+from .patching import replaced, virtual_time
+from .plan import CALM, CASCADING, PARENT, Plan, draw
+from .server import Sending
+from .timeline import Stuck
+from .world import DEADLINE, GRACE, PEOPLE, QUIET, RESOURCE, World
+
+
+class Store:
+    """One process's way to the table."""
+
+    def __init__(self, world: World) -> None:
+        self.immediate = True
+        self.awaited: dict[object, asyncio.Future[Any]] = {}
+        self._world = world
+        self._closed = False
+
+    async def perform(self, operation: Operation) -> Any:
+        if self._closed:
+            raise NotApplied("the store is closed")
+        if self.immediate:
+            return self._world.server.execute(operation)
+        sending = self._world.server.send(operation, lambda *answer: self._settle(sending, answer))
+        self.awaited[sending] = asyncio.get_running_loop().create_future()
+        try:
+            value, error = await self.awaited[sending]
+        except BaseException:
+            sending.doubt("its sender was cut off")
+            raise
+        sending.came_back(error)
+        if error is not None:
+            raise error
+        return value
+
+    async def close(self) -> None:
+        self._closed = True
+
+    def _settle(self, sending: Sending, answer: tuple[Any, StoreError | None]) -> None:
+        future = self.awaited.pop(sending, None)
+        if future is not None and not future.done() and not future.get_loop().is_closed():
+            future.set_result(answer)
+
+
+class Process:
+    """One process: a repository, which outlives the loops that it is used in."""
+
+    cuts = (asyncio.CancelledError,)
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.store = Store(world)
+        self.limiter: RateLimiter
+
+    def now(self) -> float:
+        return self.world.timeline.now
+
+    async def pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def acquire(self, entity_id: str, amounts: Mapping[str, int], on_unavailable: Any) -> Any:
+        return self.limiter.acquire(entity_id, RESOURCE, amounts, on_unavailable=on_unavailable)
+
+    async def open(self) -> None:
+        """The table is filled while nobody looks."""
+        world = self.world
+        options = world.plan.options(clock=world.clock, stack="simulated")
+        repository = await Repository.over(self.store, options)
+        await repository.set_system_defaults([world.plan.limit, *world.tally.limits])
+        for entity in PEOPLE:
+            if entity != CASCADING:
+                await repository.create_entity(entity)
+        await repository.create_entity(CASCADING, parent_id=PARENT, cascade=True)
+        self.limiter = RateLimiter(repository)
+        if world.plan.warm:
+            for entity in PEOPLE:
+                with suppress(RateLimitExceeded):
+                    async with self.acquire(entity, {"rpm": 1}, None):
+                        pass
+        world.server.weather, self.store.immediate = world.plan.weather, world.plan.immediate
+
+
+class History:
+    """A history that is to be run once."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = Random(seed)
+        random.seed(seed)  # of the library's own chance
+        self.plan: Plan = draw(self.rng)
+        self.world = World(seed, self.plan, self.rng)
+        self.process = Process(self.world)
+        self.loop = VirtualLoop(self.world.timeline, self._turn)
+        self._loops = [self.loop]
+        self.own: set[asyncio.Task[Any]] = set()
+        self.people: dict[asyncio.Task[Any], Caller] = {}
+        self.stopped = False
+        self._cuts = 0
+        self._until_cut = 0
+        self._waiting = ""
+        self._problems: list[str] = []
+
+    def run(self) -> None:
+        """Let everything happen, and judge it. Raises ``Violation``."""
+        told = ""
+        with replaced(virtual_time(self.world.timeline, None)), listening(self.world.lost) as heard:
+            try:
+                with watched():
+                    self._run_first()
+                    if self.plan.ending in {"shutdown", "torn"}:
+                        self._run_second()
+            except (Stuck, Violation) as problem:
+                told = f"{problem}: {self._who_waits()}"
+            except Exception as problem:  # noqa: BLE001 - out of the library, past everybody
+                told = f"{problem!r}: {self._who_waits()}"
+            self._drop()  # while somebody listens; outside of the handler, whose traceback keeps tasks alive
+            del self.process.limiter
+        if told:
+            raise Violation(told)
+        complaints = [complaint for loop in self._loops for complaint in loop.complaints]
+        for problem in [*self._problems, *complaints, *heard]:
+            raise Violation(problem)
+        self.world.judge()
+
+    def _run_first(self) -> None:
+        loop = self.loop
+        loop.run_until_complete(self._main(self._first()))
+        if self.plan.ending == "torn":
+            self._tear()
+            return
+        if self.plan.ending == "shutdown":
+            self._note_shutdown()
+        end(loop)
+        self.own.clear()
+        self.people.clear()
+        gc.collect()
+
+    def _run_second(self) -> None:
+        """The repository is used again, in another loop."""
+        self.loop = loop = VirtualLoop(self.world.timeline, self._turn)
+        self._loops.append(loop)
+        self.own, self.people = set(), {}
+        loop.run_until_complete(self._main(self._second()))
+        end(loop)
+
+    def _drop(self) -> None:
+        """Have all that is left go, and what it says unheard."""
+        loop = self.loop
+        loop.set_exception_handler(lambda _, __: None)
+        loop._ready.clear()  # type: ignore[attr-defined]
+        loop._scheduled.clear()  # type: ignore[attr-defined]
+        left = loop.tasks()
+        loop.close()
+        for task in left:  # as the garbage collection does
+            with suppress(RuntimeError):
+                task.get_coro().close()  # type: ignore[union-attr]
+        self.process.store.awaited.clear()
+        self.own.clear()
+        self.people.clear()
+        gc.collect()
+
+    def _tear(self) -> None:
+        """The loop is closed, and nobody is told."""
+        self.world.excuses.add("torn")
+        for task, caller in self.people.items():
+            if not task.done():
+                caller.gone = True
+                caller.holding.doubt("its loop was closed")
+        self.world.doubt_the_unsettled("its loop was closed")
+        self._drop()
+
+    def _note_shutdown(self) -> None:
+        """All tasks are about to be cancelled: who is in a body can still give back, who is on his way out cannot."""
+        self.world.excuses.add("shutdown")
+        done = [caller for task, caller in self.people.items() if task.done() or caller.cut]
+        leaving = [caller for caller in self.people.values() if caller.waits.startswith("exit")]
+        for caller in self.people.values():
+            caller.cut = True
+        held = self.world.tally.held(self.world.buckets())
+        for caller in {*done, *leaving}:
+            holding, place = caller.holding, self.world.tally.holdings.index(caller.holding)
+            if any(held.get((entity, place), 0) != holding.expected for entity in holding.entities):
+                holding.doubt("a shutdown cut it off")
+
+    async def _main(self, script: Any) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.own.add(task)
+        await script
+
+    async def _first(self) -> None:
+        await self.process.open()
+        callers = self._start(self.plan.callers)
+        loopers = [self._task(self._loop_about()) for _ in range(self.plan.loopers)]
+        self._cuts, self._until_cut = self.plan.cuts, self.rng.randint(1, 30)
+        match self.plan.ending:
+            case "rest":
+                await self._all(callers)
+                await self._rest_and_close()
+            case "close" | "close cut":
+                await asyncio.sleep(self.rng.uniform(0, 1.5 * self.plan.span_us / 1e6 + 0.02))
+                await self._close_under_load()
+                await self._all([*callers, *loopers])
+            case _:
+                await asyncio.sleep(self.rng.uniform(0, 1.5 * self.plan.span_us / 1e6 + 0.02))
+        self._cuts = 0
+
+    async def _second(self) -> None:
+        await self._all(self._start(self.plan.callers // 2))
+        await self._rest_and_close()
+
+    def _start(self, count: int) -> list[asyncio.Task[Any]]:
+        tasks = []
+        for _ in range(count):
+            caller = self.world.caller(self.process)
+            tasks.append(self._task(caller.live()))
+            self.people[tasks[-1]] = caller
+        return tasks
+
+    def _task(self, script: Any) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(script)
+        self.own.add(task)
+        return task
+
+    async def _all(self, tasks: list[asyncio.Task[Any]]) -> None:
+        self._waiting = "the end of all callers"
+        await asyncio.wait(tasks)
+
+    async def _loop_about(self) -> None:
+        """A user who takes and takes, until he is told that it is over."""
+        while not self.stopped:
+            try:
+                async with self.process.acquire(self.rng.choice(self.plan.entities), {"rpm": 1}, None):
+                    await asyncio.sleep(self.rng.choice((0, 0.003)))
+            except CLOSED:
+                return
+            except (RateLimitExceeded, InfrastructureError):
+                await asyncio.sleep(0.001)
+
+    async def _close_under_load(self) -> None:
+        if self.plan.ending == "close cut":
+            closing = self._task(self.process.limiter.close())
+            for _ in range(self.rng.randint(0, 5)):
+                await asyncio.sleep(self.rng.choice((0, 0, 0.003)))
+            closing.cancel()
+            with suppress(asyncio.CancelledError):
+                await closing
+        await self._close()
+        self.stopped = True
+        self.world.doubt_the_unsettled("it went on behind the close")
+        for task, caller in self.people.items():
+            if not task.done():
+                caller.holding.doubt("it went on behind the close")
+
+    async def _close(self) -> None:
+        self._waiting, begun = "close()", self.process.now()
+        await self.process.limiter.close()
+        took, longest = self.process.now() - begun, (self.plan.budget or 0) + DEADLINE + GRACE
+        if self.plan.budget is not None and took > longest:
+            self._problems.append(f"close() took {took:.3f} s")
+        self._check_tasks("close()")
+
+    async def _rest_and_close(self) -> None:
+        self._cuts = 0
+        await asyncio.sleep(QUIET)
+        self.world.server.weather = CALM
+        await asyncio.sleep(QUIET)
+        self._check_tasks("a pause")
+        for entity in PEOPLE:
+            await self._check_works(entity)
+        await self._close()
+
+    async def _check_works(self, entity: str) -> None:
+        self._waiting, error = f"a fresh acquire of {entity}", None
+        for _ in range(5):
+            try:
+                async with self.process.acquire(entity, {"rpm": 1}, "block"):
+                    return
+            except (RateLimitExceeded, RateLimiterUnavailable) as problem:
+                error = problem
+                await asyncio.sleep(2)
+        self._problems.append(f"{entity} cannot be acquired any more: {error!r}")
+
+    def _check_tasks(self, behind: str) -> None:
+        left = [task for task in self.loop.tasks() if task not in self.own]
+        if left:
+            self._problems.append(f"a task outlives {behind}: {left[0]!r}")
+
+    def _turn(self) -> None:
+        """Cut somebody off, when it is time."""
+        self._until_cut -= 1
+        if self._cuts <= 0 or self._until_cut > 0:
+            return
+        self._cuts -= 1
+        self._until_cut = self.rng.randint(1, 30)
+        victims = [task for task in self.loop.tasks() if task in self.people]
+        if self.plan.meddles and self.rng.random() < 0.7:
+            victims = [task for task in self.loop.tasks() if task not in self.own] or victims
+        if victims:
+            self._cut(self.rng.choice(victims))
+
+    def _cut(self, victim: asyncio.Task[Any]) -> None:
+        if victim in self.people:
+            self.people[victim].cut = True
+        else:
+            self.world.excuses.add("meddling")
+        victim.cancel()
+
+    def _who_waits(self) -> str:
+        waiting = [f"a caller in {caller.waits}" for caller in self.world.callers if caller.waits]
+        return ", ".join([self._waiting, *waiting])
+
+
+def simulate(seed: int) -> History:
+    """The history of a seed. Raises ``Violation`` with the command that replays it."""
+    history = History(seed)
+    try:
+        history.run()
+    except Violation as violation:
+        command = f"just simulate-processes --colour async --replay {seed}"
+        raise Violation(f"seed {seed}: {violation}\nreplay: {command}\n{history.plan}") from violation
+    return history

@@ -1,0 +1,182 @@
+"""Deliberate faults of the drivers, to prove that the simulation finds them.
+
+Lives here: methods made wrong. Never: a fault that can leave this package.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from zae_limiter.aio.driver import CUT_OFF, Driver
+from zae_limiter.flows.lane import Lane, Ticket
+from zae_limiter.operations.errors import OutcomeUnknown
+from zae_limiter.sync.driver import SyncDriver
+
+from .histories import finding
+
+Fault = Callable[[], AbstractContextManager[Any]]
+
+
+class Mutant(NamedTuple):
+    """One fault, in the driver of a colour; ``since`` is the version of Python that shows it."""
+
+    name: str
+    colour: str
+    fault: Fault
+    since: tuple[int, int] = (3, 11)
+
+
+def _patched(driver: type, **methods: Any) -> Fault:
+    @contextmanager
+    def faulty() -> Iterator[None]:
+        with ExitStack() as stack:
+            for name, method in methods.items():
+                stack.enter_context(patch.object(driver, name, method))
+            yield
+
+    return faulty
+
+
+# both colours
+
+
+def _no_unwind(self: Any, *tickets: Any) -> None:
+    """What was taken for somebody who left stays taken."""
+
+
+def _no_wake(self: Any, batch: Sequence[Ticket]) -> None:
+    """Whoever waits for the batch waits on."""
+
+
+# async
+
+
+async def _run_without_budget(self: Driver, flow: Any, *, budget: float | None = None) -> Any:
+    return await _RUN(self, flow)
+
+
+async def _drain_by_gather(self: Driver) -> None:
+    """The loop of done tasks that never yields, so that they are never forgotten."""
+    while self._lanes:
+        await asyncio.gather(*self._lanes, return_exceptions=True)
+
+
+async def _no_drain(self: Driver) -> None:
+    """Writes under way are left to themselves."""
+
+
+async def _serve_until_cancelled(self: Driver, lane: Lane, token: object) -> None:
+    """A task that is cancelled leaves the lane, and whoever waits in it."""
+    while lane.waiting and lane.server is token:
+        batch = lane.take()
+        try:
+            await self._play(lane.work(batch), [])
+        except asyncio.CancelledError:
+            for ticket in batch:
+                ticket.fail(OutcomeUnknown(CUT_OFF))
+            raise
+        finally:
+            self._let_go(batch)
+    if lane.server is token:
+        lane.server = None
+
+
+def _served_by_nobody(self: Driver, lane: Lane, token: object, task: asyncio.Task[None]) -> None:
+    self._lanes.pop(task, None)
+
+
+def _no_leaving(self: Driver, loop: asyncio.AbstractEventLoop) -> None:
+    """What was under way on a loop that is gone is waited for."""
+
+
+def _without_deadline(self: Any, *arguments: Any, **options: Any) -> None:
+    _INITS[type(self)](self, *arguments, **{**options, "operation_timeout": 1e6})
+
+
+_RUN = Driver.run
+_SYNC_RUN = SyncDriver.run
+_INITS: dict[type, Callable[..., None]] = {Driver: Driver.__init__, SyncDriver: SyncDriver.__init__}
+
+
+# sync
+
+
+def _sync_run_without_budget(self: SyncDriver, flow: Any, *, budget: float | None = None) -> Any:
+    return _SYNC_RUN(self, flow)
+
+
+def _serve_own_unless_interrupted(self: SyncDriver, ticket: Ticket, call: Any) -> None:
+    """Who is interrupted while he serves keeps the lane."""
+    self._work(ticket.lane, [ticket], call.until)
+    self._pass_on(ticket.lane, ticket)
+
+
+def _abandon_without_lane(self: SyncDriver, tickets: list[Ticket]) -> None:
+    for ticket in tickets:
+        with self._lock:
+            if ticket.droppable and ticket in ticket.lane.waiting:
+                del ticket.lane.waiting[ticket]
+            ticket.unwanted = ticket.outcome is None
+        if not ticket.unwanted:
+            self._unwind([ticket], tickets)
+
+
+def _pass_on_to_nobody(self: SyncDriver, lane: Lane, server: object) -> None:
+    """Who has served goes, though others wait."""
+    with self._lock:
+        if lane.server is server:
+            lane.server = None
+            self._lanes.discard(lane)
+
+
+def _next_batch_unlocked(self: SyncDriver, lane: Lane, token: object) -> list[Ticket] | None:
+    """Between the look at the queue and the leave of the lane, somebody may come."""
+    if lane.waiting:
+        return lane.take()
+    with self._lock:
+        lane.server = None
+        self._lanes.discard(lane)
+    return None
+
+
+MUTANTS = (
+    Mutant("close waits by gather", "async", _patched(Driver, drain=_drain_by_gather), (3, 12)),
+    Mutant("close waits for nobody", "async", _patched(Driver, drain=_no_drain)),
+    Mutant(
+        "a cancelled serve task hands over to nobody",
+        "async",
+        _patched(Driver, _serve=_serve_until_cancelled, _served=_served_by_nobody),
+    ),
+    Mutant("a lane stays with a loop that is gone", "async", _patched(Driver, _leave_loop=_no_leaving)),
+    Mutant("what an abandoned ticket took stays taken", "async", _patched(Driver, _unwind=_no_unwind)),
+    Mutant("the budget is not enforced", "async", _patched(Driver, run=_run_without_budget)),
+    Mutant("an operation has no deadline", "async", _patched(Driver, __init__=_without_deadline)),
+    Mutant(
+        "a leader that is interrupted keeps the lane",
+        "sync",
+        _patched(SyncDriver, _serve_own=_serve_own_unless_interrupted, _abandon=_abandon_without_lane),
+    ),
+    Mutant("a leader passes on to nobody", "sync", _patched(SyncDriver, _pass_on=_pass_on_to_nobody)),
+    Mutant("the last look at a queue is not locked", "sync", _patched(SyncDriver, _next_batch=_next_batch_unlocked)),
+    Mutant("nobody is woken", "sync", _patched(SyncDriver, _let_go=_no_wake)),
+    Mutant("what an abandoned ticket took stays taken in threads", "sync", _patched(SyncDriver, _unwind=_no_unwind)),
+    Mutant("the budget is not enforced in threads", "sync", _patched(SyncDriver, run=_sync_run_without_budget)),
+)
+
+
+def killer(mutant: Mutant, seeds: Iterable[int]) -> tuple[int, str]:
+    """The first seed that finds the mutant, and what it finds. Raises ``LookupError`` where none does."""
+    for seed in seeds:
+        with mutant.fault():
+            problem = finding(mutant.colour, seed)
+        if problem and not finding(mutant.colour, seed):
+            return seed, problem
+    raise LookupError(f"nobody found {mutant.name!r}")
+
+
+def shown(mutant: Mutant) -> bool:
+    """Whether this Python shows the fault."""
+    return sys.version_info >= mutant.since

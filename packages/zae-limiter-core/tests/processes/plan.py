@@ -1,0 +1,96 @@
+"""What a history is like, drawn from its seed.
+
+Lives here: chances and amounts. Never: what happens because of them (asynchronous, threaded).
+"""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from zae_limiter import Limit, Options
+from zae_limiter.options import NEVER_SPLIT
+
+from .server import Weather
+
+CALM = Weather()
+ROUGH = Weather(slow=0.05, throttled=0.05, refused=0.02, lost_before=0.03, lost_after=0.03)
+STORM = Weather(slow=0.2, throttled=0.1, refused=0.05, lost_before=0.1, lost_after=0.1)
+BUSY = Weather(typical_us=20_000, slow=0.2)
+HUNG = Weather(slow=0.1, hung=0.2)
+DEAD = Weather(hung=1.0)
+
+PARENT, CASCADING = "project", "key"
+ENTITIES = (CASCADING, CASCADING, PARENT, "solo")
+HAS_BUDGET = "acquire_timeout" in Options.__dataclass_fields__
+
+Ending = Literal["rest", "close", "close cut", "shutdown", "torn"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One kind of history.
+
+    ``immediate`` stores answer without a pause. ``cuts`` is how often somebody is cut off, ``meddles`` whether that may
+    hit the library's own tasks; ``torn`` loops are closed though somebody still waits in them.
+    """
+
+    callers: int
+    loopers: int
+    entities: tuple[str, ...]
+    weather: Weather
+    limit: Limit
+    ending: Ending
+    immediate: bool = False
+    warm: bool = False
+    span_us: int = 50_000
+    cuts: int = 0
+    meddles: bool = False
+    allowing: float = 0.0
+    budget: float | None = None
+    config_cache_ttl: float = 60
+    rejection_staleness: float = 1.0
+    split_above: int = NEVER_SPLIT
+
+    def options(self, **others: object) -> Options:
+        """What the repository is opened with."""
+        budget = {"acquire_timeout": self.budget} if HAS_BUDGET else {}
+        return Options(
+            config_cache_ttl=self.config_cache_ttl,
+            rejection_staleness=self.rejection_staleness,
+            split_above=self.split_above,
+            **budget,
+            **others,  # type: ignore[arg-type]
+        )
+
+
+def draw(
+    rng: Random, *, endings: tuple[Ending, ...] = ("rest", "rest", "close", "close cut", "shutdown", "torn")
+) -> Plan:
+    """A plan; every kind of trouble is in about half of them."""
+    weathers = (CALM, CALM, BUSY, ROUGH, STORM) + ((HUNG, DEAD) if HAS_BUDGET else ())
+    ending = rng.choice(endings)
+    return Plan(
+        callers=rng.randint(2, 14),
+        loopers=rng.randint(1, 4) if ending.startswith("close") else 0,
+        entities=tuple(rng.sample(ENTITIES, rng.randint(1, 4))),
+        weather=rng.choice(weathers),
+        limit=_limit(rng),
+        ending=ending,
+        immediate=rng.random() < 0.1,
+        warm=rng.random() < 0.5,
+        span_us=rng.choice((0, 5_000, 50_000, 2_000_000)),
+        cuts=rng.choice((0, 0, 1, 3, 8)),
+        meddles=rng.random() < 0.4,
+        allowing=rng.choice((0.0, 0.5)),
+        budget=rng.choice((0.3, 1.0, 5.0, 5.0, None) if HAS_BUDGET else (None,)),
+        config_cache_ttl=rng.choice((0, 0.3, 60, 60)),
+        rejection_staleness=rng.choice((0, 0.1, 1.0)),
+        split_above=rng.choice((NEVER_SPLIT,) * 5 + (1,)),
+    )
+
+
+def _limit(rng: Random) -> Limit:
+    capacity = rng.choice((3, 10, 40))
+    return Limit.custom(
+        "rpm", capacity, burst=capacity * rng.choice((1, 2)), refill_amount=capacity, refill_period=rng.choice((1, 60))
+    )
