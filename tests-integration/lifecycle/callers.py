@@ -4,12 +4,10 @@ Lives here: what one call does in both colours, and which answers are wrong. Nev
 """
 
 import asyncio
-import random
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal
 
 from zae_limiter import (
@@ -24,50 +22,14 @@ from zae_limiter.exceptions import EventLoopError, RepositoryClosedError
 
 from .book import Call
 from .place import Place
+from .plans import Interrupted, Plan, Undone, both
 
 Outcome = Literal["kept", "undone", "refused", "unavailable", "closed", "other loop", "wrong"]
 ANSWER_SECONDS = 6.0  # the budget of a call is five; a machine may be busy
 PAUSE_SECONDS = 0.01  # after a refusal
 
 
-class Undone(Exception):
-    """The block of a call fails, as planned."""
-
-
-class Interrupted(BaseException):
-    """What a signal handler raises."""
-
-
 INTERRUPTIONS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit, Interrupted)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What one call does."""
-
-    amount: int
-    more: int
-    adjust: int
-    rest: float
-    fails: bool
-    allows: bool
-
-    @classmethod
-    def drawn(cls, chance: random.Random, *, fair: bool) -> "Plan":
-        """Half of the calls only take; the others take more, correct what they took, or fail."""
-        return cls(
-            amount=chance.randint(1, 5),
-            more=chance.choice((0, 0, 0, 0, 2)),
-            adjust=chance.choice((0, 0, 0, 0, 3, -1)),
-            rest=chance.choice((0, 0, 0.002, 0.01)),
-            fails=chance.random() < 0.2,
-            allows=not fair and chance.random() < 0.2,
-        )
-
-
-def both(amount: int) -> Mapping[str, int]:
-    """The amount of both limits of a bucket."""
-    return {"all": amount, "rate": amount}
 
 
 @contextmanager
@@ -86,7 +48,6 @@ class _Callers:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.book = place.book()
-        self.answered = 0
 
     @property
     def served(self) -> frozenset[Outcome]:
@@ -118,7 +79,6 @@ class _Callers:
 
     def lets_pass(self, call: Call, lease: Lease | SyncLease) -> bool:
         """Note that the block begins; whether its tokens are counted."""
-        self.answered += 1
         if lease.degraded:
             call.unknown("degraded")
         else:

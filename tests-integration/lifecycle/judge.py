@@ -11,9 +11,9 @@ from books import Books, Reader
 from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
 
 from .book import read
-from .callers import both
 from .life import Life
 from .place import REGION, TABLE
+from .plans import both
 
 ANSWER_SECONDS = 5.0  # on a busy machine; a well store answers in milliseconds
 
@@ -51,6 +51,8 @@ def _hold_against(life: Life, reader: Reader) -> int:
         books = _settled(reader, entity_id, life.place.resource, "all")
         _made_none(life, entity_id, books, sums.least)
         left_behind += round(books.consumed / 1000) - sums.due
+    if life.gives_back and left_behind:
+        life.wrong(f"{left_behind} tokens of calls that were cut off did not come back")
     parent = life.place.more.get("parent")
     if parent:
         _parent_agrees(life, reader, parent)

@@ -5,7 +5,6 @@ ledger (judge).
 """
 
 import os
-import random
 import re
 import select
 import signal
@@ -40,6 +39,7 @@ class Life:
     weather: str
     scratch: Path
     stop_seconds: float = 2.0
+    gives_back: bool = False  # whether all that is cut off has to come back
     noise: re.Pattern[str] = re.compile(r"(?!)")  # what it may say on standard error
     wrongs: list[str] = field(default_factory=list)
     hung: bool = False
@@ -54,10 +54,6 @@ class Life:
     def patience(self) -> float:
         """How long a process may take to end: the budget of a call and the deadline of a write, on a busy machine."""
         return 10.0 if self.weather in {"fair", "slow"} else 15.0
-
-    def chance(self) -> random.Random:
-        """A source of chance; the same for the same life."""
-        return self.place.chance("attendant")
 
     def pause(self, least: float = 0.02, most: float = 0.4) -> None:
         """Let some time pass; the same for the same life."""

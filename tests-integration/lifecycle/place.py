@@ -7,7 +7,6 @@ import json
 import os
 import random
 import sys
-import time
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -17,7 +16,6 @@ from .book import Book
 
 REGION = "us-east-1"
 TABLE = "lives"
-RESOURCES = ("roomy", "tight")
 TEN_YEARS = 10 * 365 * 24 * 3600
 
 
@@ -64,14 +62,6 @@ def ready() -> None:
     """Tell who attends to this process that it has begun what it is to be interrupted in."""
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-
-
-def wait_until(seconds: float, done: Any) -> bool:
-    """Whether it was done within the time."""
-    end = time.monotonic() + seconds
-    while not (over := done()) and time.monotonic() < end:
-        time.sleep(0.005)
-    return bool(over)
 
 
 def in_child(work: Any) -> int:

@@ -131,8 +131,9 @@ class World:
             more={"parent": parent},
         )
         place.book()
+        gives_back = place.fair and way in getattr(module, "GIVES_BACK", ())
         noise = re.compile(getattr(module, "NOISE", r"(?!)"))
-        return Life(name, place, sky, weather, scratch, self._stop_seconds, noise)
+        return Life(name, place, sky, weather, scratch, self._stop_seconds, gives_back, noise)
 
     def _with_parent(self, entity_id: str) -> str:
         parent = f"mother-of-{entity_id}"

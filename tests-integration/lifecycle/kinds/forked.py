@@ -5,9 +5,10 @@ import threading
 
 from zae_limiter import SyncRateLimiter
 
-from ..callers import SyncCallers, both
+from ..callers import SyncCallers
 from ..life import Life
 from ..place import Place, in_child, ready
+from ..plans import both
 
 WAYS = ("idle", "busy", "multiprocessing", "generations")
 WEATHERS = ("fair", "slow", "foul")

@@ -7,9 +7,10 @@ from contextlib import ExitStack
 
 from zae_limiter import RateLimiter, SyncRateLimiter
 
-from ..callers import Callers, Plan, SyncCallers
+from ..callers import Callers, SyncCallers
 from ..life import Life
 from ..place import Place, ready
+from ..plans import Plan
 
 WAYS = ("async", "sync")
 WEATHERS = ("slow", "fair", "foul")

@@ -6,9 +6,10 @@ from types import FrameType
 
 from zae_limiter import SyncRateLimiter
 
-from ..callers import Interrupted, Plan, SyncCallers
+from ..callers import SyncCallers
 from ..life import Life
 from ..place import Place, ready
+from ..plans import Interrupted, Plan
 
 WAYS = ("soft time limit", "KeyboardInterrupt", "SystemExit")
 WEATHERS = ("slow", "fair", "foul", "late", "hung")

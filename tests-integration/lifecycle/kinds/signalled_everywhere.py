@@ -15,9 +15,10 @@ from typing import Any
 import zae_limiter
 from zae_limiter import SyncRateLimiter
 
-from ..callers import Interrupted, Plan, SyncCallers
+from ..callers import SyncCallers
 from ..life import Life
 from ..place import Place, ready
+from ..plans import Interrupted, Plan
 
 WAYS = ("alone", "among threads", "anywhere")
 WEATHERS = ("fair",)

@@ -4,9 +4,10 @@ import threading
 
 from zae_limiter import SyncRateLimiter
 
-from ..callers import Plan, SyncCallers
+from ..callers import SyncCallers
 from ..life import Life
 from ..place import Place, ready
+from ..plans import Plan
 from .signalled import NOISE, RAISES, interrupt_again_and_again
 
 __all__ = ["NOISE", "WAYS", "WEATHERS", "attend", "program"]
