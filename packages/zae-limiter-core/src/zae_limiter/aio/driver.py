@@ -220,7 +220,7 @@ class Driver:
             self._serve_in_task(self._loop, ticket.lane)
 
     def _serve_in_task(self, loop: asyncio.AbstractEventLoop, lane: Lane) -> None:
-        lane.server = token = object()
+        lane.server, lane.lingers = (token := object()), False
         task = _task(loop, self._serve(lane, token))
         self._lanes[task] = lane
         task.add_done_callback(partial(self._served, lane, token))
