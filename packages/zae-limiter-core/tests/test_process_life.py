@@ -291,6 +291,24 @@ threading.Event().wait(0.3)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_threads_go_on_when_the_main_thread_has_ended() -> None:
+    program = """
+import threading
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
+limiter = SyncRateLimiter(SyncRepository.in_memory(), default_limits=[Limit.per_second("rpm", 10**9)])
+def work():
+    threading.main_thread().join()
+    for _ in range(300):
+        with limiter.acquire("e", "r", {"rpm": 1}):
+            pass
+    print("done")
+for _ in range(8):
+    threading.Thread(target=work).start()
+"""
+    done = subprocess.run([sys.executable, "-c", program], timeout=20, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.count("done"), done.stderr) == (0, 8, "")
+
+
 # forks
 
 

@@ -335,5 +335,6 @@ def stand_in(scheduler: Scheduler, fails: Callable[[], bool]) -> dict[int, Any]:
     )
     values = {id(getattr(threading, name)): value for name, value in vars(fake).items()}
     fake.main_thread = lambda: SimpleNamespace(is_alive=lambda: not scheduler.actors[0].done)
+    fake.enumerate = lambda: [SimpleNamespace(daemon=False, name="a caller")]
     fake.local, fake.TIMEOUT_MAX, fake.get_ident = threading.local, TIMEOUT_MAX, threading.get_ident
     return {id(threading): fake, **values}

@@ -24,6 +24,7 @@ from .store import Store
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+jitter = random.SystemRandom()  # the application's own random numbers stay as they are, in forked processes too
 
 CUT_OFF = "the write was cut off: its event loop cancels its tasks"
 
@@ -146,7 +147,7 @@ class Driver:
         if type(step) is Queued:
             return await self._queue(step.ticket, tickets)
         if type(step) is Sleep:
-            return await asyncio.sleep(step.seconds * random.uniform(0.5, 1.0))
+            return await asyncio.sleep(step.seconds * jitter.uniform(0.5, 1.0))
         if type(step) is Parallel:
             # What is to be queued is queued at once: a cancellation may come before a task has begun.
             parts = [
@@ -352,7 +353,7 @@ async def _probe(of: "weakref.ref[Driver]") -> None:
     """Ask, one request at a time, until the store answers, or nobody has the driver any more."""
     pause, again = FIRST_PAUSE, True
     while again:
-        await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+        await asyncio.sleep(pause * jitter.uniform(0.5, 1.0))
         pause = min(2 * pause, LONGEST_PAUSE)
         driver = of()
         again = driver is not None and await driver._probe()

@@ -30,6 +30,7 @@ from .time_left import set_deadline
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+jitter = random.SystemRandom()  # the application's own random numbers stay as they are, in forked processes too
 
 CUT_OFF = "the write was cut off by an interruption"
 NAME = "zae-limiter"
@@ -151,7 +152,7 @@ class SyncDriver:
         if kind is Queued:
             return self._settle([step.ticket], call)  # type: ignore[union-attr]
         if kind is Sleep:
-            return self._pause(step.seconds * random.uniform(0.5, 1.0), call)  # type: ignore[union-attr]
+            return self._pause(step.seconds * jitter.uniform(0.5, 1.0), call)  # type: ignore[union-attr]
         if kind is Parallel:
             return self._parallel(step.steps, call)  # type: ignore[union-attr]
         if kind is Tell:
@@ -329,8 +330,9 @@ class SyncDriver:
         with self._lock:
             if lane.server is not token:
                 return None
-            if not threading.main_thread().is_alive():  # only daemons are left: they keep no interpreter alive
-                _settle([ticket for ticket in lane.waiting if ticket.droppable], Closed("the interpreter ends"))
+            if _only_daemons_are_left():  # they keep no interpreter alive, and end with it where they wait
+                for ticket in [ticket for ticket in lane.waiting if ticket.droppable]:
+                    del lane.waiting[ticket]
             if lane.waiting:
                 return lane.take()
             lane.server = None
@@ -402,6 +404,13 @@ class SyncDriver:
                 self._enter(entry)
 
 
+def _only_daemons_are_left() -> bool:
+    """Whether the interpreter waits for nobody but the threads of this module."""
+    if threading.main_thread().is_alive():
+        return False
+    return all(thread.daemon or thread.name == NAME for thread in threading.enumerate())
+
+
 def _tell_loss(ticket: Ticket) -> None:
     if (lost := loss(ticket)) is not None:
         log.warning(lost)
@@ -427,7 +436,7 @@ def _probe(of: "weakref.ref[SyncDriver]") -> None:
     """Ask, one request at a time, until the store answers, or nobody has the driver any more."""
     pause, again = FIRST_PAUSE, True
     while again:
-        time.sleep(pause * random.uniform(0.5, 1.0))
+        time.sleep(pause * jitter.uniform(0.5, 1.0))
         pause = min(2 * pause, LONGEST_PAUSE)
         driver = of()
         again = driver is not None and driver._probe()
