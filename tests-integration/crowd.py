@@ -98,7 +98,9 @@ def _begin(gate: Barrier | None) -> int:
 
 async def _with_tasks(job: Job, seed: int, gate: Barrier | None) -> Haul:
     store = DynamoDBStore(job.table_name, region="us-east-1", endpoint_url=job.endpoint_url, read_timeout=PATIENCE)
-    async with RateLimiter(repository=await Repository.over(store, Options())) as limiter:
+    async with RateLimiter(
+        repository=await Repository.over(store, Options(read_timeout=PATIENCE, acquire_timeout=None))
+    ) as limiter:
         begun = _begin(gate)
         got = await asyncio.gather(*(_task(limiter, job, seed * job.workers + n) for n in range(job.workers)))
         return Haul(sum(got), begun, time.time_ns() // 1_000_000)
@@ -106,7 +108,9 @@ async def _with_tasks(job: Job, seed: int, gate: Barrier | None) -> Haul:
 
 def _with_threads(job: Job, seed: int, gate: Barrier | None) -> Haul:
     store = SyncDynamoDBStore(job.table_name, region="us-east-1", endpoint_url=job.endpoint_url, read_timeout=PATIENCE)
-    with SyncRateLimiter(repository=SyncRepository.over(store, Options())) as limiter:
+    with SyncRateLimiter(
+        repository=SyncRepository.over(store, Options(read_timeout=PATIENCE, acquire_timeout=None))
+    ) as limiter:
         begun = _begin(gate)
         with ThreadPoolExecutor(job.workers) as threads:
             seeds = range(seed * job.workers, (seed + 1) * job.workers)

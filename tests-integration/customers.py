@@ -118,4 +118,6 @@ async def _use(lease: Lease, chance: random.Random, taken: Counter[str]) -> None
 async def _limiter(endpoint_url: str, table_name: str) -> RateLimiter:
     patience = {"connect_timeout": PATIENCE, "read_timeout": PATIENCE}
     store = DynamoDBStore(table_name, region=REGION, endpoint_url=endpoint_url, **patience)
-    return RateLimiter(repository=await Repository.over(store, Options(create_table=True)))
+    return RateLimiter(
+        repository=await Repository.over(store, Options(create_table=True, acquire_timeout=None, **patience))
+    )

@@ -77,7 +77,7 @@ class MortalStore:
 @asynccontextmanager
 async def _opened(place: Place) -> AsyncIterator[tuple[RateLimiter, MortalStore]]:
     """A limiter of the place's colour, awaited in either; and its store."""
-    options = Options(split_above=place.split_above)
+    options = Options(split_above=place.split_above, read_timeout=PATIENCE, acquire_timeout=None)
     reach: dict[str, Any] = {"region": "us-east-1", "endpoint_url": place.endpoint_url, "read_timeout": PATIENCE}
     if place.colour == "async":
         store = MortalStore(DynamoDBStore(place.table_name, **reach), place)

@@ -48,7 +48,7 @@ class Stage:
         ``machine`` is what the process's machine takes for the time, ``clock`` what nothing corrects. In the sync
         colour the limiter is awaited all the same.
         """
-        chosen = Options(create_table=True, **options)
+        chosen = Options(create_table=True, **{"read_timeout": read_timeout, "acquire_timeout": None, **options})
         client = {
             "endpoint_url": endpoint_url or self.target.endpoint_url,
             "read_timeout": read_timeout,
