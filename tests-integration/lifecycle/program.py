@@ -28,6 +28,7 @@ def show_tasks(signum: int, frame: FrameType | None) -> None:
 
 
 def main(kind: str, place: Place) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell makes what it runs behind it deaf to Ctrl-C
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     signal.signal(signal.SIGUSR2, show_tasks)
     faulthandler.dump_traceback_later(LIFELINE_SECONDS, exit=True)
