@@ -5,10 +5,10 @@ Lives here: batches over 1, 10 and 100 buckets, on a table in memory. Never: a n
 
 from statistics import median
 
-from zae_limiter.clock import SystemClock
+from zae_limiter.clock.system import SystemClock
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.marshal import write_item
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sync.driver import SyncDriver
 from zae_limiter.sync.store import SyncMemoryStore

@@ -15,8 +15,8 @@ from typing import Any
 
 from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.aio.store import DynamoDBStore
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.marshal import write_item
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.render import render
 from zae_limiter.operations.values import Get, Item, Key, Operation, Update
 from zae_limiter.schema import keys

@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from zae_limiter.flows.acquire import acquire
-from zae_limiter.flows.outward import checked_request
-from zae_limiter.flows.sides import Request
+from zae_limiter.flows.acquire.acquire import acquire
+from zae_limiter.flows.acquire.claims import Request
+from zae_limiter.flows.acquire.requests import checked_request
 from zae_limiter.flows.steps import Flow, Queued
 from zae_limiter.operations.errors import StoreError
 

@@ -8,7 +8,7 @@ import time
 import tracemalloc
 
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.sync.store import SyncMemoryStore
 
 from .report import Row

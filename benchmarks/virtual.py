@@ -8,7 +8,7 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Operation
 
 T = TypeVar("T")

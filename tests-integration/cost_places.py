@@ -14,8 +14,8 @@ from kinds import of_every_kind
 from clocks import ManualClock
 from stage import Stage
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository, UsageSnapshot
-from zae_limiter.flows.limits import entity_place
-from zae_limiter.flows.splitting import split_shard
+from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.flows.records.limits import entity_place
 from zae_limiter.flows.steps import Sleep, Tell, play
 from zae_limiter.operations.values import BatchWrite, Item, Put
 from zae_limiter.schema.items import BucketId, bucket_attributes, rule_attributes

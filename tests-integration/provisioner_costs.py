@@ -5,8 +5,8 @@ What never does: a time.
 from collections.abc import Iterator
 
 from declared import many
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.capacity import Meter
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.sync.store import SyncMemoryStore
 from zae_limiter_manifest import LimitsManifest, Request
 from zae_limiter_provisioner.actions import perform

@@ -17,7 +17,7 @@ from typing import Any, cast
 from colours import Awaited, Colour
 from zae_limiter import Options, RateLimiter, RateLimitExceeded, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.aio.store import DynamoDBStore
-from zae_limiter.flows.splitting import split_shard
+from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.operations.values import Operation, Put, Transact, Update
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sync.store import SyncDynamoDBStore

@@ -10,8 +10,8 @@ from colours import Awaited, Colour
 from targets import Target
 from zae_limiter import Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore, Store
-from zae_limiter.clock import SystemClock
-from zae_limiter.operations import memory
+from zae_limiter.clock.system import SystemClock
+from zae_limiter.memory import table as memory
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Query
 from zae_limiter.schema.attributes import bucket_attr

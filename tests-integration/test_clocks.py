@@ -9,7 +9,7 @@ import pytest
 
 from stage import Stage
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
-from zae_limiter.clock import SystemClock
+from zae_limiter.clock.system import SystemClock
 
 pytestmark = pytest.mark.needs("endpoint", "atomic")
 

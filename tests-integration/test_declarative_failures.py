@@ -19,7 +19,7 @@ from declared import ALPHA, Deployed, changed, deployed_on, many, named
 from proxy import Fault, Proxy
 from targets import Target
 from zae_limiter import OnUnavailable, Options, RateLimiterUnavailable, SyncRateLimiter, SyncRepository
-from zae_limiter.flows import bulk
+from zae_limiter.flows.records import bulk_configs as bulk
 from zae_limiter.sync.store import SyncDynamoDBStore
 from zae_limiter_manifest import Answer, LimitsManifest, Request
 from zae_limiter_provisioner.actions import perform

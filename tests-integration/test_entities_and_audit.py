@@ -16,9 +16,9 @@ from zae_limiter import (
     RateLimiter,
     ValidationError,
 )
-from zae_limiter.flows.limits import entity_place
 from zae_limiter.flows.pages import query_all
-from zae_limiter.flows.patience import read_all
+from zae_limiter.flows.records.limits import entity_place
+from zae_limiter.flows.retry import read_all
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.values import BatchWrite, Key, Put, Query
 from zae_limiter.schema import keys

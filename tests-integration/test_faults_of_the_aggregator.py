@@ -11,9 +11,10 @@ import pytest
 from simulation.kernel import Violation
 
 from test_aggregator_in_simulation import simulate
-from zae_limiter.flows import anchoring, counting
-from zae_limiter.flows.counting import Use
-from zae_limiter.flows.patience import patiently
+from zae_limiter.flows.bucket import reanchoring as anchoring
+from zae_limiter.flows.records import usage_counting as counting
+from zae_limiter.flows.records.usage_counting import Use
+from zae_limiter.flows.retry import patiently
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import UNCONDITIONAL, Conditions, Update

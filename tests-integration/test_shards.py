@@ -6,9 +6,9 @@ import pytest
 
 from stage import Stage
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
-from zae_limiter.clock import SystemClock
-from zae_limiter.flows.scope import Scope, Settings
-from zae_limiter.flows.splitting import split_shard
+from zae_limiter.clock.system import SystemClock
+from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.flows.process.namespace_state import Scope, Settings
 from zae_limiter.flows.steps import Sleep, Tell, play
 from zae_limiter.schema.items import BucketId
 

@@ -17,7 +17,7 @@ from proxy import Fault, Proxy
 from splits import Fate, Place, Worker, taker
 from stage import Stage
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded
-from zae_limiter.clock import SystemClock
+from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.values import Transact
 
 pytestmark = pytest.mark.parametrize("colour", ["async"], indirect=True)

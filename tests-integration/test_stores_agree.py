@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from targets import Target
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, StoreError, TransactionCancelled
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import (
     BatchGet,
     BatchWrite,

@@ -10,14 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from zae_limiter import (
-    Lease,
-    RateLimiter,
-    RateLimiterUnavailable,
-    RateLimitExceeded,
-    SyncLease,
-    SyncRateLimiter,
-)
+from zae_limiter import Lease, RateLimiter, RateLimiterUnavailable, RateLimitExceeded, SyncLease, SyncRateLimiter
 from zae_limiter.exceptions import EventLoopError, RepositoryClosedError
 
 from .book import Call

@@ -9,7 +9,7 @@ from lives import START_MS, Life
 from streams import Record, record
 
 from zae_limiter import Options, SyncRateLimiter, SyncRepository
-from zae_limiter.flows.splitting import split_shard
+from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.operations.values import Delete, Get, Item, Key, Update
 from zae_limiter.schema import sk_state
 from zae_limiter.schema.items import BucketId

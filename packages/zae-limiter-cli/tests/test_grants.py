@@ -9,7 +9,7 @@ import pytest
 from calls import Call, RecordingStore, allows, calls_of_key, listed, recorded
 
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
-from zae_limiter.flows.splitting import split_shard
+from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.schema.items import BucketId
 from zae_limiter_aggregator.handler import LOGGERS
 from zae_limiter_aggregator.handler import on_event as aggregate

@@ -5,8 +5,8 @@ import math
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from zae_limiter.agreement import Known
-from zae_limiter.offset import Offset
+from zae_limiter.clock.agreement import Known
+from zae_limiter.clock.offset import Offset
 
 EPOCH_MS = 1_790_000_000_000.0
 MOST_MS = 2100.0  # a lie of less than a second more is not told from the truth; the trips take their time

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.bucket import refill_bucket
-from zae_limiter.flows.anchoring import reanchor
+from zae_limiter.flows.bucket.reanchoring import reanchor
 from zae_limiter.flows.steps import play
 from zae_limiter.limits import Limit
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Conditions, Get, Key, Put, Update
 from zae_limiter.schema.items import BucketId, bucket_attributes, read_bucket, rule_attributes
+from zae_limiter.token_bucket import refill_bucket
 
 START = 1_700_000_000_000
 HOUR = 3_600_000

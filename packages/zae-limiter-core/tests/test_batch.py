@@ -2,8 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plays import RPM, stage
 
-from zae_limiter.flows.batch import weigh
-from zae_limiter.flows.lane import Entry
+from zae_limiter.flows.bucket.batch import weigh
+from zae_limiter.flows.process.bucket_queue import Entry
 from zae_limiter.limits import Limit
 from zae_limiter.resolution import Config
 

@@ -3,7 +3,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.bucket import (
+from zae_limiter.limits import MILLI, Limit
+from zae_limiter.token_bucket import (
     NEVER,
     Shape,
     build_limit_status,
@@ -16,7 +17,6 @@ from zae_limiter.bucket import (
     try_consume,
     would_refill_satisfy,
 )
-from zae_limiter.limits import MILLI, Limit
 
 START = 1_700_000_000_000
 

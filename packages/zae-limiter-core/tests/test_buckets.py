@@ -8,7 +8,7 @@ from worlds import World, take
 
 from zae_limiter import Limit, ValidationError
 from zae_limiter.buckets import BucketLimit, LimitCapacity
-from zae_limiter.flows.buckets import get_buckets, get_resource_capacity
+from zae_limiter.flows.bucket.reading import get_buckets, get_resource_capacity
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.values import BatchGet, Delete, Key, Operation, Query
 from zae_limiter.schema import keys

@@ -1,6 +1,6 @@
 from concurrent.futures import ThreadPoolExecutor
 
-from zae_limiter.cache import LRU
+from zae_limiter.runtime.lru import LRU
 
 
 def test_it_holds_no_more_than_its_size() -> None:

@@ -4,7 +4,7 @@ import pytest
 from commits import applied_to, run, table_of, verdicts
 from plays import MINUTE, RPM, bucket_item, stage
 
-from zae_limiter.flows.commit import commit
+from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.steps import play
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.clock import SystemClock, read_http_date
+from zae_limiter.clock.system import SystemClock, read_http_date
 
 STORE_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000

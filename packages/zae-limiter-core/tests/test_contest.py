@@ -5,8 +5,8 @@ from typing import Any
 from commits import applied_to, run, verdicts
 from plays import NOW, RPM, Stage, bucket_item, stage
 
-from zae_limiter.flows.contest import FOLLOW_MS, RESHAPES_LOST
-from zae_limiter.flows.lane import Entry
+from zae_limiter.flows.bucket.contest import FOLLOW_MS, RESHAPES_LOST
+from zae_limiter.flows.process.bucket_queue import Entry
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import Item, Update

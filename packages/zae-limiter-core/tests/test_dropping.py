@@ -8,11 +8,11 @@ from shards import aim_at, shard_items, split_into
 from worlds import Process, World, drain, passes, take, until
 
 from zae_limiter import Limit, OnUnavailable, RateLimiterUnavailable, ValidationError
-from zae_limiter.flows.dropping import MAX_IN_BUCKET, dropped
-from zae_limiter.flows.load import serve
+from zae_limiter.flows.bucket.limit_removal import MAX_IN_BUCKET, dropped
+from zae_limiter.flows.bucket.serving import serve
 from zae_limiter.limits import MAX_LIMITS
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, StoreError
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import Conditions, Item, Put, Update
 from zae_limiter.resolution import Config
 from zae_limiter.schema.changes import consumption

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from plays import MINUTE, NOW, RPM, Stage, bucket_item, stage
 
-from zae_limiter.flows.commit import commit
-from zae_limiter.flows.lane import Entry
+from zae_limiter.flows.bucket.group_commit import commit
+from zae_limiter.flows.process.bucket_queue import Entry
 from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Conditions, Put, Update
 from zae_limiter.resolution import Config

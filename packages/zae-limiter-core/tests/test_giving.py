@@ -10,7 +10,7 @@ from worlds import World, drain, outcomes, passes, take, until
 
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, ValidationError
 from zae_limiter.audit import AuditEvent
-from zae_limiter.flows.giving import credit_bucket, reset_bucket
+from zae_limiter.flows.records.bucket_admin import credit_bucket, reset_bucket
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.errors import OutcomeUnknown, Throttled
 from zae_limiter.operations.values import Delete, Key, Operation, Transact, Update

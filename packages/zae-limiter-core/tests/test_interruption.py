@@ -9,7 +9,7 @@ import pytest
 from wires import SyncWireStore, Wire
 
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Update
 from zae_limiter.testing import ManualClock
 

@@ -2,7 +2,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.bucket import Shape
 from zae_limiter.entities import Entity
 from zae_limiter.limits import MILLI, Limit
 from zae_limiter.naming import RESERVED_LIMIT_NAMES
@@ -21,6 +20,7 @@ from zae_limiter.schema.items import (
     read_on_unavailable,
     rule_attributes,
 )
+from zae_limiter.token_bucket import Shape
 
 NOW = 1_700_000_000_000
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_\-.]{0,63}", fullmatch=True).filter(

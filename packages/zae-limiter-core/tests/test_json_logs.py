@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from zae_limiter.json_logs import log_as_json
+from zae_limiter.runtime.json_logs import log_as_json
 
 NAMES = ("a_lambda", "a_library")
 

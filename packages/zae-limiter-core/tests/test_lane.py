@@ -1,6 +1,6 @@
 from plays import RPM, stage
 
-from zae_limiter.flows.lane import Entry, Lane, Outcome, Ticket, broken, fail
+from zae_limiter.flows.process.bucket_queue import Entry, Lane, Outcome, Ticket, broken, fail
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.resolution import Config

@@ -6,7 +6,7 @@ import pytest
 from worlds import World, passes, take
 
 from zae_limiter import InfrastructureNotFoundError, Limit, RateLimiter, RateLimiterUnavailable, ValidationError
-from zae_limiter.flows.limits import entity_place
+from zae_limiter.flows.records.limits import entity_place
 from zae_limiter.operations.errors import (
     OutcomeUnknown,
     Reason,

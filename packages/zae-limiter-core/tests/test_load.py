@@ -8,8 +8,8 @@ from wires import Wire, WireStore
 from worlds import Process, World, passes, take, until
 
 from zae_limiter import Limit, Options, RateLimiter, Repository
-from zae_limiter.flows.configs import Configs, config_keys
-from zae_limiter.flows.load import READS
+from zae_limiter.flows.bucket.serving import READS
+from zae_limiter.flows.process.config_cache import Configs, config_keys
 from zae_limiter.operations.values import NOTHING, BatchGet, Key, Operation
 
 RPM = Limit.per_minute("rpm", 60)

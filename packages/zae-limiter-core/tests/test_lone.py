@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plays import NOW, RPM, Stage, bucket_item, stage
 
-from zae_limiter.flows.batch import weigh
-from zae_limiter.flows.frames import Ordinary
-from zae_limiter.flows.lane import Entry
-from zae_limiter.flows.lone import lone_update
+from zae_limiter.flows.bucket.batch import weigh
+from zae_limiter.flows.bucket.fast_path import lone_update
+from zae_limiter.flows.bucket.write_plans import Ordinary
+from zae_limiter.flows.process.bucket_queue import Entry
 from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Update
 from zae_limiter.resolution import Config

@@ -7,7 +7,7 @@ import pytest
 from turns import TurningStore
 
 from zae_limiter import Limit, Options, RateLimiter, Repository
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Get, Key
 from zae_limiter.schema import keys
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, Reason, TableExists, TransactionCancelled
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import (
     BatchGet,
     BatchWrite,

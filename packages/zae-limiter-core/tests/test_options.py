@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from zae_limiter.exceptions import InvalidNameError, ValidationError
-from zae_limiter.options import BuilderBase, Options
+from zae_limiter.settings import BuilderBase, Options
 from zae_limiter.testing import ManualClock
 
 

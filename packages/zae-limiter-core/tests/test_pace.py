@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.flows.pace import Pace
+from zae_limiter.flows.process.write_rate import Pace
 
 START = 1_700_000_000_000
 

@@ -8,7 +8,7 @@ import pytest
 from turns import TurningStore, turn
 
 from zae_limiter import Limit, Options, RateLimiter, Repository
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.table import MemoryStore
 
 RPM = Limit.per_hour("rpm", 1000)
 

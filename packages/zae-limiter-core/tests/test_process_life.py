@@ -27,7 +27,7 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Update
 from zae_limiter.testing import ManualClock
 

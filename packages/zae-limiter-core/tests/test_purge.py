@@ -8,8 +8,8 @@ from wires import Crash
 from worlds import Process, World, take
 
 from zae_limiter import Limit, NamespaceNotFoundError, NamespaceStateError, ProvisionerState, RateLimiterUnavailable
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import BatchWrite, Get, Item, Put, Query, Transact, Unwritten
 from zae_limiter.schema.registry import PURGED
 from zae_limiter.schema.usage import usage_item
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The index of a table in memory does not lag."""
-    monkeypatch.setattr("zae_limiter.flows.purge.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("zae_limiter.flows.records.purge.SETTLE_SECONDS", 0)
 
 
 def every_item(table: MemoryStore) -> list[Item]:

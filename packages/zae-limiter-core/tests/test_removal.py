@@ -9,11 +9,11 @@ from worlds import Process, World, take
 
 from zae_limiter import AuditEvent, EntityHasChildrenError, EntityNotFoundError, Limit
 from zae_limiter.audit import Cause
-from zae_limiter.flows.limits import entity_place
-from zae_limiter.flows.removal import delete_entity
+from zae_limiter.flows.records.entity_deletion import delete_entity
+from zae_limiter.flows.records.limits import entity_place
 from zae_limiter.flows.steps import Parallel, play
-from zae_limiter.operations.effects import key_of
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.effects import key_of
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Item, Put, Transact, Update
 from zae_limiter.schema.items import CHILDREN
 

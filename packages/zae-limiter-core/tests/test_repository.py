@@ -17,8 +17,8 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.errors import OutcomeUnknown, TableMissing, TransactionCancelled, Unreachable
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import DescribeTable, EnableTtl, Query, Transact, Update
 from zae_limiter.schema import keys
 from zae_limiter.testing import ManualClock

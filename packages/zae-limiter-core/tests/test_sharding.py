@@ -3,7 +3,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.bucket import NEVER, Shape, reached_at, refill_bucket, share
 from zae_limiter.limits import Limit
 from zae_limiter.sharding import (
     Part,
@@ -16,6 +15,7 @@ from zae_limiter.sharding import (
     parent_of,
     unseen_shards,
 )
+from zae_limiter.token_bucket import NEVER, Shape, reached_at, refill_bucket, share
 
 NOW = 1_700_000_000_000
 LIMITS = st.builds(

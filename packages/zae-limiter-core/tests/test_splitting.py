@@ -10,9 +10,9 @@ from shards import shard_items, split_into
 from worlds import World, outcomes, passes, take, until
 
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
-from zae_limiter.clock import SystemClock
-from zae_limiter.flows.scope import Scope, Settings
-from zae_limiter.flows.splitting import split_shard
+from zae_limiter.clock.system import SystemClock
+from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.flows.process.namespace_state import Scope, Settings
 from zae_limiter.flows.steps import Tell, play
 from zae_limiter.operations.errors import (
     Conflict,

@@ -2,9 +2,9 @@
 
 from plays import NOW, RPM, bucket_item, stage
 
-from zae_limiter.flows.scope import Shadow
-from zae_limiter.flows.sides import Side
-from zae_limiter.flows.spread import copies
+from zae_limiter.flows.acquire.claims import Side
+from zae_limiter.flows.acquire.shard_selection import copies
+from zae_limiter.flows.process.namespace_state import Shadow
 from zae_limiter.resolution import Config, Resolved
 
 

@@ -10,11 +10,11 @@ from wires import SyncWireStore, Wire, WireStore
 from worlds import Awaited, World, passes, take
 
 from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
-from zae_limiter.clock import SystemClock
+from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.values import Operation, Query
 from zae_limiter.schema import keys
-from zae_limiter.starting import new_namespace
 from zae_limiter.testing import ManualClock
+from zae_limiter.wiring import new_namespace
 
 STORE_MS = 1_790_000_000_000
 STORE_TIME = "2026-09-21T14:13:20.500Z"  # the middle of its second

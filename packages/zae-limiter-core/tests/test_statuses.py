@@ -2,9 +2,9 @@
 
 from plays import NOW, RPM, bucket_item, stage
 
-from zae_limiter.flows.lane import Outcome
-from zae_limiter.flows.sides import Side
-from zae_limiter.flows.statuses import statuses_before
+from zae_limiter.flows.acquire.claims import Side
+from zae_limiter.flows.acquire.statuses import statuses_before
+from zae_limiter.flows.process.bucket_queue import Outcome
 from zae_limiter.resolution import Config, Resolved
 from zae_limiter.schema.items import read_bucket
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore
-from zae_limiter.clock import SystemClock
+from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.errors import (
     Closed,

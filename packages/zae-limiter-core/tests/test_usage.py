@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from worlds import Process, World
 
 from zae_limiter import Repository, ValidationError
+from zae_limiter.flows.records.usage import checked_usage, get_snapshots
 from zae_limiter.flows.steps import play
-from zae_limiter.flows.usage import checked_usage, get_snapshots
 from zae_limiter.operations.values import BatchGet, Delete, Operation, Put
 from zae_limiter.schema import keys
 from zae_limiter.schema.usage import read_usage, rest_attribute, usage_item

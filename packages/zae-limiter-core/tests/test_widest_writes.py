@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from widest import CASES, Case
 
+from zae_limiter.memory.effects import MAX_ITEM_BYTES
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.capacity import item_size
-from zae_limiter.operations.effects import MAX_ITEM_BYTES
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.render import render
 from zae_limiter.operations.values import Get, Put, Transact, Update
 

@@ -8,10 +8,10 @@ import pytest
 
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository
 from zae_limiter.aio.store import MemoryStore
-from zae_limiter.clock import SystemClock
-from zae_limiter.operations import memory
+from zae_limiter.clock.system import SystemClock
+from zae_limiter.memory import table as memory
 from zae_limiter.operations.values import Operation
-from zae_limiter.options import Options
+from zae_limiter.settings import Options
 
 EPOCH_MS = 1_790_000_000_300
 HOUR_MS = 3_600_000

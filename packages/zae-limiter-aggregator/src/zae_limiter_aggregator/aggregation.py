@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 
-from zae_limiter.clock import Clock
-from zae_limiter.flows.registry import purged_of
+from zae_limiter.clock.system import Clock
+from zae_limiter.flows.records.registry import purged_of
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.sync.driver import SyncDriver
 

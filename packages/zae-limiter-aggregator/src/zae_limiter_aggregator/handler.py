@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, TypedDict
 
-from zae_limiter.json_logs import log_as_json
+from zae_limiter.runtime.json_logs import log_as_json
 from zae_limiter.sync.driver import SyncDriver
 from zae_limiter.sync.store import SyncDynamoDBStore
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from zae_limiter.flows.scope import Scope
-from zae_limiter.flows.scope import Settings as ScopeSettings
-from zae_limiter.flows.splitting import split_shard
+from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.flows.process.namespace_state import Scope
+from zae_limiter.flows.process.namespace_state import Settings as ScopeSettings
 from zae_limiter.flows.steps import Flow
 from zae_limiter.schema import BucketAddress
 from zae_limiter.schema.changes import writes

@@ -6,8 +6,8 @@ Lives here: which flows of core are run, on what. Never: how a flow writes (core
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from zae_limiter.flows.anchoring import reanchor
-from zae_limiter.flows.counting import Use, count
+from zae_limiter.flows.bucket.reanchoring import reanchor
+from zae_limiter.flows.records.usage_counting import Use, count
 from zae_limiter.schema import BucketAddress
 from zae_limiter.schema.usage import SnapshotId
 from zae_limiter.usage import WINDOW_SECONDS, Window, window_start

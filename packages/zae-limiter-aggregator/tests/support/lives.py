@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from streams import Record, StreamedTable
 
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.errors import StoreError
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import Operation, Update
 from zae_limiter.sync.driver import SyncDriver
 from zae_limiter.sync.store import SyncMemoryStore

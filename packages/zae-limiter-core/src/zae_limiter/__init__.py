@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .buckets import BucketLimit as BucketLimit
     from .buckets import LimitCapacity as LimitCapacity
     from .buckets import ResourceCapacity as ResourceCapacity
-    from .clock import Clock as Clock
+    from .clock.system import Clock as Clock
     from .entities import Entity as Entity
     from .exceptions import ClientTooOldError as ClientTooOldError
     from .exceptions import ContentionError as ContentionError
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
     from .exceptions import ValidationError as ValidationError
     from .exceptions import VersionError as VersionError
     from .exceptions import ZAELimiterError as ZAELimiterError
-    from .flows.bulk import BulkResult as BulkResult
-    from .flows.configs import CacheStats as CacheStats
+    from .flows.process.config_cache import CacheStats as CacheStats
+    from .flows.records.bulk_configs import BulkResult as BulkResult
     from .limits import Limit as Limit
     from .limits import LimitStatus as LimitStatus
     from .limits import OnUnavailable as OnUnavailable
     from .namespaces import Namespace as Namespace
     from .operations.health import StoreStats as StoreStats
-    from .options import Options as Options
     from .provisioner import HandledEvent as HandledEvent
     from .provisioner import ProvisionerLock as ProvisionerLock
     from .provisioner import ProvisionerState as ProvisionerState
     from .provisioner import StoredConfig as StoredConfig
+    from .settings import Options as Options
     from .sync.lease import SyncLease as SyncLease
     from .sync.limiter import SyncRateLimiter as SyncRateLimiter
     from .sync.repository import SyncRepository as SyncRepository
@@ -70,10 +70,10 @@ _HOMES = {
     "AuditPage": "audit",
     "Bucket": "buckets",
     "BucketLimit": "buckets",
-    "BulkResult": "flows.bulk",
-    "CacheStats": "flows.configs",
+    "BulkResult": "flows.records.bulk_configs",
+    "CacheStats": "flows.process.config_cache",
     "ClientTooOldError": "exceptions",
-    "Clock": "clock",
+    "Clock": "clock.system",
     "ContentionError": "exceptions",
     "Entity": "entities",
     "EntityError": "exceptions",
@@ -96,7 +96,7 @@ _HOMES = {
     "NamespaceNotFoundError": "exceptions",
     "NamespaceStateError": "exceptions",
     "OnUnavailable": "limits",
-    "Options": "options",
+    "Options": "settings",
     "ProvisionerLock": "provisioner",
     "ProvisionerState": "provisioner",
     "RateLimitError": "exceptions",

@@ -9,8 +9,8 @@ minted; the shares add up to the whole, to the millitoken, also while only some 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from .bucket import NEVER, Shape, reached_at, refill_bucket, share
 from .limits import Limit
+from .token_bucket import NEVER, Shape, reached_at, refill_bucket, share
 
 MAX_SHARDS: Final = 64
 

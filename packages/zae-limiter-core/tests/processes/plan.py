@@ -8,7 +8,7 @@ from random import Random
 from typing import Literal
 
 from zae_limiter import Limit, Options
-from zae_limiter.options import NEVER_SPLIT
+from zae_limiter.settings import NEVER_SPLIT
 
 from .server import Weather
 

@@ -12,9 +12,9 @@ from simulation.kernel import Violation
 from simulation.network import bucket_keys
 from simulation.oracle import Oracle
 
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations import errors
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import Operation
 
 from .tally import Tally

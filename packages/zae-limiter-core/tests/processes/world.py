@@ -9,9 +9,9 @@ from random import Random
 from simulation.kernel import Violation
 from simulation.oracle import Oracle
 
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Item
-from zae_limiter.options import NEVER_SPLIT
+from zae_limiter.settings import NEVER_SPLIT
 
 from .callers import Caller, Colour
 from .plan import CALM, ENTITIES, PARENT, Plan

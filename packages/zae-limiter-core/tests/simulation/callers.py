@@ -15,11 +15,11 @@ from zae_limiter.exceptions import (
     ValidationError,
     ZAELimiterError,
 )
-from zae_limiter.flows import lease
-from zae_limiter.flows.acquire import acquire
-from zae_limiter.flows.outward import checked_request
-from zae_limiter.flows.scope import Scope
-from zae_limiter.flows.sides import Grant, Request
+from zae_limiter.flows.acquire import lease
+from zae_limiter.flows.acquire.acquire import acquire
+from zae_limiter.flows.acquire.claims import Grant, Request
+from zae_limiter.flows.acquire.requests import checked_request
+from zae_limiter.flows.process.namespace_state import Scope
 
 from .accounts import Account
 from .driver import Driver

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, TypeVar, cast
 
-from zae_limiter.flows.lane import Entry, Lane, Ticket
-from zae_limiter.flows.pairs import Pair
+from zae_limiter.flows.acquire.create_with_parent import Pair
+from zae_limiter.flows.process.bucket_queue import Entry, Lane, Ticket
 from zae_limiter.flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell, Wake
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Put, Update

@@ -1,6 +1,6 @@
 """The dates of answers as they come in: an intermediary, or a host whose clock is wrong, may tell them wrong.
 
-Lives here: which lies are told, and when. Never: who believes them (zae_limiter.agreement).
+Lives here: which lies are told, and when. Never: who believes them (zae_limiter.clock.agreement).
 """
 
 from collections.abc import Callable

@@ -7,7 +7,7 @@ from email.utils import formatdate
 from functools import lru_cache
 from random import Random
 
-from zae_limiter.clock import SystemClock
+from zae_limiter.clock.system import SystemClock
 
 from .kernel import Kernel
 from .lies import Dates

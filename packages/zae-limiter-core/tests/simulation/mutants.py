@@ -9,20 +9,26 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from zae_limiter import bucket, sharding
-from zae_limiter.agreement import Known
-from zae_limiter.bucket import Shape
-from zae_limiter.flows import acquire, commit, dropping, frames, lease, splitting, spread
-from zae_limiter.flows.batch import Draft, Load
-from zae_limiter.flows.frames import Ordinary, Reshape
-from zae_limiter.flows.lane import Entry
-from zae_limiter.flows.sides import Side
+from zae_limiter import sharding
+from zae_limiter import token_bucket as bucket
+from zae_limiter.clock.agreement import Known
+from zae_limiter.clock.offset import Offset
+from zae_limiter.flows.acquire import acquire, lease
+from zae_limiter.flows.acquire import shard_selection as spread
+from zae_limiter.flows.acquire.claims import Side
+from zae_limiter.flows.bucket import group_commit as commit
+from zae_limiter.flows.bucket import limit_removal as dropping
+from zae_limiter.flows.bucket import splitting
+from zae_limiter.flows.bucket import write_plans as frames
+from zae_limiter.flows.bucket.batch import Draft, Load
+from zae_limiter.flows.bucket.write_plans import Ordinary, Reshape
+from zae_limiter.flows.process.bucket_queue import Entry
 from zae_limiter.flows.steps import Flow
-from zae_limiter.offset import Offset
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import NOTHING, Operation, Transact, Update
 from zae_limiter.schema.items import View, bucket_attributes
 from zae_limiter.sharding import halve
+from zae_limiter.token_bucket import Shape
 
 from .kernel import Violation
 from .world import Tamper, honest, simulate

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, Unreachable
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import BatchGet, Found, Key, Operation, Put, Transact, Update
 
 from .kernel import Future, Kernel, Violation

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Get, Item, Key
 
 from .books import WRITES, Rule, Stand, check_readable, limits_of, net_of, only_anchored, stand_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
-from zae_limiter.flows.scope import Settings
+from zae_limiter.flows.process.namespace_state import Settings
 from zae_limiter.limits import Limit
 
 from .network import Weather

@@ -9,14 +9,14 @@ from functools import partial
 from random import Random
 
 from zae_limiter.audit import Cause
-from zae_limiter.flows import limits as stored
-from zae_limiter.flows.entities import NewEntity, create_entity
-from zae_limiter.flows.scope import Scope, bucket_key
-from zae_limiter.flows.splitting import split_shard
+from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.flows.process.namespace_state import Scope, bucket_key
+from zae_limiter.flows.records import limits as stored
+from zae_limiter.flows.records.entities import NewEntity, create_entity
 from zae_limiter.flows.steps import Flow, play
 from zae_limiter.limits import Limit
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.errors import ConditionFailed, StoreError
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import NOTHING, Conditions, Delete, Operation, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId

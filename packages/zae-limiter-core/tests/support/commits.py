@@ -7,10 +7,10 @@ from typing import Any
 
 from plays import Stage, play_script
 
-from zae_limiter.flows.commit import commit
-from zae_limiter.flows.lane import Entry, Verdict
+from zae_limiter.flows.bucket.group_commit import commit
+from zae_limiter.flows.process.bucket_queue import Entry, Verdict
 from zae_limiter.flows.steps import Step
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Item, Put
 
 

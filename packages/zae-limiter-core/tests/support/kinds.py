@@ -8,8 +8,8 @@ from itertools import islice
 
 from zae_limiter import Entity
 from zae_limiter.audit import AuditEvent
-from zae_limiter.flows.limits import Place, entity_place, resource_place
-from zae_limiter.flows.scope import Scope, Settings
+from zae_limiter.flows.process.namespace_state import Scope, Settings
+from zae_limiter.flows.records.limits import Place, entity_place, resource_place
 from zae_limiter.operations.values import Item
 from zae_limiter.schema import keys
 from zae_limiter.schema.audit import audit_item

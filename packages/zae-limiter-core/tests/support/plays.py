@@ -6,9 +6,9 @@ Lives here: the player, and states of a bucket to begin with. Never: a claim.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from zae_limiter.flows.lane import Entry
-from zae_limiter.flows.load import shadow_of
-from zae_limiter.flows.scope import Scope, Settings, Shadow
+from zae_limiter.flows.bucket.serving import shadow_of
+from zae_limiter.flows.process.bucket_queue import Entry
+from zae_limiter.flows.process.namespace_state import Scope, Settings, Shadow
 from zae_limiter.flows.steps import Flow, Step
 from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Item

@@ -8,10 +8,10 @@ from typing import Any
 from worlds import World
 
 from zae_limiter import RateLimiter
-from zae_limiter.flows.scope import Scope, Settings
-from zae_limiter.flows.splitting import split_shard
+from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.flows.process.namespace_state import Scope, Settings
 from zae_limiter.flows.steps import Flow, Sleep, Tell, play
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Get, Item, Key
 from zae_limiter.schema.items import BucketId, View, read_bucket
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 
 from plays import NOW, Stage, bucket_item, stage
 
-from zae_limiter.flows.anchoring import reanchored
-from zae_limiter.flows.commit import commit
-from zae_limiter.flows.dropping import MAX_IN_BUCKET, dropped
-from zae_limiter.flows.giving import _credited, _filled
-from zae_limiter.flows.lane import Entry
-from zae_limiter.flows.repair import _anchored
-from zae_limiter.flows.splitting import _halving
+from zae_limiter.flows.bucket.anchor_repair import _anchored
+from zae_limiter.flows.bucket.group_commit import commit
+from zae_limiter.flows.bucket.limit_removal import MAX_IN_BUCKET, dropped
+from zae_limiter.flows.bucket.reanchoring import reanchored
+from zae_limiter.flows.bucket.splitting import _halving
+from zae_limiter.flows.process.bucket_queue import Entry
+from zae_limiter.flows.records.bucket_admin import _credited, _filled
 from zae_limiter.limits import MAX_LIMITS, MAX_TOKENS, Limit
 from zae_limiter.operations.values import Item, Operation, Put, Update
 from zae_limiter.resolution import Config

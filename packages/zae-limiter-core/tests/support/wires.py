@@ -7,8 +7,8 @@ import asyncio
 import time
 from typing import Any, NamedTuple
 
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Transact, Update
 from zae_limiter.sync.time_left import time_left
 

@@ -23,8 +23,8 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.capacity import Meter
-from zae_limiter.operations.memory import MemoryStore
 from zae_limiter.operations.values import Get, Item, Key
 from zae_limiter.schema import keys
 from zae_limiter.testing import ManualClock

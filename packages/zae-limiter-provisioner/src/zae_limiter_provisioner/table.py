@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from zae_limiter import NamespaceNotFoundError, Options, SyncRepository
-from zae_limiter.clock import Clock, SystemClock
+from zae_limiter.clock.system import Clock, SystemClock
 from zae_limiter.sync.store import SyncDynamoDBStore, SyncStore
 
 from .refusals import Refused

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 from zae_limiter import Limit, SyncRepository
-from zae_limiter.operations.memory import MemoryStore
+from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import BatchWrite, Delete, Item, Operation, Put, Query, Transact, Update
 from zae_limiter.sync.store import SyncMemoryStore
 from zae_limiter.testing import ManualClock

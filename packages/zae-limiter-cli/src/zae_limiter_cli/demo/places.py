@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from zae_limiter import Options
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore, Store
-from zae_limiter.operations import memory
+from zae_limiter.memory import table as memory
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.values import Operation
 from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore

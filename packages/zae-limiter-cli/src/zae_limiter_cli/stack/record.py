@@ -5,9 +5,9 @@ What never does: a key or an item.
 import time
 
 from zae_limiter import InfrastructureNotFoundError, NamespaceNotFoundError, Options, SyncRepository, VersionRecord
-from zae_limiter.starting import clock_over, scope_of
 from zae_limiter.sync.store import SyncDynamoDBStore
 from zae_limiter.versions import core_version, parse_version, record_of_this_release
+from zae_limiter.wiring import clock_over, scope_of
 
 from ..connection import Connection
 from ..errors import CommandError

@@ -6,8 +6,9 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 from collections.abc import Mapping
 
 from ..buckets import Bucket, ResourceCapacity
-from ..flows import buckets, giving
-from ..flows.outward import checked_place
+from ..flows.acquire.requests import checked_place
+from ..flows.bucket import reading as buckets
+from ..flows.records import bucket_admin as giving
 from ..naming import check_identifier, check_resource
 from .running import Running
 

@@ -6,9 +6,10 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 from collections.abc import Mapping
 
 from ..entities import UNCHANGED, Entity, Unchanged
-from ..flows import entities, removal
-from ..flows.checked import checked_update
-from ..flows.outward import checked_entity
+from ..flows.acquire.requests import checked_entity
+from ..flows.records import entities
+from ..flows.records import entity_deletion as removal
+from ..flows.validation import checked_update
 from ..naming import check_identifier
 from .running import Running
 

@@ -3,12 +3,12 @@
 Lives here: a list of methods, each a flow and its checks. Never: a rule.
 """
 
-from ..clock import Clock
-from ..flows import purge, registry
-from ..flows.purge import Progress
+from ..clock.system import Clock
+from ..flows.records import purge, registry
+from ..flows.records.purge import Progress
 from ..namespaces import Namespace
 from ..naming import check_namespace, check_namespace_id
-from ..starting import iso_time, new_namespace
+from ..wiring import iso_time, new_namespace
 from .running import Running
 
 

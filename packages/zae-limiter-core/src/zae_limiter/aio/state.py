@@ -6,12 +6,14 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 import secrets
 from collections.abc import Mapping, Sequence
 
-from ..clock import Clock
-from ..flows import declared, provisioner, versions
-from ..flows.bulk import BulkResult
+from ..clock.system import Clock
+from ..flows.records import managed_configs as declared
+from ..flows.records import provisioner_state as provisioner
+from ..flows.records import versions
+from ..flows.records.bulk_configs import BulkResult
 from ..provisioner import ConfigPlace, ProvisionerState, StoredConfig
-from ..starting import iso_time
 from ..versions import VersionRecord
+from ..wiring import iso_time
 from .running import Running
 
 

@@ -6,18 +6,18 @@ Lives here: what performs an operation, over DynamoDB or in memory. Never: what 
 import asyncio
 from typing import TYPE_CHECKING, Any, Protocol
 
-from zae_limiter import forks
-from zae_limiter.clock import SystemClock
+from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import Closed, StoreError
 from zae_limiter.operations.render import read_answer, render
 from zae_limiter.operations.values import Operation
+from zae_limiter.runtime import forks
 
 from .transport import Client, Send, counted, fault_of, open_client, timed
 
 if TYPE_CHECKING:
-    from zae_limiter.operations import memory
+    from zae_limiter.memory import table as memory
 
 
 class Store(Protocol):
@@ -41,7 +41,7 @@ class MemoryStore:
     answers_at_once = True
 
     def __init__(self, table: "memory.MemoryStore | None" = None) -> None:
-        from zae_limiter.operations import memory  # who uses DynamoDB does without
+        from zae_limiter.memory import table as memory  # who uses DynamoDB does without
 
         self.table = table or memory.MemoryStore()
 

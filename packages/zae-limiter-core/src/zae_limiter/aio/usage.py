@@ -5,7 +5,7 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 
 from datetime import datetime
 
-from ..flows import usage
+from ..flows.records import usage
 from ..usage import UsagePage, UsageSummary, Window
 from .running import Running
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from ..audit import Cause
 from ..operations.errors import TransactionCancelled
 from ..operations.values import Check, Delete, Put, Transact, Update
-from .patience import ATTEMPTS, RaceLost, patiently
+from .retry import ATTEMPTS, RaceLost, patiently
 from .steps import Flow
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..operations.errors import OutcomeUnknown, StoreError, Throttled
 from ..operations.values import BatchWrite, Delete, Item, Key, Page, Query, Unwritten
-from .patience import patiently
+from .retry import patiently
 from .steps import Flow, Parallel, Sleep
 
 WRITES_PER_BATCH = 25

@@ -11,7 +11,7 @@ from ..operations.errors import StoreError
 from ..operations.values import Operation
 
 if TYPE_CHECKING:
-    from .lane import Ticket
+    from .process.bucket_queue import Ticket
 
 T = TypeVar("T")
 

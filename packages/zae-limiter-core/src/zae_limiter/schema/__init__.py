@@ -63,14 +63,7 @@ from .keys import (
     sk_usage,
     sk_version,
 )
-from .table import (
-    INDEXES,
-    KEY_ATTRIBUTES,
-    TABLE_KEYS,
-    TTL_ATTRIBUTE,
-    Index,
-    create_table_request,
-)
+from .table import INDEXES, KEY_ATTRIBUTES, TABLE_KEYS, TTL_ATTRIBUTE, Index, create_table_request
 
 __all__ = [
     "AUDIT_PREFIX",

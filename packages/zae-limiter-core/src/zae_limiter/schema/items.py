@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from ..bucket import Shape
 from ..entities import Entity
 from ..limits import MILLI, Limit, OnUnavailable, check_on_unavailable
 from ..provisioner import StoredConfig
 from ..sharding import Part, full_part
+from ..token_bucket import Shape
 from . import keys
 from .attributes import bucket_attr, limit_attr
 

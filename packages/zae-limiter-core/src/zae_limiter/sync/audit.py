@@ -4,8 +4,8 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 """
 
 from ..audit import AuditPage
-from ..flows import audit
-from ..flows.checked import checked_page, checked_subject
+from ..flows.records import audit
+from ..flows.validation import checked_page, checked_subject
 from .running import SyncRunning
 
 

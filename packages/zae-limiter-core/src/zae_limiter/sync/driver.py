@@ -17,14 +17,14 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from .. import forks
 from ..exceptions import RepositoryClosedError
-from ..flows.lane import Lane, Ticket, broken, fail, loss
-from ..flows.namespaces import PROBE
+from ..flows.process.bucket_queue import Lane, Ticket, broken, fail, loss
+from ..flows.records.opening import PROBE
 from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell, Wake, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
 from ..operations.values import Operation
+from ..runtime import forks
 from .store import SyncStore
 from .time_left import set_deadline
 

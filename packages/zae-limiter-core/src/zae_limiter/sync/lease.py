@@ -8,15 +8,15 @@ from threading import Lock
 from types import TracebackType
 from typing import Self, TypeVar
 
-from .. import forks
 from ..exceptions import InfrastructureError, LeaseExpiredError
-from ..flows.acquire import acquire
-from ..flows.lease import adjust, check_open, checked, consume, correct, release, roll_back
-from ..flows.scope import Scope
-from ..flows.sides import Grant, Request
-from ..flows.statuses import statuses_after
+from ..flows.acquire.acquire import acquire
+from ..flows.acquire.claims import Grant, Request
+from ..flows.acquire.lease import adjust, check_open, checked, consume, correct, release, roll_back
+from ..flows.acquire.statuses import statuses_after
+from ..flows.process.namespace_state import Scope
 from ..flows.steps import Flow
 from ..limits import MILLI, LimitStatus
+from ..runtime import forks
 from .driver import SyncDriver
 
 T = TypeVar("T")

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Self, TypeVar
 
 from ..entities import UNCHANGED, Entity, Unchanged
-from ..flows import inspect
-from ..flows.bulk import BulkResult
-from ..flows.checked import OwnPlace
-from ..flows.inspect import Resolution
-from ..flows.outward import checked_place, checked_request, outward
-from ..flows.sides import Request
+from ..flows.acquire import inspection as inspect
+from ..flows.acquire.claims import Request
+from ..flows.acquire.inspection import Resolution
+from ..flows.acquire.requests import checked_place, checked_request, outward
+from ..flows.records.bulk_configs import BulkResult
 from ..flows.steps import Flow
+from ..flows.validation import OwnPlace
 from ..limits import Limit, OnUnavailable, check_limits
 from .lease import SyncLease
 from .repository import SyncRepository

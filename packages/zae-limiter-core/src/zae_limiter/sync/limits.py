@@ -5,11 +5,12 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..flows import bulk, lists
-from ..flows import limits as stored
-from ..flows.bulk import BulkResult
-from ..flows.checked import OwnPlace, checked_changes, checked_places
-from ..flows.outward import checked_own_place, checked_policy, checked_system
+from ..flows.acquire.requests import checked_own_place, checked_policy, checked_system
+from ..flows.records import bulk_configs as bulk
+from ..flows.records import limits as stored
+from ..flows.records import listing as lists
+from ..flows.records.bulk_configs import BulkResult
+from ..flows.validation import OwnPlace, checked_changes, checked_places
 from ..limits import Limit, OnUnavailable, check_limits
 from ..naming import check_resource
 from .running import SyncRunning

@@ -5,17 +5,18 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 
 from typing import Any, Self
 
-from ..clock import Clock
+from ..clock.system import Clock
 from ..exceptions import NamespaceNotFoundError
-from ..flows import inspect, namespaces
-from ..flows.configs import CacheStats
-from ..flows.inspect import Resolution
-from ..flows.outward import checked_place
-from ..flows.scope import Scope
+from ..flows.acquire import inspection as inspect
+from ..flows.acquire.inspection import Resolution
+from ..flows.acquire.requests import checked_place
+from ..flows.process.config_cache import CacheStats
+from ..flows.process.namespace_state import Scope
+from ..flows.records import opening as namespaces
 from ..flows.steps import play
 from ..operations.health import StoreStats
-from ..options import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, Options
-from ..starting import clock_over, opening, scope_of
+from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, Options
+from ..wiring import clock_over, opening, scope_of
 from .audit import SyncAuditMethods
 from .buckets import SyncBucketMethods
 from .driver import SyncDriver

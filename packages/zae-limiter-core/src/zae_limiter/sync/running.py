@@ -6,12 +6,12 @@ Lives here: that. Never: a public method.
 from typing import TypeVar
 
 from ..audit import Cause
-from ..clock import Clock
-from ..flows.outward import outward
-from ..flows.scope import Scope
+from ..clock.system import Clock
+from ..flows.acquire.requests import outward
+from ..flows.process.namespace_state import Scope
 from ..flows.steps import Flow
-from ..options import Options
-from ..starting import cause_of
+from ..settings import Options
+from ..wiring import cause_of
 from .driver import SyncDriver
 
 T = TypeVar("T")

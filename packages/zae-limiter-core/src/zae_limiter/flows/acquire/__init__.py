@@ -1,0 +1,1 @@
+"""Acquire and lease: which buckets and shards are asked, and what callers learn."""

@@ -1,0 +1,48 @@
+"""Two values of ``limits=`` that meet on a bucket, as in every rolling deploy.
+
+Lives here: whether a run gives the bucket its own shape, or goes by the one it finds. Never: either write (frames).
+
+Processes that undo each other's shape fail each other's writes, until somebody is not served at all. So whoever lost a
+few races, or finds what it wrote undone at once, goes by the shape of the bucket for some seconds.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ...resolution import Config
+from ...schema.items import View
+from ..process.bucket_queue import Entry
+from ..process.namespace_state import Scope, Shadow
+
+RESHAPES_LOST: Final = 3
+UNDONE_MS: Final = 1_000
+FOLLOW_MS: Final = 5_000
+
+
+def insists(
+    scope: Scope, shadow: Shadow, view: View, config: Config, entries: Sequence[Entry], *, lost: int, now_ms: int
+) -> bool:
+    """Whether to reshape the bucket, although ``lost`` reshapes of this run came too late; else its shape will do."""
+    if any(_demands(config, view, entry) for entry in entries):
+        return True
+    if not config.given:
+        return lost < RESHAPES_LOST
+    limits, reshaped_ms = shadow.reshaped
+    undone = limits == config.limits and 0 <= now_ms - reshaped_ms < UNDONE_MS
+    if (undone or lost >= RESHAPES_LOST) and not _follows(shadow, now_ms):
+        shadow.follows_until_ms = now_ms + FOLLOW_MS + scope.pick(FOLLOW_MS)
+    return not _follows(shadow, now_ms)
+
+
+def _follows(shadow: Shadow, now_ms: int) -> bool:
+    """Whether the time is not over; one further off than it can be was set before the clock was set back."""
+    return 0 < shadow.follows_until_ms - now_ms <= 2 * FOLLOW_MS
+
+
+def _demands(config: Config, view: View, entry: Entry) -> bool:
+    """Whether an entry asks for what the config has, and the bucket cannot hold."""
+    for name, amount in entry.checked.items():
+        limit, ceiling = config.by_name.get(name), view.ceilings.get(name)
+        if limit is not None and (ceiling is None or ceiling < amount <= limit.ceiling_milli):
+            return True
+    return False

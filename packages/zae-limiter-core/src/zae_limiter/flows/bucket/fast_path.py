@@ -1,0 +1,56 @@
+"""The commonest write, straight through: one acquire that fits into an unsplit bucket that no other process is at.
+
+Lives here: the very update that ``frames.Ordinary`` writes for it (a test holds the two together), in one pass, because
+every acquire of a quiet bucket pays for it. Never: another case.
+"""
+
+from collections.abc import Sequence
+
+from ...operations.values import Conditions, Update
+from ...schema.items import ONE_WRITE, WRITES, View
+from ..process.bucket_queue import Entry
+from ..process.namespace_state import Scope, Shadow
+from .batch import TTL_SLACK_SECONDS
+from .write_plans import TTL_GRACE_MS
+
+
+def lone_update(  # noqa: C901 - one pass, so that the commonest write is short in time
+    scope: Scope, shadow: Shadow, *, view: View | None, entries: Sequence[Entry], now_ms: int
+) -> Update | None:
+    """The write, ``None`` where it is another case."""
+    entry, multiplier = entries[0], scope.settings.ttl_multiplier
+    config, checked = entry.config, entry.checked
+    if view is None or config is None or not checked or len(entries) > 1:
+        return None
+    item = view.item
+    if not shadow.alone or item["shard_count"] > 1 or shadow.is_ahead(now_ms) or not shadow.agrees_with(config):
+        return None
+    add, values, least, most = {"ev": entry.events, WRITES: ONE_WRITE}, {}, {}, {}
+    for name, tk, tc, ceiling, amount, period, at_anchor in view.rows:
+        minted = amount * now_ms // period - at_anchor
+        full = ceiling - minted
+        missing, net = full - item[tk], checked.get(name)
+        if missing < 0:
+            missing = 0
+        if net:
+            if missing:
+                least[tk] = net - minted
+                most[tk] = full
+                add[tk] = -net
+            else:
+                least[tk] = full
+                values[tk] = full - net
+            add[tc] = net
+            missing += net
+        if missing > ceiling:
+            return None
+    if len(least) < len(checked):  # an amount of 0, or of a limit that the bucket has not
+        return None
+    if multiplier and not config.own:
+        if "ttl" not in item:
+            return None
+        values["ttl"] = ttl = max(item["ttl"], -(-(now_ms + TTL_GRACE_MS + multiplier * view.fill_ms) // 1000))
+        most["ttl"] = ttl + TTL_SLACK_SECONDS
+    elif "ttl" in item:
+        return None
+    return Update(shadow.key, add, values, (), Conditions((), (), {"rf": item["rf"]}, least, most))

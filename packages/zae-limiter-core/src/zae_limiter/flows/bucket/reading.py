@@ -1,0 +1,125 @@
+"""Buckets as they stand: of an entity, of a resource.
+
+Lives here: which items are read, and how shards sum up. Never: a write, what an acquire may take (inspect).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
+from ...limits import MILLI
+from ...operations.values import Item, Key, Page, Query
+from ...schema import keys
+from ...schema.items import BucketId, View, bucket_attributes, read_bucket
+from ...token_bucket import refill_bucket, share
+from ..process.namespace_state import Scope, bucket_key
+from ..retry import patiently, read_all
+from ..steps import Flow
+
+
+def get_bucket(scope: Scope, entity_id: str, resource: str) -> Flow[Bucket | None]:
+    """The bucket, ``None`` where there is none: it is full."""
+    [views] = yield from read_whole([BucketId(scope.namespace_id, entity_id, resource)])
+    return bucket_of(views, scope.now()) if views else None
+
+
+def get_buckets(scope: Scope, entity_id: str, resource: str | None) -> Flow[list[Bucket]]:
+    """The buckets of an entity, by resource; the one of ``resource`` where it is given."""
+    if resource is not None:
+        bucket = yield from get_bucket(scope, entity_id, resource)
+        return [] if bucket is None else [bucket]
+    pk = keys.gsi3_pk_entity(scope.namespace_id, entity_id)
+    query: Query | None = Query(pk, index="GSI3", begins_with=keys.INDEX_BUCKET_PREFIX)
+    shards: dict[str, list[View]] = {}
+    while query is not None:
+        query, views = yield from _views_of_page(query)
+        for view in views:
+            shards.setdefault(view.item["resource"], []).append(view)
+    return [bucket_of(shards[name], scope.now()) for name in sorted(shards)]
+
+
+def get_resource_capacity(scope: Scope, resource: str) -> Flow[ResourceCapacity]:
+    """The sums over all buckets of a resource; a page of them at a time is held in memory."""
+    pk = keys.gsi2_pk_resource(scope.namespace_id, resource)
+    query: Query | None = Query(pk, index="GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
+    sums: dict[str, _Sum] = {}
+    entities = 0
+    while query is not None:
+        query, views = yield from _views_of_page(query)
+        entities += sum(_shard_of(view) == 0 for view in views)
+        now = scope.now()
+        for view in views:
+            _add(sums, view.repaired(now), now)
+    return ResourceCapacity(resource, tuple(sums[name].total(name) for name in sorted(sums)), entities)
+
+
+def read_whole(buckets: Sequence[BucketId]) -> Flow[list[list[View]]]:
+    """Every shard of each bucket, given by its shard 0, which knows the newest count; none where there is no bucket."""
+    homes = yield from read_all([bucket_key(bucket) for bucket in buckets])
+    shards = [_shard_keys(bucket, homes.get(bucket_key(bucket))) for bucket in buckets]
+    found = homes | (yield from read_all([key for keys in shards for key in keys[1:]]))
+    return [[read_bucket(found[key]) for key in keys if key in found] for keys in shards]
+
+
+def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:
+    return [bucket_key(bucket.other(shard)) for shard in range(home["shard_count"] if home else 0)]
+
+
+def bucket_of(views: Sequence[View], now_ms: int) -> Bucket:
+    """The shards of a bucket as one."""
+    views = [view.repaired(now_ms) for view in views]
+    first = min(views, key=_shard_of)
+    ttl = first.item.get("ttl")
+    return Bucket(
+        entity_id=first.item["entity_id"],
+        resource=first.item["resource"],
+        shard_count=first.shard_count,
+        limits=tuple(_limit_of(views, first, name, now_ms) for name in sorted(first.shapes)),
+        anchor_ms=first.anchor_ms,
+        expires_at_ms=None if ttl is None else ttl * 1000,
+    )
+
+
+def _limit_of(views: Sequence[View], first: View, name: str, now_ms: int) -> BucketLimit:
+    holders = [view for view in views if name in view.shapes]
+    available = sum(balance(view, name, now_ms) for view in holders)
+    consumed = sum(view.item.get(bucket_attributes(name).tc, 0) for view in holders)
+    return BucketLimit(first.shapes[name].limit, available // MILLI, consumed // MILLI)
+
+
+def balance(view: View, name: str, now_ms: int) -> int:
+    """What a shard has of a limit, in millitokens."""
+    return refill_bucket(view.shapes[name], view.tokens_milli(name), now_ms)
+
+
+def _views_of_page(query: Query) -> Flow[tuple[Query | None, list[View]]]:
+    """The items behind one page of keys, and the query of the next page."""
+    page: Page = yield from patiently(query)
+    places = [Key(item["PK"], item["SK"]) for item in page.items]
+    found = yield from read_all(places)
+    behind = None if page.next is None else replace(query, start=page.next)
+    return behind, [read_bucket(found[place]) for place in places if place in found]
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What came together of one limit so far, in millitokens."""
+
+    capacity: int = 0
+    available: int = 0
+    entities: int = 0
+
+    def total(self, name: str) -> LimitCapacity:
+        return LimitCapacity(name, self.capacity // MILLI, self.available // MILLI, self.entities)
+
+
+def _add(sums: dict[str, _Sum], view: View, now_ms: int) -> None:
+    for name, shape in view.shapes.items():
+        total = sums.setdefault(name, _Sum())
+        total.capacity += share(shape.limit.capacity * MILLI, shape.shard, shape.shards)
+        total.available += balance(view, name, now_ms)
+        total.entities += shape.shard == 0
+
+
+def _shard_of(view: View) -> int:
+    return keys.parse_bucket_pk(view.item["PK"]).shard

@@ -1,0 +1,206 @@
+"""Lanes: what waits for a bucket in this process, and how each of those who wait fared.
+
+Lives here: the queue and its entries, as plain data. Never: waiting itself (drivers), what a batch does (flows.commit).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from ...operations.errors import StoreError
+from ...operations.values import NOTHING
+from ...resolution import Config
+from ...schema.items import View
+from ..steps import Flow
+
+Verdict = Literal["admitted", "refused", "outdated", "failed"]
+
+
+class Outcome(NamedTuple):
+    """How an entry fared: at ``at_ms``, on a bucket that stood as in ``view`` (``None``: there was none).
+
+    ``outdated``: the bucket does not know a limit of the entry, and its config is newer than the entry's. A refusal
+    tells what was ``left``, in millitokens by limit, behind those who came first.
+    """
+
+    verdict: Verdict
+    view: View | None
+    at_ms: int
+    error: StoreError | None = None
+    left: Mapping[str, int] = NOTHING
+
+
+class Ticket:
+    """One place in a lane. A flow settles it by giving it an ``outcome``; ``waker`` belongs to the driver.
+
+    ``unwanted`` is set when its caller went away while a run was at work on it. ``droppable``: it may leave the queue
+    with its caller.
+    """
+
+    outcome: "Outcome | None" = None
+    unwanted = False
+    waker: Any = None
+    droppable = True
+
+    def __init__(self, lane: "Lane") -> None:
+        self.lane = lane
+
+    def goes_with(self, other: Any) -> bool:  # noqa: ARG002 - the rule for tickets that are all alike
+        """Whether one run can serve both."""
+        return True
+
+    def fail(self, error: StoreError) -> None:
+        """Settle it with a failure, unless it is settled."""
+        if self.outcome is None:
+            self.outcome = Outcome("failed", None, 0, error)
+
+    def unwind(self) -> "Sequence[Entry]":
+        """What has to be queued because nobody wants the outcome any more."""
+        return ()
+
+
+class Entry(Ticket):
+    """One request on one bucket: amounts in millitokens by limit.
+
+    ``checked`` has to be there, ``unchecked`` may go into debt, ``given`` comes back; ``events`` counts acquires.
+    ``shards`` is among how many the bucket was divided when what comes back was taken, 0 where that does not matter;
+    ``elsewhere`` has, after the run, what goes back to shards that were split off since.
+    """
+
+    returned = False
+    elsewhere: "Sequence[Elsewhere]" = ()
+
+    def __init__(
+        self,
+        lane: "Lane",
+        checked: Mapping[str, int] = NOTHING,
+        config: Config | None = None,
+        events: int = 0,
+        *,
+        unchecked: Mapping[str, int] = NOTHING,
+        given: Mapping[str, int] = NOTHING,
+        shards: int = 0,
+    ) -> None:
+        self.lane = lane
+        self.checked = checked
+        self.unchecked = unchecked
+        self.given = given
+        self.config = config
+        self.events = events
+        self.shards = shards
+
+    @property
+    def droppable(self) -> bool:  # type: ignore[override]
+        """Whether it may leave the queue with its caller: an acquire may, what gives back or corrects may not."""
+        return bool(self.checked)
+
+    @property
+    def admitted(self) -> bool:
+        """Whether a confirmed write took the amounts, and they were not given back since."""
+        return self.outcome is not None and self.outcome.verdict == "admitted" and not self.returned
+
+    def goes_with(self, other: "Entry") -> bool:
+        """Whether one write can carry both: it holds the bucket to one set of limits."""
+        mine, yours = self.config, other.config
+        return mine is yours or mine is None or yours is None or mine.limits == yours.limits
+
+    def give_back(self, *, events: int) -> "Entry":
+        """The entry that gives back what this one took; once."""
+        self.returned = True
+        given = {name: amount for name, amount in self.checked.items() if amount}
+        return Entry(self.lane, given=given, events=events, shards=self.taken_among)
+
+    def merged(self, other: "Entry") -> "Entry":
+        """One give-back for two."""
+        names = {**self.given, **other.given}
+        given = {name: self.given.get(name, 0) + other.given.get(name, 0) for name in names}
+        return Entry(self.lane, given=given, events=self.events + other.events, shards=self.shards)
+
+    @property
+    def taken_among(self) -> int:
+        """Among how many shards the bucket was divided when the amounts were taken; 0 where they were not."""
+        view = None if self.outcome is None else self.outcome.view
+        return 0 if view is None else view.shard_count
+
+    def divide(self, shard: int, shards: int) -> None:
+        """Leave half of what comes back to the other half of the shard, for each time that it was split since."""
+        while 0 < self.shards < shards:
+            halves = {name: amount // 2 for name, amount in self.given.items()}
+            self.given = {name: amount - halves[name] for name, amount in self.given.items()}
+            self.shards *= 2
+            self.elsewhere = (*self.elsewhere, Elsewhere(shard + self.shards // 2, self.shards, halves))
+
+    def trim(self, known: Mapping[str, int]) -> None:
+        """Drop corrections of limits that the bucket has not: it expired, and was made again under another config."""
+        if not (self.given.keys() <= known.keys() and self.unchecked.keys() <= known.keys()):
+            self.given = {name: amount for name, amount in self.given.items() if name in known}
+            self.unchecked = {name: amount for name, amount in self.unchecked.items() if name in known}
+
+    def unwind(self) -> "Sequence[Entry]":
+        """The give-back, where tokens were taken that no caller has."""
+        return [self.give_back(events=-self.events)] if self.admitted and any(self.checked.values()) else ()
+
+
+class Elsewhere(NamedTuple):
+    """Amounts that go back to another shard of a bucket that then was divided among ``shards``."""
+
+    shard: int
+    shards: int
+    given: Mapping[str, int]
+
+    def enter(self, lane: "Lane") -> Entry:
+        """The entry that gives them back there."""
+        return Entry(lane, given=self.given, shards=self.shards)
+
+
+class Lane:
+    """A queue whose entries are served together: while one run is at work, what comes waits for the next.
+
+    ``server`` is who serves it, a token of the driver's; ``None`` while nobody does. ``lingers``: it waits for whoever
+    comes next, and no run is at work.
+    """
+
+    __slots__ = ("lingers", "server", "waiting", "work")
+
+    def __init__(self, work: Callable[[Sequence[Any]], Flow[None]]) -> None:
+        self.work = work
+        self.waiting: dict[Any, None] = {}  # in order; and whoever leaves is found at once
+        self.server: Any = None
+        self.lingers = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is at work."""
+        return self.server is not None and not self.lingers
+
+    def take(self) -> list[Any]:
+        """The entries of the next run, in order: all that go together with the first."""
+        waiting = self.waiting
+        first = next(iter(waiting))
+        batch = [first] if len(waiting) == 1 else [ticket for ticket in waiting if first.goes_with(ticket)]
+        if len(batch) == len(waiting):
+            waiting.clear()
+        else:
+            for ticket in batch:
+                del waiting[ticket]
+        return batch
+
+
+def fail(tickets: Iterable[Ticket], error: StoreError) -> None:
+    """Settle whom a run left behind when it broke or was cut off, so that nobody waits for ever."""
+    for ticket in tickets:
+        ticket.fail(error)
+
+
+def broken(problem: Exception) -> StoreError:
+    """The failure of a run that broke: a fault of ours, or of a store."""
+    error = StoreError(f"{type(problem).__name__}: {problem}")
+    error.__cause__ = problem
+    return error
+
+
+def loss(ticket: Ticket) -> str | None:
+    """What a give-back that did not reach the store has lost, for the log."""
+    outcome = ticket.outcome
+    if outcome is None or outcome.error is None or not isinstance(ticket, Entry) or not ticket.given:
+        return None
+    return f"{dict(ticket.given)} millitokens were not given back: {outcome.error}"

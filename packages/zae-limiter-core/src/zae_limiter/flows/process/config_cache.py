@@ -1,0 +1,196 @@
+"""The config cache: what was read of the four levels and of entities, for how long it holds.
+
+Lives here: the cache's content and rules. Never: the reading itself (flows.load).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import NamedTuple
+
+from ...limits import OnUnavailable
+from ...operations.values import Item, Key
+from ...resolution import OWN_LEVELS, Config, Level, Resolved, winner
+from ...runtime.lru import LRU
+from ...schema import keys
+from ...schema.items import read_limits, read_on_unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """How often the config cache knew the answer; ``entries`` is what it holds, ``ttl_seconds`` for how long."""
+
+    hits: int
+    misses: int
+    entries: int
+    ttl_seconds: float
+
+
+class Record(NamedTuple):
+    """An item of a level or of an entity as it was read at ``read_at_ms``; ``None`` remembers that there is none."""
+
+    item: Item | None
+    read_at_ms: int
+
+
+Records = Mapping[Key, Record]
+
+
+class ConfigKeys(NamedTuple):
+    """The keys of everything that tells the limits of an entity on a resource."""
+
+    entity: Key
+    entity_default: Key
+    resource: Key
+    system: Key
+    meta: Key
+
+
+def config_keys(namespace_id: str, entity_id: str, resource: str) -> ConfigKeys:
+    """The keys of the four levels, and of the entity's record."""
+    entity_pk = keys.pk_entity(namespace_id, entity_id)
+    return ConfigKeys(
+        entity=Key(entity_pk, keys.sk_config(resource)),
+        entity_default=Key(entity_pk, keys.sk_config("_default_")),
+        resource=Key(keys.pk_resource(namespace_id, resource), keys.sk_config()),
+        system=Key(keys.pk_system(namespace_id), keys.sk_config()),
+        meta=Key(entity_pk, keys.sk_meta()),
+    )
+
+
+class Configs:
+    """The config cache of one namespace in one process."""
+
+    def __init__(self, namespace_id: str, *, ttl_ms: int, size: int) -> None:
+        self._namespace_id = namespace_id
+        self._ttl_ms = ttl_ms
+        self._records: LRU[Key, Record] = LRU(len(ConfigKeys._fields) * max(size, 1000))
+        self._on_unavailable: OnUnavailable | None = None
+        self._lock = Lock()
+        self._changes = max(size, 1000)
+        self._changed: dict[Key, int] = {}
+        self._all_changed = 0
+        self.generation = 0
+        self.hits = 0
+        self.misses = 0
+
+    @property
+    def on_unavailable(self) -> OnUnavailable | None:
+        """What the system config said when it was last read; kept beyond its time, for when the store is away."""
+        return self._on_unavailable
+
+    def stale_keys(self, entity_id: str, resource: str, now_ms: int) -> list[Key]:
+        """What has to be read before the limits are known afresh."""
+        ttl_ms = self._ttl_ms
+        records = ((key, self._records.get(key)) for key in config_keys(self._namespace_id, entity_id, resource))
+        return [key for key, record in records if record is None or abs(now_ms - record.read_at_ms) > ttl_ms]
+
+    def is_current(self, resolved: Resolved, entity_id: str, resource: str) -> bool:
+        """Whether nothing that it was put together of has changed in this process since."""
+        if resolved.generation == self.generation:
+            return True
+        if resolved.generation < self._all_changed:
+            return False
+        wanted = config_keys(self._namespace_id, entity_id, resource)
+        return all(self._changed.get(key, 0) <= resolved.generation for key in wanted)
+
+    def learn(self, wanted: Iterable[Key], found: Mapping[Key, Item], read_at_ms: int, generation: int) -> Records:
+        """What a read showed that began at ``read_at_ms`` and in ``generation``: also that the rest is not there.
+
+        It is remembered, but for what this process has changed since: that holds for those only who asked before.
+        """
+        records = {key: Record(found.get(key), read_at_ms) for key in wanted}
+        system = Key(keys.pk_system(self._namespace_id), keys.sk_config())
+        with self._lock:
+            for key, record in records.items():
+                if max(self._changed.get(key, 0), self._all_changed) <= generation:
+                    self._records.put(key, record)
+                    if key == system:
+                        self._on_unavailable = read_on_unavailable(record.item)
+        return records
+
+    def resolve(
+        self, entity_id: str, resource: str, read: Records, *, generation: int, later_than_ms: int = 0
+    ) -> Resolved | None:
+        """Put together what was ``read`` and what is remembered; ``None`` where the cache has lost a record.
+
+        ``generation``: when the read began. ``later_than_ms`` is a ``cv`` that was seen before it: whatever the clocks
+        say, this is later.
+        """
+        wanted = config_keys(self._namespace_id, entity_id, resource)
+        records = [record for record in (read.get(key) or self._records.get(key) for key in wanted) if record]
+        if len(records) < len(wanted):
+            return None
+        items = ConfigItems(*(record.item for record in records))
+        config = items.config([record.read_at_ms for record in records]).read_again_after(later_than_ms)
+        oldest = min(record.read_at_ms for record in records)
+        return items.resolved(config, valid_until_ms=oldest + self._ttl_ms, generation=generation)
+
+    def expire(self, entity_id: str, resource: str) -> None:
+        """Have everything that tells the limits of an entity on a resource read again."""
+        for key in config_keys(self._namespace_id, entity_id, resource):
+            self._records.discard(key)
+
+    def forget(self, key: Key) -> None:
+        """Have one record read again before anything that was put together of it is used."""
+        with self._lock:
+            self._records.discard(key)
+            self.generation += 1
+            self._changed[key] = self.generation
+            if len(self._changed) > self._changes:
+                self._changed.clear()
+                self._all_changed = self.generation
+
+    def invalidate(self) -> None:
+        """Have everything read again before it is used."""
+        with self._lock:
+            self._records.clear()
+            self._changed.clear()
+            self.generation += 1
+            self._all_changed = self.generation
+
+    def stats(self) -> CacheStats:
+        """How often the cache knew the answer."""
+        return CacheStats(self.hits, self.misses, len(self._records), self._ttl_ms / 1000)
+
+
+class ConfigItems(NamedTuple):
+    """What stands at the four levels, and the entity's record; ``None`` where nothing does."""
+
+    entity: Item | None
+    entity_default: Item | None
+    resource: Item | None
+    system: Item | None
+    meta: Item | None
+
+    def levels(self) -> list[Level]:
+        """The four levels, the strongest first."""
+        return [
+            Level("entity", read_limits(self.entity)),
+            Level("entity_default", read_limits(self.entity_default)),
+            Level("resource", read_limits(self.resource)),
+            Level("system", read_limits(self.system)),
+        ]
+
+    def config(self, read_at_ms: Sequence[int]) -> Config:
+        """The limits that win, as old as the oldest level that had a say; none where no level has any."""
+        levels = self.levels()
+        wins = winner(levels)
+        if wins is None:
+            return Config((), min(read_at_ms))
+        heard = levels.index(wins) + 1
+        return Config(wins.limits, min(read_at_ms[:heard]), own=wins.source in OWN_LEVELS, stored=True)
+
+    def resolved(self, config: Config, *, valid_until_ms: int, generation: int) -> Resolved:
+        """Everything that an acquire has to know."""
+        wins = winner(self.levels())
+        meta = self.meta or {}
+        return Resolved(
+            config=config,
+            source=wins.source if wins else None,
+            on_unavailable=read_on_unavailable(self.system),
+            parent_id=meta.get("parent_id"),
+            cascade=meta.get("cascade", False),
+            valid_until_ms=valid_until_ms,
+            generation=generation,
+        )

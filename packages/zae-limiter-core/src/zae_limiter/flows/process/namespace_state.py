@@ -1,0 +1,243 @@
+"""One namespace as one process knows it: settings, config cache, and the last seen state of each bucket.
+
+Lives here: memory, and the rules that keep it true. Never: a decision what to write (batch), a request.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import randrange
+from typing import Any
+
+from ...limits import Limit, OnUnavailable
+from ...operations.values import Item, Key
+from ...resolution import Config, Resolved
+from ...runtime.lru import LRU
+from ...schema import keys
+from ...schema.items import ONE_WRITE, WRITES, BucketId, View, bucket_attributes, read_bucket
+from .bucket_queue import Lane
+from .config_cache import Configs
+from .write_rate import Pace
+
+RECENT_ANSWERS = 0xFF
+A_LINE_MS = 60_000
+KEPT = 0.75  # of what was seen before, with every answer
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a user can set of a repository.
+
+    ``staleness_ms``: for how long a bucket's last seen state is good enough to refuse by it; 0 always asks the store.
+    ``ttl_multiplier``: how many times the time to fill a bucket it is kept for; 0 keeps it for ever.
+    ``split_above``: the writes a second to one shard of a bucket above which it is split.
+    ``acquire_timeout``: how many seconds an acquire takes at most; ``None`` sets no bound.
+    """
+
+    staleness_ms: int = 1000
+    config_ttl_ms: int = 60_000
+    ttl_multiplier: int = 7
+    on_unavailable: OnUnavailable = "block"
+    acquire_timeout: float | None = None
+    buckets_remembered: int = 10_000
+    split_above: int = 500
+
+
+def bucket_key(bucket: BucketId) -> Key:
+    """Where the item of a bucket is."""
+    return Key(bucket.pk, keys.sk_state())
+
+
+class Shadow:
+    """The shadow copy of one bucket, and its lanes. It only picks which write to try; the conditions decide.
+
+    ``alone``: the last eight answers showed no write but our own. ``reshaped``: the limits that this process last gave
+    the bucket, and when; until ``follows_until_ms`` it goes by those that others give it.
+    """
+
+    __slots__ = (
+        "_agreed",
+        "_flow",
+        "_others",
+        "alone",
+        "family",
+        "follows_until_ms",
+        "id",
+        "key",
+        "known",
+        "lane",
+        "loading",
+        "pace",
+        "pairing",
+        "reshaped",
+        "resolved",
+        "seen_at_ms",
+        "view",
+    )
+
+    def __init__(self, bucket: BucketId) -> None:
+        self.id = bucket
+        self.key = bucket_key(bucket)
+        self.view: View | None = None
+        self.resolved: Resolved | None = None
+        self.known = False
+        self.seen_at_ms = 0
+        self._flow: dict[str, tuple[float, float]] = {}
+        self.family: dict[str, Any] = {"cascade": False}
+        self.lane: Lane
+        self.loading: Lane
+        self.pairing: dict[str, Lane] = {}
+        self.pace = Pace()
+        self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)
+        self.follows_until_ms = 0
+        self._others = 0
+        self.alone = True
+        self._agreed: tuple[object, object] = (None, None)
+
+    def learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> View | None:
+        """Take over the state that an answer showed; ``own_writes`` of this process brought it about."""
+        before, since_ms = self.view, self.seen_at_ms
+        self.view = view = None if item is None else read_bucket(item, before)
+        self.known = True
+        self.seen_at_ms = at_ms
+        if item is not None and not self.pace.since_ms <= at_ms < self.pace.due_ms:
+            self.pace.measure(item, at_ms)
+        if before is not None and item is not None and view is not None:
+            others = item[WRITES] != before.item[WRITES] + own_writes * ONE_WRITE
+            if others or not self.alone:
+                self._others = (self._others << 1 | others) & RECENT_ANSWERS
+                self.alone = self._others == 0
+                if not self.alone:
+                    self._watch(before, view, since_ms, at_ms)
+        return view
+
+    @property
+    def shard_count(self) -> int:
+        """Among how many shards the bucket is divided, as far as its shard 0 has told; 1 where it has not."""
+        return 1 if self.view is None else self.view.shard_count
+
+    def is_ahead(self, now_ms: int) -> bool:
+        """Whether the bucket's anchor lies so far ahead that a clock must have been wrong."""
+        return self.view is not None and self.view.is_ahead(now_ms)
+
+    def is_fresh(self, now_ms: int, staleness_ms: int) -> bool:
+        """Whether the copy is young enough; one from the future was made before the clock was set back."""
+        return abs(now_ms - self.seen_at_ms) < staleness_ms
+
+    def demand(self, limit: str) -> float:
+        """What all processes lately consumed of what was minted; 1 is as much as there is."""
+        consumed, minted = self._flow.get(limit, (0, 0))
+        return consumed / minted if minted > 0 else 0.0
+
+    def _watch(self, before: View, view: View, since_ms: int, at_ms: int) -> None:
+        for name, shape in view.shapes.items():
+            tc = bucket_attributes(name).tc
+            consumed, minted = self._flow.get(name, (0.0, 0.0))
+            self._flow[name] = (
+                consumed * KEPT + view.item[tc] - before.item.get(tc, 0),
+                minted * KEPT + shape.minted(at_ms) - shape.minted(since_ms),
+            )
+
+    def agrees_with(self, config: Config) -> bool:
+        """Whether the bucket's shape is what the config asks for."""
+        view = self.view
+        if view is None:
+            return False
+        limits, shapes = self._agreed  # one tuple: threads must not see half of it
+        if limits is config.limits and shapes is view.shapes:
+            return True
+        for limit in config.limits:
+            shape = view.shapes.get(limit.name)
+            if shape is None or shape.limit != limit:
+                return False
+        self._agreed = (config.limits, view.shapes)
+        return True
+
+
+class Seldom:
+    """How often something happens that is worth a line a minute."""
+
+    def __init__(self) -> None:
+        self._told_ms: int | None = None
+        self._since = 0
+
+    def count(self, now_ms: int) -> int | None:
+        """How often it happened since the last line, where it is time for another; else ``None``."""
+        if self._told_ms is not None and 0 <= now_ms - self._told_ms < A_LINE_MS:
+            self._since += 1
+            return None
+        since, self._since, self._told_ms = self._since, 0, now_ms
+        return since
+
+
+class Scope:
+    """One namespace as one process knows it.
+
+    ``now`` gives epoch milliseconds, ``pick`` a number below the one given, by chance; ``doubted``, whether the last
+    answers contradict the time.
+    """
+
+    def __init__(
+        self,
+        namespace: str,
+        namespace_id: str,
+        *,
+        stack: str,
+        now: Callable[[], int],
+        settings: Settings,
+        pick: Callable[[int], int] = randrange,
+        doubted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.namespace = namespace
+        self.namespace_id = namespace_id
+        self.stack = stack
+        self.now = now
+        self.pick = pick
+        self.doubted = doubted
+        self.settings = settings
+        self.configs = Configs(namespace_id, ttl_ms=settings.config_ttl_ms, size=settings.buckets_remembered)
+        self.degraded = Seldom()
+        self.shadows: LRU[tuple[str, str, int], Shadow] = LRU(settings.buckets_remembered)
+
+    def views(self, home: Shadow) -> list[View]:
+        """The last seen state of every shard of a bucket, given by its shard 0; those that were seen."""
+        of = home.id
+        shadows = (self.shadows.get((of.entity_id, of.resource, shard)) for shard in range(home.shard_count))
+        return [shadow.view for shadow in shadows if shadow is not None and shadow.view is not None]
+
+    def learn_beside(self, bucket: BucketId, item: Item | None, at_ms: int, *, own_writes: int = 0) -> None:
+        """Take over what a read beside a bucket's lane showed, unless the lane has seen more, or is about to."""
+        shadow = self.shadows.get((bucket.entity_id, bucket.resource, bucket.shard))
+        if shadow is not None and not shadow.lane.busy and shadow.seen_at_ms <= at_ms:
+            shadow.learn(item, at_ms, own_writes=own_writes)
+
+    def fresh(self, shadow: Shadow) -> Resolved | None:
+        """The limits of the bucket, where they are known and still hold; counted in the cache's statistics."""
+        resolved, configs = self.last_known(shadow), self.configs
+        if resolved is None or self.has_expired(resolved):
+            configs.misses += 1
+            return None
+        configs.hits += 1
+        return resolved
+
+    def has_expired(self, resolved: Resolved) -> bool:
+        """Whether the time of the limits is over; limits from the future were read before the clock was set back."""
+        return not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
+
+    def last_known(self, shadow: Shadow) -> Resolved | None:
+        """The limits of the bucket, where they are known and this process has not changed them, fresh or not."""
+        resolved, configs = shadow.resolved, self.configs
+        if resolved is None or resolved.generation == configs.generation:
+            return resolved
+        generation = configs.generation
+        if not configs.is_current(resolved, shadow.id.entity_id, shadow.id.resource):
+            return None
+        shadow.resolved = resolved = replace(resolved, generation=generation)
+        return resolved
+
+    def expire(self, shadow: Shadow) -> None:
+        """Have the limits of the bucket read again, beside its next write."""
+        entity_id, resource = shadow.id.entity_id, shadow.id.resource
+        self.configs.expire(entity_id, resource)
+        home = self.shadows.get((entity_id, resource, 0))
+        if home is not None and home.resolved is not None:
+            home.resolved = replace(home.resolved, valid_until_ms=0)

@@ -1,0 +1,1 @@
+"""The records beside the buckets: entities, limits, usage, audit, namespaces, versions."""

@@ -1,0 +1,60 @@
+"""Audit events: the write that goes along with a change, and reading them back.
+
+Lives here: what an event says. Never: the change itself (limits, entities, buckets).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...audit import AuditAction, AuditEvent, AuditPage, Cause
+from ...operations.values import Page, Put, Query
+from ...schema import keys
+from ...schema.audit import audit_item, read_audit_event
+from ..process.namespace_state import Scope
+from ..retry import patiently
+from ..steps import Flow
+
+Plain = Mapping[str, Any]
+
+
+def event(
+    scope: Scope,
+    cause: Cause,
+    action: AuditAction,
+    entity_id: str,
+    *,
+    before: Plain | None,
+    after: Plain | None,
+    resource: str | None = None,
+    number: int = 0,
+) -> Put:
+    """The write of a change's event, to stand in the transaction of the change.
+
+    ``number`` tells several changes of one cause apart.
+    """
+    record = AuditEvent(
+        event_id=cause.event_id(number),
+        entity_id=entity_id,
+        action=action,
+        principal=cause.principal,
+        at=cause.at,
+        resource=resource,
+        before=before,
+        after=after,
+    )
+    return Put(audit_item(scope.namespace_id, record, expires_at=cause.expires_at))
+
+
+def get_events(scope: Scope, entity_id: str, *, limit: int, start: str | None) -> Flow[AuditPage]:
+    """Up to ``limit`` events, newest first, from behind the event ``start`` on."""
+    pk = keys.pk_audit(scope.namespace_id, entity_id)
+    behind: Mapping[str, str] | None = None if start is None else {"PK": pk, "SK": keys.sk_audit(start)}
+    events: list[AuditEvent] = []
+    while len(events) < limit:
+        query = Query(pk, begins_with=keys.AUDIT_PREFIX, limit=limit - len(events), descending=True, start=behind)
+        page: Page = yield from patiently(query)
+        events += [read_audit_event(item) for item in page.items]
+        behind = page.next
+        if behind is None:
+            break
+    return AuditPage(tuple(events), events[-1].event_id if behind is not None and events else None)

@@ -1,0 +1,166 @@
+"""The own limits of many entities at once: transactions of many changes each, several at a time.
+
+Lives here: how changes are spread and repeated. Never: what a change writes (limits).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from ...audit import Cause
+from ...exceptions import InfrastructureError
+from ...limits import Limit
+from ...operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
+from ...operations.values import Transact
+from ..optimistic import Write
+from ..process.namespace_state import Scope
+from ..public_errors import public_error
+from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
+from ..steps import Flow, Parallel, Sleep
+from ..validation import OwnPlace
+from .limits import Change, entity_place, writes_of
+
+T = TypeVar("T")
+P = TypeVar("P", bound=tuple[str | None, str | None])  # which place
+
+CHANGES_PER_TRANSACTION = 25
+TRANSACTIONS_AT_ONCE = 8
+PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # what does not stop a change for good
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult(Generic[P]):
+    """Which places, as ``(entity_id, resource)``, are as they were asked to be, and which are not, and why."""
+
+    done: tuple[P, ...]
+    failed: Mapping[P, InfrastructureError] = field(hash=False)
+
+
+class _Wanted(NamedTuple, Generic[P]):
+    """One change of many; ``number`` tells its event from the others.
+
+    ``alone``: it was in a transaction that the store refused, and may not be what was wrong with it.
+    """
+
+    number: int
+    place: P
+    change: Change
+    alone: bool = False
+
+
+class _Batch(NamedTuple, Generic[P]):
+    """Changes that are written together or not at all, two writes each."""
+
+    wanted: list[_Wanted[P]]
+    transact: Transact
+
+
+def set_many(scope: Scope, limits: Mapping[OwnPlace, tuple[Limit, ...]], cause: Cause) -> Flow[BulkResult[OwnPlace]]:
+    """Replace the limits of all places."""
+    changes = {place: Change(entity_place(scope, *place), chosen) for place, chosen in limits.items()}
+    return (yield from change_many(scope, changes, cause))
+
+
+def delete_many(scope: Scope, places: Iterable[OwnPlace], cause: Cause) -> Flow[BulkResult[OwnPlace]]:
+    """Remove the limits of all places."""
+    changes = {place: Change(entity_place(scope, *place), None) for place in places}
+    return (yield from change_many(scope, changes, cause))
+
+
+def change_many(scope: Scope, changes: Mapping[P, Change], cause: Cause) -> Flow[BulkResult[P]]:
+    """Make all changes, each with its event."""
+    waiting = [_Wanted(number, place, change) for number, (place, change) in enumerate(changes.items())]
+    failures: dict[P, StoreError] = {}
+    for attempt in range(ATTEMPTS):
+        batches = yield from _prepare(scope, waiting, cause, attempt, failures)
+        waiting = yield from _send(batches, failures)
+        if not waiting:
+            break
+    failures |= {wanted.place: RaceLost() for wanted in waiting}
+    for change in changes.values():
+        scope.configs.forget(change.place.key)
+    done = tuple(place for place in changes if place not in failures)
+    return BulkResult(done, {place: _shown(scope, error) for place, error in failures.items()})
+
+
+def _prepare(
+    scope: Scope, waiting: Sequence[_Wanted[P]], cause: Cause, attempt: int, failures: dict[P, StoreError]
+) -> Flow[list[_Batch[P]]]:
+    """The transactions for what has something to change, as the table has it now."""
+    try:
+        found = yield from read_all([wanted.change.place.key for wanted in waiting])
+    except StoreError as error:
+        if attempt == 0:
+            raise  # nothing was written yet: there is nothing to tell place by place
+        failures |= {wanted.place: error for wanted in waiting}
+        return []
+    to_write: list[tuple[_Wanted[P], tuple[Write, ...]]] = []
+    for wanted in waiting:
+        before = found.get(wanted.change.place.key)
+        if writes := writes_of(scope, wanted.change, before, cause, number=wanted.number):
+            to_write.append((wanted, writes))
+    together = [each for each in to_write if not each[0].alone]
+    alone = [each for each in to_write if each[0].alone]
+    parts = (*_parts(together, CHANGES_PER_TRANSACTION), *_parts(alone, 1))
+    return [_batch(part, cause.token(attempt, number)) for number, part in enumerate(parts)]
+
+
+def _batch(part: Sequence[tuple[_Wanted[P], tuple[Write, ...]]], token: str) -> _Batch[P]:
+    writes = tuple(write for _, writes in part for write in writes)
+    return _Batch([wanted for wanted, _ in part], Transact(writes, token))
+
+
+def _send(batches: Sequence[_Batch[P]], failures: dict[P, StoreError]) -> Flow[list[_Wanted[P]]]:
+    """What somebody else was faster at, to be decided again; what failed for good goes to ``failures``."""
+    again: list[_Wanted[P]] = []
+    for wave in _parts(batches, TRANSACTIONS_AT_ONCE):
+        for batch, answer in (yield from _settle(wave)):
+            if isinstance(answer, TransactionCancelled):
+                again += _judge(batch, answer, failures)
+            elif type(answer) is NotApplied and len(batch.wanted) > 1:
+                again += [wanted._replace(alone=True) for wanted in batch.wanted]
+            elif isinstance(answer, StoreError):
+                failures |= {wanted.place: answer for wanted in batch.wanted}
+    return again
+
+
+def _settle(wave: Sequence[_Batch[P]]) -> Flow[list[tuple[_Batch[P], Any]]]:
+    """The last answer to each transaction. Its token makes it safe to ask again where the first was lost."""
+    settled: list[tuple[_Batch[P], Any]] = []
+    left = wave
+    for pause in (*PAUSES, None):
+        answers: list[Any] = yield Parallel(tuple(batch.transact for batch in left))
+        pairs = list(zip(left, answers, strict=True))
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, StoreError):
+                raise answer
+        left = [batch for batch, answer in pairs if pause and isinstance(answer, (Throttled, OutcomeUnknown))]
+        settled += [pair for pair in pairs if pair[0] not in left]
+        if not left or pause is None:
+            break
+        yield Sleep(pause)
+    return settled
+
+
+def _judge(batch: _Batch[P], cancelled: TransactionCancelled, failures: dict[P, StoreError]) -> list[_Wanted[P]]:
+    """Which changes of a transaction can be tried again: all but those that stand in the way themselves."""
+    again: list[_Wanted[P]] = []
+    if len(cancelled.reasons) != len(batch.transact.writes):  # a store that gives no reasons
+        failures |= {wanted.place: cancelled for wanted in batch.wanted}
+        return again
+    for wanted, reasons in zip(batch.wanted, _parts(cancelled.reasons, 2), strict=True):
+        if {reason.code for reason in reasons} <= PASSING:
+            again.append(wanted)
+        else:
+            failures[wanted.place] = TransactionCancelled(tuple(reasons))
+    return again
+
+
+def _shown(scope: Scope, error: StoreError) -> InfrastructureError:
+    shown = public_error(scope.stack, error)
+    shown.__cause__ = error
+    return shown
+
+
+def _parts(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (whole[start : start + size] for start in range(0, len(whole), size))

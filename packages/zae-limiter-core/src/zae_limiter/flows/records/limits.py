@@ -1,0 +1,160 @@
+"""Stored limits at three levels: set, get, delete.
+
+Lives here: how a config item changes. Never: which level wins (resolution), many changes at once (bulk), lists (lists).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...audit import Cause
+from ...limits import Limit, OnUnavailable
+from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Put
+from ...schema import keys
+from ...schema.items import FINGERPRINT, config_attributes, read_limits, read_on_unavailable
+from ..optimistic import Write, optimistic
+from ..process.namespace_state import Scope
+from ..retry import read
+from ..steps import Flow
+from . import audit
+
+
+class Place(NamedTuple):
+    """Where limits stand: the item's key, its index keys and names, and under which id a change is audited."""
+
+    key: Key
+    fixed: Mapping[str, str]
+    audited_as: str
+    resource: str | None
+
+
+class Change(NamedTuple):
+    """The limits that a place is to have, ``None`` for no item at all; ``extra`` is what else the item says.
+
+    With ``keeps_limits``, those that stand there when it is written.
+
+    ``kept`` names what stays of the item before, unless it is said anew: the fingerprint too, for it says what the
+    provisioner wrote last, and whether that is what stands there shows in the limits.
+    """
+
+    place: Place
+    limits: tuple[Limit, ...] | None
+    extra: Mapping[str, Any] = NOTHING
+    kept: tuple[str, ...] = ("on_unavailable", FINGERPRINT)
+    keeps_limits: bool = False
+
+
+def system_place(scope: Scope) -> Place:
+    """Where the limits of the whole namespace stand."""
+    key = Key(keys.pk_system(scope.namespace_id), keys.sk_config())
+    return Place(key, {"GSI4PK": keys.gsi4_pk(scope.namespace_id), "GSI4SK": key.pk}, keys.audit_system(), None)
+
+
+def resource_place(scope: Scope, resource: str) -> Place:
+    """Where the limits of a resource stand."""
+    key = Key(keys.pk_resource(scope.namespace_id, resource), keys.sk_config())
+    fixed = {"GSI4PK": keys.gsi4_pk(scope.namespace_id), "GSI4SK": key.pk, "resource": resource}
+    return Place(key, fixed, keys.audit_resource(resource), resource)
+
+
+def entity_place(scope: Scope, entity_id: str, resource: str) -> Place:
+    """Where the limits of an entity stand, on a resource or on all (``_default_``)."""
+    ns = scope.namespace_id
+    fixed = {
+        "GSI3PK": keys.gsi3_pk_entity_config(ns, resource),
+        "GSI3SK": keys.gsi3_sk_entity(entity_id),
+        "GSI4PK": keys.gsi4_pk(ns),
+        "GSI4SK": keys.gsi4_sk_entity_config(resource, entity_id),
+        "entity_id": entity_id,
+        "resource": resource,
+    }
+    return Place(Key(keys.pk_entity(ns, entity_id), keys.sk_config(resource)), fixed, entity_id, resource)
+
+
+def get_limits(place: Place) -> Flow[list[Limit]]:
+    """The limits set at a place, by name; none where nothing is set."""
+    return list(read_limits((yield from read(place.key))))
+
+
+def get_system(scope: Scope) -> Flow[tuple[list[Limit], OnUnavailable | None]]:
+    """The system's limits, and what it says for a store that is away."""
+    item = yield from read(system_place(scope).key)
+    return list(read_limits(item)), read_on_unavailable(item)
+
+
+def set_system(
+    scope: Scope, limits: tuple[Limit, ...] | None, on_unavailable: OnUnavailable | None, cause: Cause
+) -> Flow[None]:
+    """Replace what the system config says; limits and ``on_unavailable`` stay as they are where they are not given."""
+    extra = {} if on_unavailable is None else {"on_unavailable": on_unavailable}
+    wanted = Change(system_place(scope), limits or (), extra, keeps_limits=limits is None)
+    yield from change(scope, wanted, cause)
+
+
+def set_limits(scope: Scope, place: Place, limits: tuple[Limit, ...], cause: Cause) -> Flow[None]:
+    """Replace the limits at a place."""
+    yield from change(scope, Change(place, limits), cause)
+
+
+def delete_limits(scope: Scope, place: Place, cause: Cause) -> Flow[None]:
+    """Remove a config; removing what is not there is no error, and no event."""
+    yield from change(scope, Change(place, None), cause)
+
+
+def change(scope: Scope, wanted: Change, cause: Cause) -> Flow[None]:
+    """Change a config item whole, and tell it; nobody else's write in between is lost."""
+
+    def attempt() -> Flow[tuple[Sequence[Write], None]]:
+        before = yield from read(wanted.place.key)
+        return writes_of(scope, wanted, before, cause), None
+
+    yield from optimistic(cause, attempt)
+    scope.configs.forget(wanted.place.key)
+
+
+def writes_of(scope: Scope, wanted: Change, before: Item | None, cause: Cause, *, number: int = 0) -> tuple[Write, ...]:
+    """The write of a change and that of its event; none where there is nothing to remove."""
+    place = wanted.place
+    if wanted.limits is None and before is None:
+        return ()
+    when = Conditions(absent=("PK",)) if before is None else Conditions(equals=version_of(before))
+    after = None if wanted.limits is None else _item(wanted, wanted.limits, before)
+    told = audit.event(
+        scope,
+        cause,
+        "limits_deleted" if after is None else "limits_set",
+        place.audited_as,
+        before=plain(before),
+        after=plain(after),
+        resource=place.resource,
+        number=number,
+    )
+    return Delete(place.key, when) if after is None else Put(after, when), told
+
+
+def plain(item: Item | None) -> dict[str, Any] | None:
+    """What an event says of a config item."""
+    if item is None:
+        return None
+    policy = read_on_unavailable(item)
+    said = {} if policy is None else {"on_unavailable": policy}
+    return {"limits": {limit.name: _plain_limit(limit) for limit in read_limits(item)}, **version_of(item), **said}
+
+
+def _plain_limit(limit: Limit) -> dict[str, int]:
+    return {name: getattr(limit, name) for name in ("capacity", "burst", "refill_amount", "refill_period")}
+
+
+def _item(wanted: Change, limits: tuple[Limit, ...], before: Item | None) -> Item:
+    """The item as it is to be."""
+    if wanted.keeps_limits and before is not None:
+        limits = tuple(read_limits(before))
+    carried = {name: value for name, value in (before or {}).items() if name in wanted.kept}
+    version = before["config_version"] + 1 if before else 1
+    key, fixed = wanted.place.key, wanted.place.fixed
+    said = {**carried, **config_attributes(limits), **wanted.extra}
+    return {"PK": key.pk, "SK": key.sk, **fixed, **said, "config_version": version}
+
+
+def version_of(item: Item) -> dict[str, int]:
+    """The version of a config item."""
+    return {"config_version": item["config_version"]}

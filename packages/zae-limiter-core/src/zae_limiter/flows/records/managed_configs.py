@@ -1,0 +1,117 @@
+"""Config items of all levels at once: what the provisioner reads and writes.
+
+Lives here: which items, and what they are to say. Never: how a change is written (limits), how many are (bulk).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ...audit import Cause
+from ...exceptions import ValidationError
+from ...naming import check_resource
+from ...operations.values import BatchGet, Found, Item, Key, Query
+from ...provisioner import ConfigPlace, StoredConfig
+from ...schema import keys
+from ...schema.items import read_config, said_besides
+from ..acquire.requests import checked_own_place
+from ..pages import query_all
+from ..process.namespace_state import Scope
+from ..retry import KEYS_PER_READ, read_all
+from ..steps import Flow, Parallel
+from .bulk_configs import BulkResult, change_many
+from .limits import Change, Place, entity_place, resource_place, system_place
+
+READS_AT_ONCE: Final = 8
+
+
+def checked_config_places(places: Sequence[ConfigPlace]) -> list[ConfigPlace]:
+    """Each place once, in order. Raises ``ValidationError``."""
+    if not isinstance(places, Iterable):
+        raise ValidationError("places", places, "must be places, each an entity and a resource, or None")
+    return list(dict.fromkeys(_checked(place) for place in places))
+
+
+def checked_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[ConfigPlace, StoredConfig | None]:
+    """What shall stand where. Raises ``ValidationError``."""
+    if not isinstance(configs, Mapping):
+        raise ValidationError("configs", configs, "must map places to what stands there")
+    for place, config in configs.items():
+        _checked(place)
+        if config is not None and not isinstance(config, StoredConfig):
+            raise ValidationError("configs", config, "must be a StoredConfig, or None for nothing")
+        if config is not None and config.on_unavailable is not None and place != (None, None):
+            raise ValidationError("on_unavailable", config.on_unavailable, "is for the system alone")
+    return dict(configs)
+
+
+def get_configs(scope: Scope, places: Sequence[ConfigPlace]) -> Flow[dict[ConfigPlace, StoredConfig]]:
+    """What stands at the places, where something does; in batches, several at a time."""
+    wanted = {_place(scope, place).key: place for place in places}
+    found = yield from _read_many(list(wanted))
+    return {wanted[key]: read_config(item) for key, item in found.items()}
+
+
+def put_configs(
+    scope: Scope, configs: Mapping[ConfigPlace, StoredConfig | None], cause: Cause
+) -> Flow[BulkResult[ConfigPlace]]:
+    """Have just this stand at the places, nothing where there is ``None``; each change with its event."""
+    changes = {place: _change(scope, place, config) for place, config in configs.items()}
+    return (yield from change_many(scope, changes, cause))
+
+
+def list_config_places(scope: Scope) -> Flow[list[ConfigPlace]]:
+    """Where limits may stand: the system, and what the index knows of resources and entities."""
+    ns = scope.namespace_id
+    resources = yield from query_all(Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_resource(ns, "")))
+    entities = yield from query_all(Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.INDEX_CONFIG_PREFIX))
+    own = [keys.parse_entity_config_sk(item["GSI4SK"]) for item in entities]
+    return [
+        (None, None),
+        *((None, keys.parse_resource_pk(item["PK"])) for item in resources),
+        *((each.entity, each.resource) for each in own),
+    ]
+
+
+def _read_many(wanted: Sequence[Key]) -> Flow[dict[Key, Item]]:
+    """What is there of the keys; what a wave left unread is read again, patiently."""
+    items: dict[Key, Item] = {}
+    batches = [tuple(wanted[start : start + KEYS_PER_READ]) for start in range(0, len(wanted), KEYS_PER_READ)]
+    for start in range(0, len(batches), READS_AT_ONCE):
+        wave = batches[start : start + READS_AT_ONCE]
+        answers: list[Any] = yield Parallel(tuple(map(BatchGet, wave)))
+        left: list[Key] = []
+        for batch, answer in zip(wave, answers, strict=True):
+            if isinstance(answer, Found):
+                items |= answer.items
+                left += answer.unread
+            else:
+                left += batch
+        items |= yield from read_all(left)
+    return items
+
+
+def _change(scope: Scope, place: ConfigPlace, config: StoredConfig | None) -> Change:
+    if config is None:
+        return Change(_place(scope, place), None)
+    return Change(_place(scope, place), config.limits, said_besides(config), kept=())
+
+
+def _place(scope: Scope, place: ConfigPlace) -> Place:
+    match place:
+        case (str(entity), str(resource)):
+            return entity_place(scope, entity, resource)
+        case (None, str(resource)):
+            return resource_place(scope, resource)
+        case _:
+            return system_place(scope)
+
+
+def _checked(place: ConfigPlace) -> ConfigPlace:
+    match place:
+        case (None, None):
+            return place
+        case (None, resource):
+            return None, check_resource("resource", resource)
+        case (entity, resource):
+            return checked_own_place(entity, resource)  # type: ignore[arg-type]  # it checks
+    raise ValidationError("places", place, "must name places as (entity_id, resource), None for what there is none of")

@@ -1,0 +1,109 @@
+"""The provisioner's state of a namespace, in as many items as it takes.
+
+Lives here: the order of writes that keeps a state whole. Never: what the items say (schema), what a state means.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...exceptions import RateLimiterUnavailable, StaleStateError, ValidationError
+from ...operations.errors import ConditionFailed, StoreError
+from ...operations.values import Conditions, Item, Key, Put, Query, Update
+from ...provisioner import ProvisionerState
+from ...schema import keys
+from ...schema.provisioner import MAX_PARTS, parse_part_sk, read_state, serial_of, state_items
+from ..pages import delete_all, query_all
+from ..process.namespace_state import Scope
+from ..retry import patiently, read, read_all
+from ..steps import Flow
+
+READS = 4  # each that meets a torn state met a write, which is over by the next one
+
+
+def checked_state(state: ProvisionerState, expected_serial: int) -> ProvisionerState:
+    """A state, which checked itself, to be stored over another one. Raises ``ValidationError``."""
+    if not isinstance(state, ProvisionerState):
+        raise ValidationError("state", state, "must be a ProvisionerState")
+    if type(expected_serial) is not int or expected_serial < 0:
+        raise ValidationError("expected_serial", expected_serial, "must be a whole number, at least 0")
+    return state
+
+
+def get_state(scope: Scope) -> Flow[ProvisionerState]:
+    """The state, an empty one where there is none. Raises ``RateLimiterUnavailable`` where parts of it are lost."""
+    problem: ValueError | None = None
+    for _ in range(READS):
+        head = yield from read(_key(scope))
+        if head is None:
+            return ProvisionerState()
+        wanted = [_key(scope, number) for number in head["parts"]]
+        found = yield from read_all(wanted)
+        try:
+            return read_state(head, [found[key] for key in wanted if key in found])
+        except ValueError as torn:
+            problem = torn
+    raise RateLimiterUnavailable(f"the provisioner's state is damaged: {problem}") from problem
+
+
+def put_state(scope: Scope, state: ProvisionerState, *, expected_serial: int, tag: int) -> Flow[ProvisionerState]:
+    """The state as it is stored now. Raises ``StaleStateError`` where another was stored since.
+
+    Parts stand under numbers of their own, and the head that names them comes last: until it is there the state before
+    holds, whole; where it fails, nobody knows of the parts.
+    """
+    stored = replace(state, serial=expected_serial + 1)
+    head, parts = state_items(scope.namespace_id, stored, tag=tag)
+    if len(parts) > MAX_PARTS:
+        raise ValidationError("state", f"{len(parts)} parts", f"must fit into {MAX_PARTS} parts")
+    before = yield from read(_key(scope))
+    _refuse_stale(before, expected_serial)
+    for part in parts:
+        yield from patiently(Put(part))
+    yield from _put_head(head, expected_serial)
+    if parts or (before is not None and before["parts"]):
+        try:
+            yield from _sweep(scope, head["serial"], head["parts"])
+        except StoreError:
+            return stored  # it is stored; what could not be removed harms nobody, and the next sweep finds it
+    return stored
+
+
+def note_applied(scope: Scope, at: str, *, expected_serial: int) -> Flow[None]:
+    """Note that all was found as it shall be, and leave the state as it is. Raises ``StaleStateError``."""
+    try:
+        yield from patiently(
+            Update(_key(scope), set={"last_applied": at}, when=Conditions(equals={"serial": expected_serial}))
+        )
+    except ConditionFailed as failure:
+        _refuse_stale(failure.item, expected_serial)
+        raise
+
+
+def _put_head(head: Item, expected_serial: int) -> Flow[None]:
+    unchanged = Conditions(equals={"serial": expected_serial}) if expected_serial else Conditions(absent=("PK",))
+    try:
+        yield from patiently(Put(head, unchanged))
+    except ConditionFailed as failure:
+        if failure.item is not None and failure.item["tag"] == head["tag"]:
+            return  # our own write, whose answer was lost
+        _refuse_stale(failure.item, expected_serial)
+        raise
+
+
+def _refuse_stale(head: Item | None, expected_serial: int) -> None:
+    serial = 0 if head is None else head["serial"]
+    if serial != expected_serial:
+        raise StaleStateError(expected_serial, serial)
+
+
+def _sweep(scope: Scope, serial: int, numbers: Sequence[int]) -> Flow[None]:
+    """Remove the parts that no head can name any more, of this state's predecessors and of writes that failed."""
+    pk = keys.pk_system(scope.namespace_id)
+    items = yield from query_all(Query(keys.gsi4_pk(scope.namespace_id), "GSI4", begins_with=pk))
+    found = [parse_part_sk(item["SK"]) for item in items if item["SK"].startswith(keys.PROVISIONER_PREFIX)]
+    stale = [number for number in found if number and serial_of(number) <= serial and number not in numbers]
+    yield from delete_all(_key(scope, number) for number in stale)
+
+
+def _key(scope: Scope, number: int = 0) -> Key:
+    return Key(keys.pk_system(scope.namespace_id), keys.sk_provisioner(number))

@@ -1,0 +1,89 @@
+"""The end of a namespace: everything of it is removed, then its name. Its id stays for some days.
+
+Lives here: in which order, so that a purge that was killed goes on. Never: what a namespace consists of (schema).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ...exceptions import NamespaceStateError
+from ...operations.errors import ConditionFailed
+from ...operations.values import Delete, Page, Put, Query
+from ...schema import keys
+from ...schema.registry import PURGING, purged_item
+from ..pages import delete_all
+from ..retry import ATTEMPTS, RaceLost, key_of, patiently
+from ..steps import Flow, Sleep
+from .registry import applied, as_seen, both, is_live, name_key
+
+KEYS_PER_PAGE = 1000
+SETTLE_SECONDS = 1.0  # the index lags behind the table; until it shows nothing any more, there may be more
+
+Progress = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class _Removed:
+    """How many items are gone so far."""
+
+    on_progress: Progress | None
+    count: int = 0
+
+    def more(self, count: int) -> None:
+        """So many more."""
+        self.count += count
+        if self.on_progress is not None:
+            self.on_progress(self.count)
+
+
+def purge(namespace_id: str, *, at: str, on_progress: Progress | None) -> Flow[int]:
+    """How many items were removed. Raises ``NamespaceNotFoundError``, ``NamespaceStateError`` for one in use.
+
+    One that was purged may be purged again, while its record stays: whoever had not heard may have written since.
+    """
+    yield from _mark(namespace_id, at)
+    removed = _Removed(on_progress)
+    while (yield from _found_some(namespace_id, removed)):
+        yield Sleep(SETTLE_SECONDS)
+    yield from _unregister(namespace_id, at)
+    return removed.count
+
+
+def _mark(namespace_id: str, at: str) -> Flow[None]:
+    """From here on it cannot be recovered: half of a namespace would come back."""
+    for _ in range(ATTEMPTS):
+        by_id, by_name = yield from both(namespace_id)
+        if is_live(by_id, by_name):
+            raise NamespaceStateError(namespace_id, "it is in use: delete it first")
+        if PURGING in by_id:
+            return
+        try:
+            yield from patiently(Put(by_id | {PURGING: at}, as_seen(by_id)))
+        except ConditionFailed:  # somebody was faster, or our own first answer was lost
+            continue
+        return
+    raise RaceLost
+
+
+def _found_some(namespace_id: str, removed: _Removed) -> Flow[bool]:
+    """Whether the index showed anything; page by page, it is removed."""
+    before = removed.count
+    query = Query(keys.gsi4_pk(namespace_id), "GSI4", limit=KEYS_PER_PAGE)
+    while True:
+        page: Page = yield from patiently(query)
+        yield from delete_all(map(key_of, page.items), removed.more)
+        if page.next is None:
+            return removed.count > before
+        query = replace(query, start=page.next)
+
+
+def _unregister(namespace_id: str, at: str) -> Flow[None]:
+    """Remove the record of the name, unless it is another namespace's by now; that of the id says what happened."""
+    for _ in range(ATTEMPTS):
+        by_id, by_name = yield from both(namespace_id)
+        writes: list[Put | Delete] = [Put(purged_item(by_id, at), as_seen(by_id))]
+        if by_name is not None and by_name["namespace_id"] == namespace_id:
+            writes.append(Delete(name_key(by_id["name"]), as_seen(by_name)))
+        if (yield from applied(*writes)):
+            return
+    raise RaceLost

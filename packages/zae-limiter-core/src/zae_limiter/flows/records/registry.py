@@ -1,0 +1,160 @@
+"""The namespaces of a table: register, show, delete softly, recover.
+
+Lives here: the rules of the registry. Never: what is inside a namespace, how all of it goes (purge).
+"""
+
+from collections.abc import Iterable, Mapping
+
+from ...exceptions import NamespaceNotFoundError, NamespaceStateError
+from ...namespaces import Namespace
+from ...operations.errors import TransactionCancelled
+from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Transact
+from ...schema import keys
+from ...schema.items import namespace_items
+from ...schema.registry import DELETED, MARKS, PURGED, PURGING, read_namespace
+from ..pages import query_all
+from ..retry import ATTEMPTS, RaceLost, patiently, read, read_all
+from ..steps import Flow
+
+PK = keys.pk_system(keys.REGISTRY)
+PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # another look at the records tells more
+
+
+def name_key(name: str) -> Key:
+    """Where a namespace stands by its name."""
+    return Key(PK, keys.sk_namespace(name))
+
+
+def id_key(namespace_id: str) -> Key:
+    """Where a namespace stands by its id."""
+    return Key(PK, keys.sk_nsid(namespace_id))
+
+
+def register(new: Namespace) -> Flow[Namespace]:
+    """The namespace of that name; ``new`` where there is none, or only one that was deleted."""
+    for _ in range(ATTEMPTS):
+        before = yield from read(name_key(new.name))
+        if before is not None and DELETED not in before:
+            return read_namespace(before)
+        by_name, by_id = namespace_items(new.name, new.namespace_id, new.created_at)
+        if (yield from applied(Put(by_name, as_seen(before)), Put(by_id, as_seen(None)))):
+            return new
+    raise RaceLost
+
+
+def get(name: str) -> Flow[Namespace | None]:
+    """The namespace in use under a name, ``None`` where there is none."""
+    item = yield from read(name_key(name))
+    return None if item is None or DELETED in item else read_namespace(item)
+
+
+def in_use() -> Flow[list[Namespace]]:
+    """The namespaces in use, by name."""
+    items = yield from query_all(Query(PK, begins_with=keys.NAMESPACE_PREFIX))
+    return [read_namespace(item) for item in items if DELETED not in item]
+
+
+def orphans() -> Flow[list[Namespace]]:
+    """The namespaces that no open finds: deleted, or out of reach behind their name; oldest first.
+
+    Of those that were purged, the ones in which something was written since.
+    """
+    names = yield from query_all(Query(PK, begins_with=keys.NAMESPACE_PREFIX))
+    ids = yield from query_all(Query(PK, begins_with=keys.NSID_PREFIX))
+    named = {item["name"]: item for item in names}
+    empty = yield from _empty(item["namespace_id"] for item in ids if PURGED in item)
+    lost = [item for item in ids if not is_live(item, named.get(item["name"])) and item["namespace_id"] not in empty]
+    return sorted(map(read_namespace, lost), key=lambda each: (each.created_at, each.namespace_id))
+
+
+def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
+    """Those of the namespaces in which nothing is."""
+    empty: set[str] = set()
+    for each in namespace_ids:
+        page: Page = yield from patiently(Query(keys.gsi4_pk(each), "GSI4", limit=1))
+        if not page.items:
+            empty.add(each)
+    return empty
+
+
+def purged_of(namespace_ids: Iterable[str]) -> Flow[set[str]]:
+    """Those of the namespaces whose purge has begun, or has ended within the last days: nothing is to be written there.
+
+    That is told for longer than the table's stream keeps what was written before.
+    """
+    found = yield from read_all([id_key(each) for each in sorted(set(namespace_ids))])
+    return {item["namespace_id"] for item in found.values() if PURGING in item}
+
+
+def delete(name: str, *, at: str) -> Flow[Namespace]:
+    """The namespace as it is marked now. Raises ``NamespaceNotFoundError``."""
+    for attempt in range(ATTEMPTS):
+        by_name = yield from read(name_key(name))
+        if by_name is not None and attempt and by_name.get(DELETED) == at:
+            return read_namespace(by_name)  # our own write, whose answer was lost
+        if by_name is None or DELETED in by_name:
+            raise NamespaceNotFoundError(name, None if by_name is None else by_name["namespace_id"])
+        by_id = yield from read(id_key(by_name["namespace_id"]))
+        if by_id is None:
+            continue  # a purge of a namespace that was deleted in between
+        writes = [Put(item | {DELETED: at}, as_seen(item)) for item in (by_name, by_id)]
+        if (yield from applied(*writes)):
+            return read_namespace(by_name | {DELETED: at})
+    raise RaceLost
+
+
+def recover(namespace_id: str) -> Flow[Namespace]:
+    """The namespace, in use again. Raises ``NamespaceNotFoundError``, ``NamespaceStateError``."""
+    for attempt in range(ATTEMPTS):
+        by_id, by_name = yield from both(namespace_id)
+        if is_live(by_id, by_name) and attempt:
+            return read_namespace(by_id)  # our own write, whose answer was lost
+        _refuse_recovery(by_id, by_name)
+        restored = namespace_items(by_id["name"], namespace_id, by_id["created_at"])
+        if (yield from applied(*map(Put, restored, (as_seen(by_name), as_seen(by_id))))):
+            return read_namespace(restored[1])
+    raise RaceLost
+
+
+def both(namespace_id: str) -> Flow[tuple[Item, Item | None]]:
+    """The record of an id, and the record of its name, whosever that is. Raises ``NamespaceNotFoundError``."""
+    by_id = yield from read(id_key(namespace_id))
+    if by_id is None:
+        raise NamespaceNotFoundError(namespace_id)
+    by_name = yield from read(name_key(by_id["name"]))
+    return by_id, by_name
+
+
+def is_live(by_id: Item, by_name: Item | None) -> bool:
+    """Whether an open by name leads to the namespace of this id."""
+    points_here = by_name is not None and by_name["namespace_id"] == by_id["namespace_id"]
+    return points_here and not any(DELETED in item for item in (by_id, by_name or {}))
+
+
+def as_seen(item: Item | None) -> Conditions:
+    """The condition that a record is still in the state in which it was read."""
+    if item is None:
+        return Conditions(absent=("PK",))
+    seen: Mapping[str, str] = {name: item[name] for name in ("namespace_id", *MARKS) if name in item}
+    return Conditions(absent=tuple(mark for mark in MARKS if mark not in item), equals=seen)
+
+
+def applied(*writes: Put | Delete) -> Flow[bool]:
+    """Whether the transaction took place; where not, somebody was faster, or its own first answer was lost."""
+    try:
+        yield from patiently(Transact(writes))
+    except TransactionCancelled as cancelled:
+        if {reason.code for reason in cancelled.reasons} - PASSING:
+            raise
+        return False
+    return True
+
+
+def _refuse_recovery(by_id: Item, by_name: Item | None) -> None:
+    namespace_id, name = by_id["namespace_id"], by_id["name"]
+    if is_live(by_id, by_name):
+        raise NamespaceStateError(namespace_id, "it is not deleted")
+    if PURGING in by_id:
+        raise NamespaceStateError(namespace_id, "its purge has begun, and only ends")
+    if by_name is not None and DELETED not in by_name and by_name["namespace_id"] != namespace_id:
+        raise NamespaceStateError(namespace_id, f"its name {name!r} is taken by {by_name['namespace_id']!r}")

@@ -1,0 +1,65 @@
+"""Usage, counted exactly once: what the records of a stream say is added to a snapshot.
+
+Lives here: which records a snapshot has not counted yet, and the write of them. Never: the stream (aggregator).
+
+A snapshot remembers, for each shard of the bucket, the mark of the last record that it counted, and moves it in the
+write that adds. The records of one shard come in order, so the counted ones are those up to the mark, however often and
+in whatever batches they come again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...operations.errors import ConditionFailed
+from ...operations.values import Conditions, Item, Key, Update
+from ...schema.changes import Consumption
+from ...schema.usage import TOTAL_EVENTS, SnapshotId, counted_attribute, rest_attribute
+from ..retry import patiently
+from ..steps import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What one record of the stream says was consumed; its ``mark`` sorts as the records of a bucket shard came."""
+
+    mark: str
+    consumption: Consumption
+
+
+def count(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None) -> Flow[bool]:
+    """Add the uses of one bucket shard that the snapshot has not counted yet; whether there were any.
+
+    One write, where none of them was counted before. ``expires_at`` in epoch seconds.
+    """
+    distinct = {use.mark: use for use in uses}
+    left = [distinct[mark] for mark in sorted(distinct)]
+    while left:
+        try:
+            yield from patiently(_counting(snapshot, shard, left, expires_at))
+        except ConditionFailed as failure:
+            left = _not_counted(failure.item, shard, left)
+        else:
+            return True
+    return False
+
+
+def _not_counted(item: Item | None, shard: int, uses: Sequence[Use]) -> list[Use]:
+    assert item is not None, "only a snapshot that has counted refuses to"
+    counted = item[counted_attribute(shard)]
+    return [use for use in uses if use.mark > counted]
+
+
+def _counting(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None) -> Update:
+    """The write that counts the uses, in order, if the snapshot has counted none of them."""
+    add = {TOTAL_EVENTS: 0}
+    for use in uses:
+        add[TOTAL_EVENTS] += use.consumption.events
+        for limit, tokens in use.consumption.tokens.items():
+            add[limit] = add.get(limit, 0) + tokens
+        for limit, milli in use.consumption.rests.items():
+            add[rest_attribute(limit)] = add.get(rest_attribute(limit), 0) + milli
+    counted = counted_attribute(shard)
+    values = {**snapshot.attributes(), counted: uses[-1].mark}
+    if expires_at is not None:
+        values["ttl"] = expires_at
+    return Update(Key(snapshot.pk, snapshot.sk), add=add, set=values, when=Conditions(below={counted: uses[0].mark}))

@@ -1,0 +1,32 @@
+"""The version record of a table.
+
+Lives here: reading and writing it. Never: what it means (versions).
+"""
+
+from ...exceptions import ValidationError
+from ...operations.values import Key, Put
+from ...schema import keys
+from ...schema.registry import read_version, version_item
+from ...versions import VersionRecord
+from ..retry import patiently, read
+from ..steps import Flow
+
+KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_version())
+
+
+def checked_record(record: VersionRecord) -> VersionRecord:
+    """A version record, which checked itself. Raises ``ValidationError`` for anything else."""
+    if not isinstance(record, VersionRecord):
+        raise ValidationError("record", record, "must be a VersionRecord")
+    return record
+
+
+def get_version_record() -> Flow[VersionRecord | None]:
+    """What the stack says of itself, ``None`` where it says nothing."""
+    item = yield from read(KEY)
+    return None if item is None else read_version(item)
+
+
+def set_version_record(record: VersionRecord) -> Flow[None]:
+    """Replace the record."""
+    yield from patiently(Put(version_item(record)))

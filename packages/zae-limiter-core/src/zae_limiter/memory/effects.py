@@ -1,0 +1,158 @@
+"""What a write does to an item, as DynamoDB defines it.
+
+Lives here: pure functions from an item and a write to the item after it. Never: where items are kept (memory).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from zae_limiter.schema.table import KEY_ATTRIBUTES, TABLE_KEYS
+
+from ..operations.capacity import item_size
+from ..operations.errors import ConditionFailed, NotApplied
+from ..operations.marshal import copy_of, plain
+from ..operations.values import UNCONDITIONAL, Check, Conditions, Delete, Item, Key, Put, Update, Value
+
+MAX_ITEM_BYTES: Final = 400 * 1024
+
+_PRIMARY_KEY: Final = frozenset(TABLE_KEYS)
+_KEY_NAMES: Final = frozenset(KEY_ATTRIBUTES)
+_ABSENT: Final = object()
+_EMPTY: Final[Item] = {}
+
+Write = Put | Update | Delete | Check
+
+
+def key_of(write: Write) -> Key:
+    """Return the key of the item that ``write`` is about; ``NotApplied`` where it has none, or an empty part."""
+    if isinstance(write, Put):
+        check_key_values(write.item, required=TABLE_KEYS)
+        return Key(write.item["PK"], write.item["SK"])
+    return checked_key(write.key)
+
+
+def checked_key(key: Key) -> Key:
+    """Return ``key``; ``NotApplied`` where a part of it is empty."""
+    if not (key.pk and key.sk):
+        raise NotApplied("a key has an empty part")
+    return key
+
+
+def after(write: Write, key: Key, before: Item | None) -> Item | None:
+    """Return what ``write`` makes of the item ``before`` it, sharing nothing that can change with ``write``.
+
+    ``ConditionFailed`` where a condition does not hold, ``NotApplied`` where DynamoDB refuses the write itself.
+    """
+    when = write.when
+    if when is not UNCONDITIONAL and not holds(when, _EMPTY if before is None else before):
+        refuse_malformed(write)  # on success, the steps below find what is wrong
+        raise ConditionFailed(None if before is None else copy_of(before))
+    if type(write) is Update:
+        return _updated(write, key, before)
+    if isinstance(write, Put):
+        return _put(write)
+    return before if isinstance(write, Check) else None
+
+
+def refuse_malformed(write: Write) -> None:
+    """Raise ``NotApplied`` for what DynamoDB refuses before it looks at the item."""
+    bounds = write.when
+    if any(least > bounds.at_most.get(name, least) for name, least in bounds.at_least.items()):
+        raise NotApplied("a lower bound is above the upper one")
+    if isinstance(write, Update):
+        _refuse_clauses(write.add, write.set, write.remove)
+    if isinstance(write, Put):
+        _put(write)
+
+
+def holds(when: Conditions, item: Item) -> bool:
+    """Tell whether all conditions hold for ``item``; a comparison with another type does not."""
+    exists, absent, equals, at_least, at_most, below = when
+    if exists and not item.keys() >= {*exists}:
+        return False
+    if absent and not item.keys().isdisjoint(absent):
+        return False
+    for name, wanted in equals.items():
+        value = item.get(name, _ABSENT)
+        if value is wanted:
+            continue
+        # True equals 1 in Python, but not in DynamoDB.
+        if value != wanted or (type(value) is bool) is not (type(wanted) is bool):
+            return False
+    if below and not all(name not in item or _sorts_before(item[name], limit) for name, limit in below.items()):
+        return False
+    return _within(at_least, at_most, item)
+
+
+def _sorts_before(value: Value, limit: str) -> bool:
+    return isinstance(value, str) and value.encode() < limit.encode()
+
+
+def _within(at_least: Mapping[str, int], at_most: Mapping[str, int], item: Item) -> bool:
+    try:
+        for name, least in at_least.items():
+            value = item[name]
+            if type(value) is not int or value < least:
+                return False
+        for name, most in at_most.items():
+            value = item[name]
+            if type(value) is not int or value > most:
+                return False
+    except KeyError:  # what is not there is within no bounds
+        return False
+    return True
+
+
+def check_key_values(values: Mapping[str, Value], *, required: Iterable[str] = ()) -> None:
+    """Refuse what may not be in a key attribute: anything but a string, or an empty one."""
+    for name in (*required, *_KEY_NAMES.intersection(values)):
+        value = values.get(name)
+        if not isinstance(value, str) or not value:
+            raise NotApplied(f"{name} must be a string that is not empty")
+
+
+def _updated(update: Update, key: Key, before: Item | None) -> Item:
+    item: Item = {"PK": key.pk, "SK": key.sk} if before is None else before.copy()
+    _, add, values, remove, _ = update
+    for name, amount in add.items():
+        value = item.get(name, 0)
+        if type(value) is not int:
+            raise NotApplied(f"cannot add to {name}: it is no number")
+        item[name] = value + amount
+    if remove:
+        _refuse_clauses(add, values, remove)
+    numbers_alone = True
+    for name, value in values.items():
+        if name in add or name in _KEY_NAMES:
+            _refuse_clauses(add, values, remove)
+        if type(value) is int:
+            item[name] = value
+        else:
+            item[name] = plain(value)
+            numbers_alone = False
+    if not numbers_alone:  # numbers do not make an item large
+        _refuse_large(item)
+    for name in remove:
+        item.pop(name, None)
+    return item
+
+
+def _refuse_clauses(add: Mapping[str, int], values: Mapping[str, Value], remove: tuple[str, ...]) -> None:
+    changed = (*values, *remove) if remove else values
+    if not add.keys().isdisjoint(changed) or (remove and not values.keys().isdisjoint(remove)):
+        raise NotApplied("two clauses change the same attribute")
+    if not _KEY_NAMES.isdisjoint(changed):
+        check_key_values(values)
+        if not _PRIMARY_KEY.isdisjoint(changed):
+            raise NotApplied("an update cannot change the key of its item")
+
+
+def _put(put: Put) -> Item:
+    item = {name: plain(value) for name, value in put.item.items()}
+    _refuse_large(item)
+    return item
+
+
+def _refuse_large(item: Item) -> None:
+    if item_size(item) > MAX_ITEM_BYTES:
+        raise NotApplied("an item has at most 400 KB")

@@ -1,0 +1,87 @@
+"""What an operation on the memory store would have cost on DynamoDB.
+
+Lives here: counting from the items before and after. Never: the rules of cost (capacity), the items (memory).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ..operations.capacity import TRANSACTION_FACTOR, Meter, index_units, item_size, read_units, write_units
+from ..operations.errors import ConditionFailed, TransactionCancelled
+from ..operations.values import (
+    BatchGet,
+    BatchWrite,
+    Check,
+    Delete,
+    Get,
+    Item,
+    Key,
+    Operation,
+    Put,
+    Query,
+    Transact,
+    Update,
+)
+
+Lookup = Callable[[Key], Item | None]
+
+_REQUEST_NAMES: Final = {
+    Get: "GetItem",
+    BatchGet: "BatchGetItem",
+    Query: "Query",
+    Put: "PutItem",
+    Update: "UpdateItem",
+    Delete: "DeleteItem",
+    Transact: "TransactWriteItems",
+    BatchWrite: "BatchWriteItem",
+}
+
+
+def metered(meter: Meter, operation: Operation, look_up: Lookup, carry_out: Callable[[Any], Any]) -> Any:
+    """Return the answer of ``carry_out(operation)``, and count on ``meter`` what it costs."""
+    if type(operation) in _REQUEST_NAMES:
+        meter.count_request(_REQUEST_NAMES[type(operation)])
+    keys = _written_keys(operation)
+    earlier = [look_up(key) for key in keys]
+    try:
+        answer = carry_out(operation)
+    except (ConditionFailed, TransactionCancelled):
+        meter.count_failed(earlier, transacted=type(operation) is Transact)
+        raise
+    factor = TRANSACTION_FACTOR if type(operation) is Transact else 1
+    for before, key in zip(earlier, keys, strict=True):
+        _count_write(meter, before, look_up(key), factor)
+    meter.count_units(read=_read_units(operation, answer))
+    return answer
+
+
+def _written_keys(operation: Operation) -> list[Key]:
+    match operation:
+        case Put(item):
+            return [Key(item.get("PK", ""), item.get("SK", ""))]
+        case Update(key) | Delete(key) | Check(key):
+            return [key]
+        case Transact(writes) | BatchWrite(writes):
+            return [key for write in writes for key in _written_keys(write)]  # type: ignore[arg-type]
+        case _:
+            return []
+
+
+def _count_write(meter: Meter, before: Item | None, after: Item | None, factor: int) -> None:
+    meter.count_units(write=factor * write_units(before, after), index=factor * index_units(before, after))
+
+
+def _read_units(operation: Operation, answer: Any) -> float:
+    match operation:
+        case Get():
+            return read_units(_size([answer]))
+        case BatchGet(keys):
+            return sum(read_units(_size([answer.items.get(key)])) for key in keys)
+        case Query():
+            return read_units(_size(answer.items), consistent=operation.index is None)
+        case _:
+            return 0
+
+
+def _size(items: Iterable[Item | None]) -> int:
+    return sum(item_size(item) for item in items if item is not None)

@@ -1,0 +1,215 @@
+"""A store in this process, with DynamoDB's outcomes for every operation.
+
+Lives here: items in a dict, behind one lock. Never: what a write does to an item (effects), what it costs (metering).
+"""
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any, Final
+
+from zae_limiter.runtime import forks
+from zae_limiter.schema.table import INDEXES, TABLE_KEYS, TTL_ATTRIBUTE
+
+from ..operations.capacity import Meter, projected
+from ..operations.errors import ConditionFailed, NotApplied, Reason, TableExists, TransactionCancelled
+from ..operations.marshal import copy_of, is_flat
+from ..operations.values import (
+    BatchGet,
+    BatchWrite,
+    CreateTable,
+    Delete,
+    DescribeTable,
+    EnableTtl,
+    Found,
+    Get,
+    Item,
+    Key,
+    Operation,
+    Page,
+    Put,
+    Query,
+    Transact,
+    Unwritten,
+    Update,
+)
+from .effects import Write, after, checked_key, key_of, refuse_malformed
+from .metering import metered
+
+_REMEMBERED_TOKENS: Final = 10_000
+
+
+class MemoryStore:
+    """A table in memory, safe to share between threads, that answers operations as DynamoDB does.
+
+    ``meter``, where given, counts what the same requests would cost. Nothing expires but by ``expire``; a page of a
+    query ends at its ``limit`` alone, not at 1 MB.
+    """
+
+    def __init__(self, meter: Meter | None = None) -> None:
+        self._items: dict[Key, Item] = {}  # an item in it is never changed, only replaced
+        self._nested: set[Key] = set()  # whose items may have a list or a map in them, for a shallow copy to share
+        self._tokens: dict[str, tuple[Write, ...]] = {}
+        self._meter = meter
+        self._lock = Lock()
+        self._handlers: dict[type, Callable[[Any], Any]] = {
+            Update: self._update,
+            Get: self._get,
+            BatchGet: self._batch_get,
+            Query: self._query,
+            Put: self._put_or_delete,
+            Delete: self._put_or_delete,
+            Transact: self._transact,
+            BatchWrite: self._batch_write,
+            CreateTable: _create_table,
+            DescribeTable: lambda _: "ACTIVE",
+            EnableTtl: lambda _: None,
+        }
+        forks.register(self)
+
+    def forget(self) -> None:
+        """Take another lock in a child process, which goes on with a table of its own."""
+        self._lock = Lock()
+
+    def execute(self, operation: Operation) -> Any:
+        """Return the answer of ``operation``, or raise the ``StoreError`` that DynamoDB's refusal translates to."""
+        handler = self._handlers[type(operation)]
+        with self._lock:
+            if self._meter is None:
+                return handler(operation)
+            return metered(self._meter, operation, self._items.get, handler)
+
+    def expire(self, now_seconds: int) -> int:
+        """Remove the items whose ``ttl`` has passed, and return how many there were."""
+        with self._lock:
+            gone = [key for key, item in self._items.items() if _is_expired(item, now_seconds)]
+            for key in gone:
+                self._replace(key, None)
+            return len(gone)
+
+    def _update(self, update: Update) -> Item:
+        key = update.key
+        before = self._items.get(key)
+        item = after(update, checked_key(key) if before is None else key, before)
+        assert item is not None  # an update leaves an item
+        self._items[key] = item
+        if not is_flat(update.set):
+            self._nested.add(key)
+        return copy_of(item) if key in self._nested else item.copy()
+
+    def _put_or_delete(self, write: Put | Delete) -> None:
+        key = key_of(write)
+        self._replace(key, after(write, key, self._items.get(key)))
+
+    def _get(self, get: Get) -> Item | None:
+        item = self._items.get(checked_key(get.key))
+        return None if item is None else copy_of(item)
+
+    def _batch_get(self, batch: BatchGet) -> Found:
+        keys = _distinct([checked_key(key) for key in batch.keys], at_most=100)
+        return Found({key: copy_of(self._items[key]) for key in keys if key in self._items})
+
+    def _batch_write(self, batch: BatchWrite) -> Unwritten:
+        keys = _distinct([key_of(write) for write in batch.writes], at_most=25)
+        items = [after(write, key, None) for write, key in zip(batch.writes, keys, strict=True)]
+        for key, item in zip(keys, items, strict=True):
+            self._replace(key, item)
+        return Unwritten()
+
+    def _transact(self, transact: Transact) -> None:
+        keys = _distinct([key_of(write) for write in transact.writes], at_most=100)
+        if transact.token in self._tokens:
+            return _check_repeated(self._tokens[transact.token], transact)
+        for write in transact.writes:
+            refuse_malformed(write)
+        items = self._outcomes(transact, keys)
+        for key, item in zip(keys, items, strict=True):
+            self._replace(key, item)
+        self._remember(transact)
+        return None
+
+    def _outcomes(self, transact: Transact, keys: Sequence[Key]) -> list[Item | None]:
+        items: list[Item | None] = []
+        reasons: list[Reason] = []
+        for write, key in zip(transact.writes, keys, strict=True):
+            item, reason = _attempt(write, key, self._items.get(key))
+            items.append(item)
+            reasons.append(reason)
+        if any(reason.code for reason in reasons):
+            raise TransactionCancelled(tuple(reasons))
+        return items
+
+    def _remember(self, transact: Transact) -> None:
+        if transact.token is None:
+            return
+        self._tokens[transact.token] = transact.writes
+        if len(self._tokens) > _REMEMBERED_TOKENS:
+            del self._tokens[next(iter(self._tokens))]
+
+    def _replace(self, key: Key, item: Item | None) -> None:
+        if item is None:
+            self._items.pop(key, None)
+            self._nested.discard(key)
+        else:
+            self._items[key] = item
+            if not is_flat(item):
+                self._nested.add(key)
+
+    def _query(self, query: Query) -> Page:
+        index = INDEXES[query.index] if query.index else None
+        pk, sk = (index.pk, index.sk) if index else TABLE_KEYS
+        items = [item for item in self._items.values() if item.get(pk) == query.pk and _in_range(query, item.get(sk))]
+        items.sort(key=lambda item: _place(item, sk), reverse=query.descending)
+        page = _behind_start(items, sk, query)[: query.limit]
+        # Like DynamoDB, a page that is full does not tell whether it is the last.
+        full = query.limit is not None and len(page) == query.limit
+        last = {name: page[-1][name] for name in (*TABLE_KEYS, pk, sk)} if full else None
+        views = (projected(item, index) if index else item for item in page)
+        return Page([copy_of(view) for view in views if view is not None], last)
+
+
+def _attempt(write: Write, key: Key, before: Item | None) -> tuple[Item | None, Reason]:
+    try:
+        return after(write, key, before), Reason(None)
+    except ConditionFailed as failure:
+        return None, Reason("ConditionalCheckFailed", failure.item)
+    except NotApplied:
+        return None, Reason("ValidationError")
+
+
+def _check_repeated(done: tuple[Write, ...], transact: Transact) -> None:
+    if done != transact.writes:
+        raise NotApplied("the token was used for another transaction")
+
+
+def _create_table(_: CreateTable) -> None:
+    raise TableExists("a store in memory has its table from the start")
+
+
+def _distinct(keys: list[Key], *, at_most: int) -> list[Key]:
+    if not 1 <= len(set(keys)) == len(keys) <= at_most:
+        raise NotApplied(f"takes 1 to {at_most} different keys")
+    return keys
+
+
+def _in_range(query: Query, sk: str | None) -> bool:
+    if sk is None:
+        return False
+    return sk.startswith(query.begins_with or "") and (query.after is None or sk > query.after)
+
+
+def _place(item: Item, sk: str) -> tuple[str, ...]:
+    return item[sk], item["PK"], item["SK"]
+
+
+def _behind_start(items: list[Item], sk: str, query: Query) -> list[Item]:
+    if query.start is None:
+        return items
+    start = _place(dict(query.start), sk)
+    if query.descending:
+        return [item for item in items if _place(item, sk) < start]
+    return [item for item in items if _place(item, sk) > start]
+
+
+def _is_expired(item: Item, now_seconds: int) -> bool:
+    ttl = item.get(TTL_ATTRIBUTE)
+    return type(ttl) is int and ttl < now_seconds

@@ -1,0 +1,1 @@
+"""What any process needs: fork hooks, a bounded cache, log lines in JSON."""

@@ -1,0 +1,182 @@
+"""What a repository is opened with.
+
+Lives here: the options as one value, their defaults, their checks. Never: connecting (aio, sync).
+"""
+
+import math
+import os
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from .clock.system import Clock
+from .exceptions import ValidationError
+from .flows.process.namespace_state import Settings
+from .limits import OnUnavailable, check_on_unavailable
+from .naming import check_namespace
+
+# Out of step with whole seconds: a process that is refused all the time asks the store this often, and the dates of the
+# answers, which tell the second, would prove nothing about its clock if they all came at the same part of one.
+STALENESS_MS = 870
+NEVER_SPLIT = 2**63
+
+DEFAULT_STACK = "zae-limiter"
+DEFAULT_NAMESPACE = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Where the table is, and how this process uses it; times in seconds.
+
+    ``None`` for stack and namespace means the environment (``ZAEL_STACK``, ``ZAEL_NAMESPACE``), else ``zae-limiter``
+    and ``default``. ``rejection_staleness``: for how long at most the last seen state of a bucket is good enough to
+    refuse by.
+    ``split_above``: the writes a second to a bucket (to a shard of it) above which it is split.
+    ``audit_retention_days``: for how long audit events are kept; 0 keeps them for ever.
+    ``acquire_timeout``: how long an acquire, a ``lease.consume`` or the end of a block takes at most, whatever the
+    store does; what is cut off counts as unavailable. ``None`` sets no bound. Each request by itself takes at most
+    ``connect_timeout`` and ``read_timeout`` together.
+    ``clock``: where the time comes from, never corrected; else the store's, which its answers correct.
+    ``check_version``: whether a stack that does not fit this client is refused; not by what upgrades it.
+    """
+
+    stack: str | None = None
+    namespace: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+    profile: str | None = None
+    config_cache_ttl: float = 60
+    bucket_ttl_multiplier: int = 7
+    on_unavailable: OnUnavailable = "block"
+    acquire_timeout: float | None = 5.0
+    rejection_staleness: float = 1.0
+    buckets_remembered: int = 10_000
+    split_above: int = 500
+    audit_retention_days: int = 90
+    connect_timeout: float = 1.0
+    read_timeout: float = 2.0
+    max_connections: int = 100
+    register: bool = True
+    create_table: bool = False
+    check_version: bool = True
+    clock: Clock | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("config_cache_ttl", "rejection_staleness"):
+            _check_number(field, getattr(self, field), at_least=0)
+        for field in ("connect_timeout", "read_timeout", "acquire_timeout"):
+            if field != "acquire_timeout" or self.acquire_timeout is not None:
+                _check_number(field, getattr(self, field), at_least=0.001)
+        least_of = {
+            "bucket_ttl_multiplier": 0,
+            "buckets_remembered": 1,
+            "split_above": 1,
+            "audit_retention_days": 0,
+            "max_connections": 1,
+        }
+        for field, least in least_of.items():
+            _check_whole(field, getattr(self, field), at_least=least)
+        check_on_unavailable(self.on_unavailable)
+        check_namespace("namespace", self.namespace_name)
+
+    @property
+    def stack_name(self) -> str:
+        """The stack, which is the name of the table."""
+        return self.stack or os.environ.get("ZAEL_STACK") or DEFAULT_STACK
+
+    @property
+    def namespace_name(self) -> str:
+        """The namespace, by name."""
+        if self.namespace is not None:
+            return self.namespace
+        return os.environ.get("ZAEL_NAMESPACE") or DEFAULT_NAMESPACE
+
+    def settings(self) -> Settings:
+        """What flows have to know of the options."""
+        return Settings(
+            staleness_ms=round(self.rejection_staleness * STALENESS_MS),
+            config_ttl_ms=round(self.config_cache_ttl * 1000),
+            ttl_multiplier=self.bucket_ttl_multiplier,
+            on_unavailable=self.on_unavailable,
+            acquire_timeout=self.acquire_timeout,
+            buckets_remembered=self.buckets_remembered,
+            split_above=self.split_above,
+        )
+
+    @property
+    def operation_timeout(self) -> float:
+        """How long one request takes at most, in seconds."""
+        return self.connect_timeout + self.read_timeout
+
+    def store_options(self) -> dict[str, Any]:
+        """What a DynamoDB store has to know of the options."""
+        names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections")
+        return {name: getattr(self, name) for name in names}
+
+
+class BuilderBase:
+    """Options set one by one; ``build`` comes with the colour."""
+
+    def __init__(self) -> None:
+        self._options = Options()
+
+    def _with(self, **changes: Any) -> Self:
+        self._options = replace(self._options, **changes)
+        return self
+
+    def stack(self, name: str) -> Self:
+        """The stack, which is the name of the table."""
+        return self._with(stack=name)
+
+    def region(self, name: str) -> Self:
+        """The AWS region; else the SDK's own rules find one."""
+        return self._with(region=name)
+
+    def endpoint_url(self, url: str) -> Self:
+        """Where DynamoDB answers; for local stores."""
+        return self._with(endpoint_url=url)
+
+    def namespace(self, name: str) -> Self:
+        """The namespace to open; registered where it is missing."""
+        return self._with(namespace=name)
+
+    def config_cache_ttl(self, seconds: float) -> Self:
+        """For how long limits that were read hold; 0 reads them with every acquire."""
+        return self._with(config_cache_ttl=seconds)
+
+    def bucket_ttl_multiplier(self, times: int) -> Self:
+        """How many times the time to fill a bucket it is kept for; 0 keeps it for ever."""
+        return self._with(bucket_ttl_multiplier=times)
+
+    def on_unavailable(self, policy: OnUnavailable) -> Self:
+        """What an acquire does without the store, where neither the call nor the system config says."""
+        return self._with(on_unavailable=policy)
+
+    def acquire_timeout(self, seconds: float | None) -> Self:
+        """How long an acquire takes at most, whatever the store does; ``None`` sets no bound."""
+        return self._with(acquire_timeout=seconds)
+
+    def split_above(self, writes_per_second: int) -> Self:
+        """The writes a second to a bucket, or to a shard of it, above which it is split."""
+        return self._with(split_above=writes_per_second)
+
+    def audit_retention_days(self, days: int) -> Self:
+        """For how many days audit events are kept; 0 keeps them for ever."""
+        return self._with(audit_retention_days=days)
+
+    def create_table(self) -> Self:
+        """Create the table where it is missing; for local stores and tests."""
+        return self._with(create_table=True)
+
+    def clock(self, clock: Clock) -> Self:
+        """Where the time comes from; for tests."""
+        return self._with(clock=clock)
+
+
+def _check_number(field: str, value: object, *, at_least: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < at_least:
+        raise ValidationError(field, value, f"must be a number of seconds, at least {at_least}")
+
+
+def _check_whole(field: str, value: object, *, at_least: int) -> None:
+    if type(value) is not int or value < at_least:
+        raise ValidationError(field, value, f"must be a whole number, at least {at_least}")

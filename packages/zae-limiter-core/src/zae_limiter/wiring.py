@@ -1,0 +1,87 @@
+"""What both colours do alike when they open a repository.
+
+Lives here: ids, times, the first flow, the scope. Never: I/O.
+"""
+
+import secrets
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
+
+from .audit import Cause
+from .clock.system import Clock, SystemClock
+from .flows.process.namespace_state import Scope
+from .flows.records.opening import open_namespace
+from .flows.steps import Flow
+from .namespaces import Namespace
+from .naming import check_namespace, check_principal
+from .settings import Options
+from .versions import core_version
+
+NAMESPACE_ID_BYTES = 8
+SECONDS_PER_DAY = 24 * 3600
+
+_serials = count()  # so that the events of one millisecond keep their order
+
+
+def iso_time(clock: Clock) -> str:
+    """Now, as an ISO time in UTC."""
+    return datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def clock_over(store: object, options: Options) -> Clock:
+    """The clock given, which nothing corrects; else the store's, corrected by its answers; else the system's."""
+    clock: Clock = options.clock or getattr(store, "clock", None) or SystemClock()
+    return clock
+
+
+def is_doubted(clock: Clock) -> bool:
+    """Whether a clock that answers correct is contradicted by the last of them."""
+    return bool(getattr(clock, "doubted", False))
+
+
+def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
+    """The flow that finds a namespace's id, or registers it. Raises ``ValidationError`` for a bad name."""
+    check_namespace("namespace", name)
+    return open_namespace(
+        name,
+        partial(new_namespace, name, clock),
+        stack=options.stack_name,
+        register=options.register,
+        client_version=core_version() if options.check_version else None,
+        doubted=partial(is_doubted, clock),
+    )
+
+
+def new_namespace(name: str, clock: Clock) -> Namespace:
+    """A namespace with an id that no other has. Raises ``ValidationError`` for a bad name."""
+    return Namespace(check_namespace("namespace", name), _new_id(), iso_time(clock))
+
+
+def _new_id() -> str:
+    """An id that may stand on a command line without being taken for an option."""
+    while (drawn := secrets.token_urlsafe(NAMESPACE_ID_BYTES)).startswith("-"):
+        pass
+    return drawn
+
+
+def scope_of(options: Options, name: str, namespace_id: str, clock: Clock) -> Scope:
+    """A namespace as a process that has just opened it knows it."""
+    return Scope(
+        name,
+        namespace_id,
+        stack=options.stack_name,
+        now=clock.now_ms,
+        settings=options.settings(),
+        doubted=partial(is_doubted, clock),
+    )
+
+
+def cause_of(options: Options, clock: Clock, principal: str | None) -> Cause:
+    """What brings a change about, now. Raises ``ValidationError`` for a principal that is none."""
+    if principal is not None:
+        check_principal("principal", principal)
+    days = options.audit_retention_days
+    expires_at = clock.now_ms() // 1000 + days * SECONDS_PER_DAY if days else None
+    serial = f"{next(_serials) % 10**8:08d}-{secrets.token_hex(8)}"
+    return Cause(principal, iso_time(clock), serial, expires_at)
