@@ -8,26 +8,26 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from zae_limiter.flows.acquire.acquire import acquire
-from zae_limiter.flows.acquire.claims import Request
-from zae_limiter.flows.acquire.requests import checked_request
-from zae_limiter.flows.steps import Flow, Queued
+from zae_limiter.flows.acquire.claims import AcquireRequest
+from zae_limiter.flows.acquire.requests import validate_request
+from zae_limiter.flows.steps import Enqueue, Flow
 from zae_limiter.operations.errors import StoreError
 
 from .canned import COST, RESOURCE, Split, entity, take, warm_limiter
 from .measure import interleaved_async, pin_client
-from .report import Row
+from .report import LimitRow
 
 CALLERS = 100
 BUCKETS = 1000
 ROUNDS = 9
 
 
-def measure() -> list[Row]:
+def measure() -> list[LimitRow]:
     pin_client()
     return [asyncio.run(_one_bucket()), asyncio.run(_many_buckets())]
 
 
-async def _one_bucket() -> Row:
+async def _one_bucket() -> LimitRow:
     each = 20
 
     async with warm_limiter(service_ms=4) as (limiter, _, server):
@@ -38,27 +38,27 @@ async def _one_bucket() -> Row:
 
         await asyncio.gather(*(caller() for _ in range(CALLERS)))
         writes = server.updates() / (CALLERS * each)
-    return Row(f"{CALLERS} callers of one bucket: UpdateItem of each acquire", writes, at_most=0.05)
+    return LimitRow(f"{CALLERS} callers of one bucket: UpdateItem of each acquire", writes, at_most=0.05)
 
 
-async def _many_buckets() -> Row:
-    requests = [checked_request(entity(number), RESOURCE, COST) for number in range(BUCKETS)]
+async def _many_buckets() -> LimitRow:
+    requests = [validate_request(entity(number), RESOURCE, COST) for number in range(BUCKETS)]
     async with warm_limiter(buckets=BUCKETS) as (limiter, split, _):
         repository = limiter.repository
 
-        async def queued(request: Request) -> None:
-            await repository.driver.run(acquire(repository.scope, request))
+        async def queued(request: AcquireRequest) -> None:
+            await repository.driver.run(acquire(repository.namespace_state, request))
 
-        async def direct(request: Request) -> None:
-            await _play(split, acquire(repository.scope, request))
+        async def direct(request: AcquireRequest) -> None:
+            await _play(split, acquire(repository.namespace_state, request))
 
-        lanes, none = await interleaved_async([lambda: _all(queued, requests), lambda: _all(direct, requests)], ROUNDS)
-    return Row(
-        f"{BUCKETS:,} buckets: CPU of an acquire over one without lanes", (lanes / none - 1) * 100, "%", at_most=10
+        queues, none = await interleaved_async([lambda: _all(queued, requests), lambda: _all(direct, requests)], ROUNDS)
+    return LimitRow(
+        f"{BUCKETS:,} buckets: CPU of an acquire over one without lanes", (queues / none - 1) * 100, "%", at_most=10
     )
 
 
-async def _all(take_one: Callable[[Request], Awaitable[None]], requests: list[Request]) -> None:
+async def _all(take_one: Callable[[AcquireRequest], Awaitable[None]], requests: list[AcquireRequest]) -> None:
     async def caller(first: int) -> None:
         for request in requests[first::CALLERS]:
             await take_one(request)
@@ -72,8 +72,8 @@ async def _play(split: Split, flow: Flow[Any]) -> Any:
         step = next(flow)
         while True:
             try:
-                if type(step) is Queued:
-                    answer = await _play(split, step.ticket.lane.work([step.ticket]))
+                if type(step) is Enqueue:
+                    answer = await _play(split, step.waiter.queue.work([step.waiter]))
                 else:
                     answer = await split.perform(step)  # type: ignore[arg-type]
             except StoreError as error:

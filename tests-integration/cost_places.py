@@ -16,7 +16,7 @@ from stage import Stage
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository, UsageSnapshot
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.records.limits import entity_place
-from zae_limiter.flows.steps import Sleep, Tell, play
+from zae_limiter.flows.steps import Log, Sleep, play
 from zae_limiter.operations.values import BatchWrite, Item, Put
 from zae_limiter.schema.items import BucketId, bucket_attributes, rule_attributes
 from zae_limiter.schema.usage import usage_item
@@ -107,7 +107,7 @@ def entity_limits(count: int, resources: int) -> Step:
 
     async def step(it: Place) -> None:
         names = [f"model-{number % resources}" for number in range(count)]
-        places = map(entity_place, repeat(it.repository.scope), ids(count), names)
+        places = map(entity_place, repeat(it.repository.namespace_state), ids(count), names)
         it.put({"PK": at.key.pk, "SK": at.key.sk, **at.fixed, "config_version": 1} for at in places)
 
     return step
@@ -192,8 +192,8 @@ async def take(it: Place, limiter: RateLimiter | None = None, **amounts: int) ->
 
 async def split(it: Place) -> None:
     """The bucket gets a second shard."""
-    flow = split_shard(it.repository.scope, BucketId(it.ns, KEY, MODEL))
-    play(flow, lambda step: None if isinstance(step, (Sleep, Tell)) else it.stage.perform(step))
+    flow = split_shard(it.repository.namespace_state, BucketId(it.ns, KEY, MODEL))
+    play(flow, lambda step: None if isinstance(step, (Sleep, Log)) else it.stage.perform(step))
 
 
 async def take_all(it: Place) -> None:

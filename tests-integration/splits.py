@@ -227,6 +227,6 @@ async def _split_and_take(place: Place, pipe: Connection, ledger: Ledger, entity
 async def _split(limiter: RateLimiter, bucket: BucketId, count: int) -> None:
     """Split a shard, unless somebody has just done so, as a process does that finds it written too often."""
     repository = limiter.repository
-    done: Any = repository.driver.run(split_shard(repository.scope, bucket, among=count))
+    done: Any = repository.driver.run(split_shard(repository.namespace_state, bucket, among=count))
     if inspect.isawaitable(done):
         await done

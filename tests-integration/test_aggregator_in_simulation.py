@@ -17,7 +17,7 @@ from simulation.plan import ENTITIES
 from simulation.world import Process, Tamper, World, honest
 from streams import StreamedTable
 
-from zae_limiter.flows.steps import Tell, play
+from zae_limiter.flows.steps import Log, play
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.values import Operation, Query, Update
 from zae_limiter.schema import keys
@@ -105,7 +105,7 @@ class AggregatedWorld(World):
         self.done["removals"] += sum(is_bucket(each) and "NewImage" not in each["dynamodb"] for each in records)
         for window in WINDOW_SECONDS:
             self.done[window] += len({window_start(window, change.at_ms) for change in batch.changes}) > 1
-        return jobs_of(batch, self.settings, self.aggregator.scope.now)
+        return jobs_of(batch, self.settings, self.aggregator.namespace_state.now)
 
     def _index(self, sequence: str) -> int:
         numbers = [record["dynamodb"]["SequenceNumber"] for record in self.streamed.stream]
@@ -117,7 +117,7 @@ class AggregatedWorld(World):
         while self.position < len(self.streamed.stream):
             end = len(self.streamed.stream)
             for job in self._jobs(self.position, end):
-                play(job.flow, lambda step: None if isinstance(step, Tell) else self.table.execute(step))
+                play(job.flow, lambda step: None if isinstance(step, Log) else self.table.execute(step))
             self.position = end
 
     def consumed(self) -> dict[Place, int]:

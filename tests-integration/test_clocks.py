@@ -40,7 +40,7 @@ class Process:
 
     def look(self) -> None:
         """See by how much its time is wrong now."""
-        before, now, after = true_ms(), self.limiter.repository.scope.now(), true_ms()
+        before, now, after = true_ms(), self.limiter.repository.namespace_state.now(), true_ms()
         self.least = min(self.least, now - after)
         self.most = max(self.most, now + 1 - before)
 
@@ -81,5 +81,5 @@ async def test_a_clock_that_is_right_stays(stage: Stage) -> None:
     for _ in range(50):
         await limiter.repository.ping()
         await asyncio.sleep(0.02)
-    before, now, after = true_ms(), limiter.repository.scope.now(), true_ms()
+    before, now, after = true_ms(), limiter.repository.namespace_state.now(), true_ms()
     assert before - 50 < now < after + 50

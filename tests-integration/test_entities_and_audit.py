@@ -146,7 +146,11 @@ async def test_lists_say_where_limits_are_set(stage: Stage) -> None:
 async def test_resources_with_many_entity_configs_cost_at_most_one_query_each(stage: Stage) -> None:
     limiter = await stage.open()
     counts = {"r-0": 1300, "r-1": 60, "r-2": 60, "r-3": 3}
-    places = [entity_place(limiter.repository.scope, f"e-{n}", r) for r, count in counts.items() for n in range(count)]
+    places = [
+        entity_place(limiter.repository.namespace_state, f"e-{n}", r)
+        for r, count in counts.items()
+        for n in range(count)
+    ]
     puts = [Put({"PK": place.key.pk, "SK": place.key.sk, **place.fixed, "config_version": 1}) for place in places]
     for start in range(0, len(puts), 25):
         stage.perform(BatchWrite(tuple(puts[start : start + 25])))

@@ -14,11 +14,11 @@ from test_aggregator_in_simulation import simulate
 from zae_limiter.flows.bucket import reanchoring as anchoring
 from zae_limiter.flows.records import usage_counting as counting
 from zae_limiter.flows.records.usage_counting import Use
-from zae_limiter.flows.retry import patiently
+from zae_limiter.flows.retry import with_retries
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import UNCONDITIONAL, Conditions, Update
-from zae_limiter.schema.items import ONE_WRITE, WRITES, View, bucket_attributes
+from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketState, bucket_attributes
 from zae_limiter.schema.usage import SnapshotId, counted_attribute
 from zae_limiter_aggregator import work
 from zae_limiter_aggregator.records import BucketChange
@@ -65,10 +65,10 @@ def mark_written_apart(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *,
     """The mark is checked and moved by a write of its own, and then the sums are added to."""
     write, at = honest_write(snapshot, shard, uses, expires_at), counted_attribute(shard)
     try:
-        yield from patiently(write._replace(add={}, set={at: write.set[at]}))
+        yield from with_retries(write._replace(add={}, set={at: write.set[at]}))
     except ConditionFailed:
         return False
-    yield from patiently(write._replace(when=UNCONDITIONAL))
+    yield from with_retries(write._replace(when=UNCONDITIONAL))
     return True
 
 
@@ -77,23 +77,23 @@ def window_of_the_batch(bucket: Any, changes: Sequence[BucketChange], window: An
     return honest_windows(bucket, [replace(each, at_ms=changes[-1].at_ms) for each in changes], window)
 
 
-def anchor_clamped(view: View, at_ms: int) -> Update:
+def anchor_clamped(state: BucketState, at_ms: int) -> Update:
     """Balances are set to what the image makes of them, cut off at the ceiling."""
     balances = {}
-    for name, shape in view.shapes.items():
-        now = view.tokens_milli(name) + shape.minted_since_anchor(at_ms)
-        balances[bucket_attributes(name).tk] = min(shape.ceiling_milli, now)
-    return honest_anchor(view, at_ms)._replace(add={WRITES: ONE_WRITE}, set={"rf": at_ms, **balances})
+    for name, shard_limit in state.shard_limits.items():
+        now = state.tokens_milli(name) + shard_limit.minted_since_anchor(at_ms)
+        balances[bucket_attributes(name).tk] = min(shard_limit.ceiling_milli, now)
+    return honest_anchor(state, at_ms)._replace(add={WRITES: ONE_WRITE}, set={"rf": at_ms, **balances})
 
 
-def anchor_that_mints(view: View, at_ms: int) -> Update:
+def anchor_that_mints(state: BucketState, at_ms: int) -> Update:
     """What was minted is added, and may be minted again: the anchor stays behind."""
-    return honest_anchor(view, at_ms)._replace(set={"rf": at_ms - 100})
+    return honest_anchor(state, at_ms)._replace(set={"rf": at_ms - 100})
 
 
-def anchor_unasked(view: View, at_ms: int) -> Update:
+def anchor_unasked(state: BucketState, at_ms: int) -> Update:
     """Nobody asks whether the anchor is the one of the image."""
-    return honest_anchor(view, at_ms)._replace(when=UNCONDITIONAL)
+    return honest_anchor(state, at_ms)._replace(when=UNCONDITIONAL)
 
 
 FAULTS = (

@@ -8,8 +8,8 @@ from stage import Stage
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.flows.bucket.splitting import split_shard
-from zae_limiter.flows.process.namespace_state import Scope, Settings
-from zae_limiter.flows.steps import Sleep, Tell, play
+from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
+from zae_limiter.flows.steps import Log, Sleep, play
 from zae_limiter.schema.items import BucketId
 
 pytestmark = pytest.mark.needs("atomic")
@@ -33,12 +33,14 @@ async def take(limiter: RateLimiter, amount: int) -> None:
 
 def split_into(stage: Stage, count: int) -> None:
     """Have somebody, who tells nobody, split all shards of the bucket until there are so many."""
-    scope = Scope("default", stage.namespace_id, stack="aside", now=SystemClock().now_ms, settings=Settings())
+    namespace_state = NamespaceState(
+        "default", stage.namespace_id, stack="aside", now=SystemClock().now_ms, settings=Settings()
+    )
     shards = 1
     while shards < count:
         for shard in range(shards):
-            flow = split_shard(scope, BucketId(stage.namespace_id, "key", "gpt-4", shard))
-            play(flow, lambda step: None if isinstance(step, (Sleep, Tell)) else stage.perform(step))
+            flow = split_shard(namespace_state, BucketId(stage.namespace_id, "key", "gpt-4", shard))
+            play(flow, lambda step: None if isinstance(step, (Sleep, Log)) else stage.perform(step))
         shards *= 2
     stage.meter.reset()
 

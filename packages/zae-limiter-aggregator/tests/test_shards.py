@@ -15,7 +15,7 @@ from zae_limiter.schema import sk_state
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sync.store import SyncMemoryStore
 from zae_limiter_aggregator.batch import read_batch
-from zae_limiter_aggregator.shards import pace
+from zae_limiter_aggregator.shards import write_rate
 
 
 def image(writes: int, shards: int = 1) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def burst(number: int, milliseconds: int, *, shards: int = 1, begin: int = 0) ->
     ],
 )
 def test_the_fullest_second_of_the_clock_counts(number: int, milliseconds: int, begin: int, expected: int) -> None:
-    assert pace(read_batch(burst(number, milliseconds, begin=begin)).changes) == expected
+    assert write_rate(read_batch(burst(number, milliseconds, begin=begin)).changes) == expected
 
 
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=200))
@@ -51,17 +51,17 @@ def test_no_shard_is_taken_for_one_that_is_written_more_often_than_it_is(instant
     instants.sort()
     records = [record(n, image(n), image(n + 1), at_ms=START_MS + at) for n, at in enumerate(instants)]
     within_a_second = (sum(first <= at < first + 1000 for at in instants) for first in instants)
-    assert pace(read_batch(records).changes) <= max(within_a_second)
+    assert write_rate(read_batch(records).changes) <= max(within_a_second)
 
 
 def test_a_record_that_comes_twice_is_no_second_write() -> None:
     records = burst(500, 1000)
-    assert pace(read_batch([each for each in records for _ in range(2)]).changes) == 500
+    assert write_rate(read_batch([each for each in records for _ in range(2)]).changes) == 500
 
 
 def test_writes_from_before_the_last_split_do_not_count() -> None:
     records = [*burst(900, 1000), record(900, image(900), image(901, 2), at_ms=START_MS + 999), *burst(5, 5, shards=2)]
-    assert pace(read_batch(records[:901]).changes) == 1
+    assert write_rate(read_batch(records[:901]).changes) == 1
 
 
 class Busy(Life):
@@ -85,7 +85,7 @@ class Busy(Life):
         """Split a shard, as a client does; the records of it."""
         self.clock.advance(1)  # so that no anchor lies ahead of the clock
         before = len(self.stream)
-        self.repository.driver.run(split_shard(self.repository.scope, self.bucket.other(shard)))
+        self.repository.driver.run(split_shard(self.repository.namespace_state, self.bucket.other(shard)))
         return self.stream[before:]
 
     def counts(self) -> list[int]:

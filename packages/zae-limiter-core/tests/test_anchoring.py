@@ -72,8 +72,8 @@ def test_any_process_finds_the_same_available_at_every_instant(
     assert new.anchor_ms == START + later
     for limit in limits:
         for now in (START, START + later, *(START + instant for instant in instants)):
-            was = refill_bucket(old.shapes[limit.name], old.tokens_milli(limit.name), now)
-            assert refill_bucket(new.shapes[limit.name], new.tokens_milli(limit.name), now) == was
+            was = refill_bucket(old.shard_limits[limit.name], old.tokens_milli(limit.name), now)
+            assert refill_bucket(new.shard_limits[limit.name], new.tokens_milli(limit.name), now) == was
 
 
 RPM = Limit.per_minute("rpm", 60)

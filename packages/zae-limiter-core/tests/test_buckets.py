@@ -134,7 +134,7 @@ async def test_a_bucket_that_goes_while_the_others_are_read_does_not_count(async
             async_world.table.execute(Delete(gone))
         return async_world.table.execute(operation)
 
-    capacity = play(get_resource_capacity(limiter.repository.scope, "r"), perform)
+    capacity = play(get_resource_capacity(limiter.repository.namespace_state, "r"), perform)
     assert (capacity.entities, capacity.limits) == (1, (LimitCapacity("rpm", 60, 59, 1),))
 
 
@@ -151,9 +151,9 @@ async def test_pages_are_followed_to_the_end(async_world: World) -> None:
             operation = replace(operation, limit=3)
         return async_world.table.execute(operation)
 
-    scope = limiter.repository.scope
-    assert play(get_resource_capacity(scope, "r"), perform).entities == 7
-    assert len(play(get_buckets(scope, "e", None), perform)) == 7
+    namespace_state = limiter.repository.namespace_state
+    assert play(get_resource_capacity(namespace_state, "r"), perform).entities == 7
+    assert len(play(get_buckets(namespace_state, "e", None), perform)) == 7
     assert len(pages) == 6
 
 

@@ -17,8 +17,8 @@ def test_alone_the_ceiling_is_set_without_slack() -> None:
     it = stage()
     it.sees(bucket_item({RPM: CEILING}))
     true = bucket_item({RPM: CEILING - 500}, writes=1)  # a clock's difference: nobody else wrote
-    entry = it.entry(RPM, checked={"rpm": 2000})
-    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
+    request = it.request(RPM, checked={"rpm": 2000})
+    steps = run(it, [request], ConditionFailed(true), applied_to(true))
     assert isinstance(steps[0], Update)
     assert steps[0].set["b_rpm_tk"] == CEILING - 2000
     assert isinstance(steps[1], Update)
@@ -30,21 +30,21 @@ def test_an_upper_bound_that_failed_while_others_are_active_is_answered_with_sla
     item = it.sees_others(bucket_item({RPM: 30_000}))
     true = item | {"b_rpm_tk": CEILING - 100 + 200}
     it.clock.advance(ms=100)
-    entry = it.entry(RPM, checked={"rpm": 2000})
-    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
+    request = it.request(RPM, checked={"rpm": 2000})
+    steps = run(it, [request], ConditionFailed(true), applied_to(true))
     assert isinstance(steps[1], Update)
     slack = CEILING // 20
     assert steps[1].when.at_least == {"b_rpm_tk": CEILING - slack - 100}
     assert steps[1].set["b_rpm_tk"] == CEILING - slack - 100 - 2000
-    assert verdicts(entry) == ["admitted"]
+    assert verdicts(request) == ["admitted"]
 
 
 def test_the_slack_leaves_room_for_a_request_of_nearly_everything() -> None:
     it = stage()
     item = it.sees_others(bucket_item({RPM: 59_500}))
     true = item | {"b_rpm_tk": CEILING + 200}
-    entry = it.entry(RPM, checked={"rpm": 59_000})
-    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
+    request = it.request(RPM, checked={"rpm": 59_000})
+    steps = run(it, [request], ConditionFailed(true), applied_to(true))
     assert isinstance(steps[1], Update)
     assert steps[1].when.at_least == {"b_rpm_tk": 59_000}
 
@@ -53,8 +53,8 @@ def test_alone_an_upper_bound_that_failed_is_answered_without_slack() -> None:
     it = stage()
     it.sees(bucket_item({RPM: 30_000}))
     true = bucket_item({RPM: CEILING + 200})
-    entry = it.entry(RPM, checked={"rpm": 2000})
-    steps = run(it, [entry], ConditionFailed(true), applied_to(true))
+    request = it.request(RPM, checked={"rpm": 2000})
+    steps = run(it, [request], ConditionFailed(true), applied_to(true))
     assert isinstance(steps[1], Update)
     assert steps[1].set["b_rpm_tk"] == CEILING - 2000
 
@@ -73,7 +73,7 @@ def test_with_others_the_ceiling_is_written_below_where_much_of_what_is_minted_i
         }
         it.sees(item)
     it.clock.advance(ms=MINUTE)
-    step = next(commit(it.scope, it.shadow, [it.entry(RPM, checked={"rpm": 1000})]))
+    step = next(commit(it.namespace_state, it.cached, [it.request(RPM, checked={"rpm": 1000})]))
     assert isinstance(step, Update)
     assert ("SET" if "b_rpm_tk" in step.set else "ADD") == row
 
@@ -86,13 +86,13 @@ def test_an_idle_bucket_of_a_hundred_gives_a_hundred_and_what_is_minted_not_two_
     limit = Limit.per_minute("rpm", 100)
     it = stage(staleness_ms=0)
     table = table_of(bucket_item({limit: 100_000}))
-    it.sees(table.execute(Get(it.shadow.key)))
+    it.sees(table.execute(Get(it.cached.key)))
     it.clock.advance(ms=idle_ms)
     admitted = 0
     for _ in range(400):
-        entry = it.entry(limit, checked={"rpm": 1000})
-        play(commit(it.scope, it.shadow, [entry]), table.execute)
-        admitted += verdicts(entry) == ["admitted"]
+        request = it.request(limit, checked={"rpm": 1000})
+        play(commit(it.namespace_state, it.cached, [request]), table.execute)
+        admitted += verdicts(request) == ["admitted"]
         it.clock.advance(ms=10)
     minted = limit.refill_amount * 400 * 10 // 60_000
     assert 100 + minted - 1 <= admitted <= 100 + minted

@@ -6,7 +6,7 @@ from commits import applied_to, run, verdicts
 from plays import NOW, RPM, Stage, bucket_item, stage
 
 from zae_limiter.flows.bucket.contest import FOLLOW_MS, RESHAPES_LOST
-from zae_limiter.flows.process.bucket_queue import Entry
+from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import Item, Update
@@ -15,9 +15,9 @@ from zae_limiter.resolution import Config
 THEIRS, TPM = Limit.per_minute("rpm", 30), Limit.per_minute("tpm", 60)
 
 
-def asks(it: Stage, *limits: Limit, given: bool = True, **amounts: int) -> Entry:
+def asks(it: Stage, *limits: Limit, given: bool = True, **amounts: int) -> BucketRequest:
     """An acquire under ``limits=``, or under limits that were read just now."""
-    return it.entry(config=Config(limits, it.clock.now_ms(), given=given), checked=amounts)
+    return it.request(config=Config(limits, it.clock.now_ms(), given=given), checked=amounts)
 
 
 def shaped(*limits: Limit, turn: int) -> Item:
@@ -38,11 +38,11 @@ def reshapes(steps: list[Any]) -> list[bool]:
 def test_who_lost_a_few_reshapes_goes_by_the_shape_that_the_bucket_has() -> None:
     it = stage()
     it.sees(shaped(THEIRS, turn=0))
-    entry = asks(it, RPM, rpm=2000)
+    request = asks(it, RPM, rpm=2000)
     last = applied_to(shaped(THEIRS, turn=RESHAPES_LOST))
-    steps = run(it, [entry], *lost(RESHAPES_LOST, THEIRS), last)
+    steps = run(it, [request], *lost(RESHAPES_LOST, THEIRS), last)
     assert reshapes(steps) == [*[True] * RESHAPES_LOST, False]
-    assert verdicts(entry) == ["admitted"]
+    assert verdicts(request) == ["admitted"]
 
 
 def test_limits_that_are_stored_are_given_up_after_as_many_losses() -> None:
@@ -59,24 +59,24 @@ def test_limits_that_are_stored_are_given_up_after_as_many_losses() -> None:
 def test_who_asks_for_a_limit_that_the_bucket_has_not_goes_on_to_reshape_it() -> None:
     it = stage()
     it.sees(shaped(THEIRS, turn=0))
-    entry = asks(it, RPM, TPM, rpm=2000, tpm=2000)
-    steps = run(it, [entry], *lost(6, THEIRS), applied_to(shaped(THEIRS, turn=6)))
+    request = asks(it, RPM, TPM, rpm=2000, tpm=2000)
+    steps = run(it, [request], *lost(6, THEIRS), applied_to(shaped(THEIRS, turn=6)))
     assert reshapes(steps) == [True] * 7
-    assert verdicts(entry) == ["admitted"]
+    assert verdicts(request) == ["admitted"]
 
 
 def test_who_asks_for_more_than_the_bucket_can_hold_goes_on_to_reshape_it() -> None:
     it = stage()
     it.sees(shaped(THEIRS, turn=0))
-    it.shadow.follows_until_ms = NOW + FOLLOW_MS
+    it.cached.follows_until_ms = NOW + FOLLOW_MS
     full = bucket_item({THEIRS: 30_000})
     it.sees(full)
     other = Limit.custom("rpm", 60, burst=60, refill_amount=30, refill_period=60)
-    entry = asks(it, other, rpm=31_000)
-    assert reshapes(run(it, [entry], applied_to(full))) == [True]
-    assert verdicts(entry) == ["refused"]  # for now: tokens come with time
-    assert it.shadow.view is not None
-    assert it.shadow.view.ceilings == {"rpm": 60_000}
+    request = asks(it, other, rpm=31_000)
+    assert reshapes(run(it, [request], applied_to(full))) == [True]
+    assert verdicts(request) == ["refused"]  # for now: tokens come with time
+    assert it.cached.state is not None
+    assert it.cached.state.ceilings == {"rpm": 60_000}
 
 
 def test_whose_shape_others_undo_at_once_goes_by_theirs_for_some_seconds() -> None:
@@ -102,14 +102,14 @@ def test_two_call_sites_of_one_process_each_have_their_limits() -> None:
         it.clock.advance(ms=10)
         steps = run(it, [asks(it, limit, rpm=1000)], applied_to(item))
         assert reshapes(steps) == [True]
-        assert it.shadow.view is not None
-        item = dict(it.shadow.view.item)
+        assert it.cached.state is not None
+        item = dict(it.cached.state.item)
 
 
 def test_a_batch_goes_by_the_limits_of_those_who_read_them_last() -> None:
     it = stage()
     item = shaped(THEIRS, turn=0) | {"cv": NOW - 1000}
     it.sees(item)
-    early, late = (it.entry(config=Config((RPM,), NOW - ago), checked={"rpm": 1000}) for ago in (2000, 500))
+    early, late = (it.request(config=Config((RPM,), NOW - ago), checked={"rpm": 1000}) for ago in (2000, 500))
     assert reshapes(run(it, [early, late], applied_to(item))) == [True]
     assert verdicts(early, late) == ["admitted", "admitted"]

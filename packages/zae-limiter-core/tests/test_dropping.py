@@ -26,7 +26,7 @@ SLOW = Limit.per_day("tpm", 1440)  # one a minute
 def limits_in(world: World, process: Process) -> set[str]:
     item = world.bucket_of(process.limiter, "e", "r")
     assert item is not None
-    return {*read_bucket(item).shapes}
+    return {*read_bucket(item).shard_limits}
 
 
 def attributes_in(world: World, process: Process, limit: str) -> list[str]:
@@ -172,7 +172,7 @@ async def test_each_shard_lets_go_of_what_is_full_there(world: World) -> None:
         await take(user.limiter, "e", "r", rpm=1)
 
     def held() -> list[set[str]]:
-        return [{*read_bucket(item).shapes} for _, item in sorted(shard_items(world, user.limiter).items())]
+        return [{*read_bucket(item).shard_limits} for _, item in sorted(shard_items(world, user.limiter).items())]
 
     await until(lambda: held() == [{"rpm"}, {"rpm", "tpm"}])
     await change(world, admin, MINUTE_RPM, SLOW)
@@ -187,9 +187,9 @@ async def test_each_shard_lets_go_of_what_is_full_there(world: World) -> None:
 
 def test_the_write_asks_that_what_leaves_is_full_and_moves_the_anchor() -> None:
     burst = Limit.per_minute("tpm", 60, burst=90)
-    view = read_bucket(bucket_item({RPM: 5000, burst: 30_000}, rf=NOW - 60_000, cv=7))
-    assert dropped(view, ["tpm"], NOW, cv=9) == Update(
-        stage().shadow.key,
+    state = read_bucket(bucket_item({RPM: 5000, burst: 30_000}, rf=NOW - 60_000, cv=7))
+    assert dropped(state, ["tpm"], NOW, cv=9) == Update(
+        stage().cached.key,
         add={"b_wcu_tc": 1000, "b_rpm_tk": 60_000},
         set={"rf": NOW, "cv": 9},
         remove=("b_tpm_tk", "b_tpm_tc", "b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp"),
@@ -208,7 +208,9 @@ def steps_of(item: Item, config: Config, *replies: object) -> list[str]:
     table = MemoryStore()
     table.execute(Put(item))
     steps, _ = play_script(
-        serve(it.scope, it.shadow, [it.entry(config=config, checked={"rpm": 1000})]), table.execute, *replies
+        serve(it.namespace_state, it.cached, [it.request(config=config, checked={"rpm": 1000})]),
+        table.execute,
+        *replies,
     )
     return [type(step).__name__ for step in steps]
 
@@ -217,7 +219,7 @@ STORED = Config((RPM,), NOW, stored=True)
 
 
 def test_nobody_waits_for_what_leaves() -> None:
-    assert steps_of(seen(), STORED, None, seen()) == ["Update", "Wake", "Update"]
+    assert steps_of(seen(), STORED, None, seen()) == ["Update", "Release", "Update"]
 
 
 @pytest.mark.parametrize(
@@ -236,14 +238,14 @@ def test_a_limit_stays_where(item: Item, config: Config) -> None:
 
 @pytest.mark.parametrize("failure", [OutcomeUnknown(), ConditionFailed(seen()), StoreError("away")])
 def test_a_write_that_fails_fails_nobody(failure: StoreError) -> None:
-    assert steps_of(seen(), STORED, None, failure) == ["Update", "Wake", "Update"]
+    assert steps_of(seen(), STORED, None, failure) == ["Update", "Release", "Update"]
 
 
 def test_nothing_leaves_behind_a_write_that_failed() -> None:
     it = stage()
     it.sees(seen())
-    entry = it.entry(config=STORED, checked={"rpm": 1000})
-    steps, _ = play_script(serve(it.scope, it.shadow, [entry]), OutcomeUnknown())
+    request = it.request(config=STORED, checked={"rpm": 1000})
+    steps, _ = play_script(serve(it.namespace_state, it.cached, [request]), OutcomeUnknown())
     assert len(steps) == 1
 
 
@@ -251,14 +253,14 @@ def test_nothing_leaves_behind_a_write_that_failed() -> None:
 def test_it_leaves_by_the_conditions_only_where_it_is_full(tokens: int, elapsed_ms: int, rate: int) -> None:
     limit = Limit.custom("tpm", 60, refill_amount=rate)
     item = bucket_item({RPM: 0, limit: tokens}, rf=NOW)
-    view, at_ms, table = read_bucket(item), NOW + elapsed_ms, MemoryStore()
+    state, at_ms, table = read_bucket(item), NOW + elapsed_ms, MemoryStore()
     table.execute(Put(item))
-    balance = tokens + view.shapes["tpm"].minted_since_anchor(at_ms)
+    balance = tokens + state.shard_limits["tpm"].minted_since_anchor(at_ms)
     if balance >= limit.ceiling_milli:
-        assert {*read_bucket(table.execute(dropped(view, ["tpm"], at_ms, cv=1))).shapes} == {"rpm"}
+        assert {*read_bucket(table.execute(dropped(state, ["tpm"], at_ms, cv=1))).shard_limits} == {"rpm"}
     else:
         with pytest.raises(ConditionFailed):
-            table.execute(dropped(view, ["tpm"], at_ms, cv=1))
+            table.execute(dropped(state, ["tpm"], at_ms, cv=1))
 
 
 def test_usage_counts_nothing_where_a_limit_leaves_and_from_0_where_it_comes_back() -> None:

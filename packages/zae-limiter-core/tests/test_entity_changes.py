@@ -29,9 +29,9 @@ async def test_an_update_changes_what_is_given_and_nothing_else(world: World) ->
     assert (renamed.metadata, renamed.created_at, renamed.version) == ({"team": "blue"}, made.created_at, 2)
     nameless = await limiter.update_entity("e", name=None, metadata={"cost": "7"})
     assert (nameless.name, nameless.metadata, nameless.version) == (None, {"cost": "7"}, 3)
-    alone = await limiter.update_entity("e", parent_id=None, cascade=False, metadata=None)
-    assert (alone.parent_id, alone.cascade, alone.metadata) == (None, False, {})
-    assert await limiter.get_entity("e") == alone
+    uncontended = await limiter.update_entity("e", parent_id=None, cascade=False, metadata=None)
+    assert (uncontended.parent_id, uncontended.cascade, uncontended.metadata) == (None, False, {})
+    assert await limiter.get_entity("e") == uncontended
 
 
 async def test_an_update_that_changes_nothing_writes_nothing(world: World) -> None:

@@ -7,7 +7,7 @@ import pytest
 from plays import MINUTE, NOW, RPM, Stage, bucket_item, stage
 
 from zae_limiter.flows.bucket.group_commit import commit
-from zae_limiter.flows.process.bucket_queue import Entry
+from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Conditions, Put, Update
 from zae_limiter.resolution import Config
@@ -17,10 +17,10 @@ TPM = Limit.per_minute("tpm", 6000, burst=9000)
 CEILING = RPM.ceiling_milli
 
 
-def first_write(of: Stage, *entries: Entry) -> Update:
-    write = next(commit(of.scope, of.shadow, list(entries)))
+def first_write(of: Stage, *requests: BucketRequest) -> Update:
+    write = next(commit(of.namespace_state, of.cached, list(requests)))
     assert isinstance(write, Update)
-    assert write.key == of.shadow.key
+    assert write.key == of.cached.key
     return write
 
 
@@ -41,7 +41,7 @@ def at(tokens: Mapping[Limit, int], *, elapsed_ms: int, **item: Any) -> Stage:
 
 def test_row_add_takes_between_the_cost_and_the_ceiling_as_of_the_anchor() -> None:
     it = at({RPM: 5000}, elapsed_ms=10_000)  # ten tokens minted since
-    write = first_write(it, it.entry(RPM, checked={"rpm": 2000}))
+    write = first_write(it, it.request(RPM, checked={"rpm": 2000}))
     assert write.when == Conditions(
         absent=("ttl",),
         equals={"rf": NOW - 10_000},
@@ -54,7 +54,7 @@ def test_row_add_takes_between_the_cost_and_the_ceiling_as_of_the_anchor() -> No
 
 def test_row_set_at_the_ceiling_forgets_what_overflowed() -> None:
     it = at({RPM: 50_000}, elapsed_ms=MINUTE)
-    write = first_write(it, it.entry(RPM, checked={"rpm": 2000}))
+    write = first_write(it, it.request(RPM, checked={"rpm": 2000}))
     assert write.when == Conditions(
         absent=("ttl",), equals={"rf": NOW - MINUTE}, at_least={"b_rpm_tk": CEILING - MINUTE}
     )
@@ -66,26 +66,26 @@ def test_the_ttl_is_never_sooner_than_was_seen_nor_than_somebody_wants_who_was_n
     soon, late = NOW // 1000 + 100, NOW // 1000 + 10_000
     for seen, wanted in ((soon, ttl(60)), (late, late)):
         it = at({RPM: 5000}, elapsed_ms=0, ttl=seen)
-        write = first_write(it, it.entry(RPM, unchecked={"rpm": 1000}, events=0))
+        write = first_write(it, it.request(RPM, unchecked={"rpm": 1000}, events=0))
         assert (write.set, write.when.at_most["ttl"]) == ({"ttl": wanted}, wanted + 5)
 
 
 def test_a_minting_that_is_negative_counts_as_it_is() -> None:
     it = at({RPM: 60_000}, elapsed_ms=-5000)  # the anchor was set by a clock that is ahead
-    write = first_write(it, it.entry(RPM, checked={"rpm": 2000}))
+    write = first_write(it, it.request(RPM, checked={"rpm": 2000}))
     assert (write.when.at_least, write.when.at_most) == ({"b_rpm_tk": 2000 + 5000}, {"b_rpm_tk": CEILING + 5000})
 
 
 def test_an_adjust_has_no_lower_bound_and_goes_into_debt() -> None:
     it = at({RPM: 0}, elapsed_ms=1000)
-    write = first_write(it, it.entry(RPM, unchecked={"rpm": 90_000}, events=0))
+    write = first_write(it, it.request(RPM, unchecked={"rpm": 90_000}, events=0))
     assert write.when == Conditions(absent=("ttl",), equals={"rf": NOW - 1000}, at_most={"b_rpm_tk": CEILING - 1000})
     assert write.add == counters(b_rpm_tk=-90_000, b_rpm_tc=90_000)
 
 
 def test_an_adjust_at_the_ceiling_forgets_what_overflowed_too() -> None:
     it = at({RPM: 60_000}, elapsed_ms=30_000)
-    write = first_write(it, it.entry(RPM, unchecked={"rpm": 90_000}, events=0))
+    write = first_write(it, it.request(RPM, unchecked={"rpm": 90_000}, events=0))
     assert write.when.at_least == {"b_rpm_tk": CEILING - 30_000}
     assert write.set["b_rpm_tk"] == CEILING - 30_000 - 90_000
 
@@ -93,7 +93,7 @@ def test_an_adjust_at_the_ceiling_forgets_what_overflowed_too() -> None:
 @pytest.mark.parametrize("elapsed_ms", [1000, 10 * MINUTE])
 def test_give_backs_alone_ask_only_that_the_balance_is_there_and_not_split_since(elapsed_ms: int) -> None:
     it = at({RPM: 5000}, elapsed_ms=elapsed_ms)
-    write = first_write(it, it.entry(given={"rpm": 3000}, events=-1))
+    write = first_write(it, it.request(given={"rpm": 3000}, events=-1))
     assert write.when == Conditions(exists=("b_rpm_tk",), equals={"shard_count": 1})
     assert write.add == counters(b_rpm_tk=3000, b_rpm_tc=-3000, ev=-1)
     assert write.set == {}
@@ -101,7 +101,7 @@ def test_give_backs_alone_ask_only_that_the_balance_is_there_and_not_split_since
 
 def test_what_is_given_back_lowers_the_bound_for_those_who_ask_beside_it() -> None:
     it = at({RPM: 1000}, elapsed_ms=0)
-    write = first_write(it, it.entry(RPM, checked={"rpm": 3000}), it.entry(given={"rpm": 4000}, events=0))
+    write = first_write(it, it.request(RPM, checked={"rpm": 3000}), it.request(given={"rpm": 4000}, events=0))
     assert write.when.at_least == {"b_rpm_tk": 3000 - 4000}
     assert write.when.at_most == {"b_rpm_tk": CEILING}
     assert write.add == counters(b_rpm_tk=1000, b_rpm_tc=-1000, ev=1)
@@ -109,15 +109,15 @@ def test_what_is_given_back_lowers_the_bound_for_those_who_ask_beside_it() -> No
 
 def test_several_entries_are_one_write() -> None:
     it = at({RPM: 30_000}, elapsed_ms=0)
-    entries = [it.entry(RPM, checked={"rpm": 2000}) for _ in range(5)]
-    write = first_write(it, *entries)
+    requests = [it.request(RPM, checked={"rpm": 2000}) for _ in range(5)]
+    write = first_write(it, *requests)
     assert write.when.at_least == {"b_rpm_tk": 10_000}
     assert write.add == counters(b_rpm_tk=-10_000, b_rpm_tc=10_000, ev=5)
 
 
 def test_each_limit_stands_in_a_row_of_its_own() -> None:
     it = at({RPM: 1000, TPM: 9_000_000}, elapsed_ms=1000)
-    write = first_write(it, it.entry(RPM, TPM, checked={"rpm": 1000, "tpm": 500_000}))
+    write = first_write(it, it.request(RPM, TPM, checked={"rpm": 1000, "tpm": 500_000}))
     assert write.when == Conditions(
         absent=("ttl",),
         equals={"rf": NOW - 1000},
@@ -130,38 +130,40 @@ def test_each_limit_stands_in_a_row_of_its_own() -> None:
 
 def test_a_limit_that_nobody_asks_of_is_left_alone() -> None:
     it = at({RPM: 1000, TPM: 9_000_000}, elapsed_ms=1000)
-    write = first_write(it, it.entry(RPM, TPM, checked={"rpm": 1000}))
+    write = first_write(it, it.request(RPM, TPM, checked={"rpm": 1000}))
     touched = {*write.add, *write.set, *write.when.at_least, *write.when.at_most}
     assert not any("tpm" in name for name in touched)
 
 
 def test_an_amount_of_zero_beside_another_asks_that_the_limit_is_not_in_debt() -> None:
     it = at({RPM: 1000, TPM: 0}, elapsed_ms=1000)
-    write = first_write(it, it.entry(RPM, TPM, checked={"rpm": 1000, "tpm": 0}))
+    write = first_write(it, it.request(RPM, TPM, checked={"rpm": 1000, "tpm": 0}))
     assert write.when.at_least["b_tpm_tk"] == -100_000
     assert not {"b_tpm_tk", "b_tpm_tc"} & {*write.add, *write.set}
 
 
 def test_a_bucket_of_an_entitys_own_limits_never_expires() -> None:
     it = at({RPM: 5000}, elapsed_ms=0, ttl=NOW // 1000 + 9)
-    write = first_write(it, it.entry(config=Config((RPM,), 0, own=True), checked={"rpm": 1000}))
+    write = first_write(it, it.request(config=Config((RPM,), 0, own=True), checked={"rpm": 1000}))
     assert (write.set, write.remove) == ({}, ("ttl",))
 
 
 def test_nor_does_one_that_is_split_or_whose_multiplier_is_zero() -> None:
     it = stage(ttl_multiplier=0)
     it.sees(bucket_item({RPM: 5000}))
-    write = first_write(it, it.entry(RPM, checked={"rpm": 1000}))
+    write = first_write(it, it.request(RPM, checked={"rpm": 1000}))
     assert (write.set, write.remove) == ({}, ())
     split = at({RPM: 5000}, elapsed_ms=0, shard_count=2)
-    assert "ttl" not in first_write(split, split.entry(RPM, checked={"rpm": 1000})).set
+    assert "ttl" not in first_write(split, split.request(RPM, checked={"rpm": 1000})).set
 
 
 def test_a_missing_bucket_is_made_full_but_for_what_is_taken() -> None:
     it = stage()
     it.sees(None)
-    it.shadow.family = {"cascade": True, "parent_id": "p"}
-    put = next(commit(it.scope, it.shadow, [it.entry(config=Config((RPM, TPM), 77), checked={"rpm": 2000})]))
+    it.cached.family = {"cascade": True, "parent_id": "p"}
+    put = next(
+        commit(it.namespace_state, it.cached, [it.request(config=Config((RPM, TPM), 77), checked={"rpm": 2000})])
+    )
     assert isinstance(put, Put)
     assert put.when == Conditions(absent=("PK",))
     expected = bucket_item({RPM: CEILING - 2000, TPM: 9_000_000}, rf=NOW, cv=77, ttl=ttl(2))
@@ -172,8 +174,8 @@ RAISED, LOWERED = Limit.per_minute("rpm", 120), Limit.per_minute("rpm", 30)
 
 
 def reshape(it: Stage, *limits: Limit, read_at_ms: int = NOW, **checked: int) -> Update:
-    entry = it.entry(config=Config(limits, read_at_ms), checked=checked)
-    return first_write(it, entry)
+    request = it.request(config=Config(limits, read_at_ms), checked=checked)
+    return first_write(it, request)
 
 
 def test_a_raised_limit_keeps_the_tokens_and_gets_the_rate_from_now_on() -> None:
@@ -249,5 +251,5 @@ def test_a_bucket_with_more_limits_than_the_config_is_left_as_it_is() -> None:
 
 def test_corrections_alone_do_not_reshape() -> None:
     it = at({RPM: 5000}, elapsed_ms=10_000)
-    entry = it.entry(config=Config((RAISED,), NOW), unchecked={"rpm": 1000}, events=0)
-    assert "rf" not in first_write(it, entry).set
+    request = it.request(config=Config((RAISED,), NOW), unchecked={"rpm": 1000}, events=0)
+    assert "rf" not in first_write(it, request).set

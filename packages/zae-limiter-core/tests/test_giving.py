@@ -221,7 +221,7 @@ async def test_without_the_store_it_says_so(world: World, method: str, arguments
 async def test_who_changes_the_shape_before_the_write_has_it_decided_again(async_world: World) -> None:
     limiter, _ = await async_world.process(default_limits=[RPM])
     await take(limiter, "e", "r", rpm=60)
-    scope, cause = limiter.repository.scope, limiter.repository._cause(None)
+    namespace_state, cause = limiter.repository.namespace_state, limiter.repository._cause(None)
     rivals = iter([limiter.repository._cause("rival")])
     transactions = 0
 
@@ -230,10 +230,10 @@ async def test_who_changes_the_shape_before_the_write_has_it_decided_again(async
         if isinstance(operation, Transact):
             transactions += 1
             for rival in rivals:
-                assert play(reset_bucket(scope, "e", "r", rival), async_world.table.execute)
+                assert play(reset_bucket(namespace_state, "e", "r", rival), async_world.table.execute)
         return async_world.table.execute(operation)
 
-    assert play(reset_bucket(scope, "e", "r", cause), perform)
+    assert play(reset_bucket(namespace_state, "e", "r", cause), perform)
     assert transactions == 2
     events = (await limiter.repository.get_audit_events("e")).events
     assert sorted(event.principal or "" for event in events) == ["", "rival"]
@@ -242,7 +242,7 @@ async def test_who_changes_the_shape_before_the_write_has_it_decided_again(async
 async def test_a_credit_needs_no_second_try_when_the_anchor_moves_before_the_write(async_world: World) -> None:
     limiter, _ = await async_world.process(default_limits=[RPM])
     await take(limiter, "e", "r", rpm=60)
-    scope, cause = limiter.repository.scope, limiter.repository._cause(None)
+    namespace_state, cause = limiter.repository.namespace_state, limiter.repository._cause(None)
     rival = limiter.repository._cause("rival")
     transactions = 0
 
@@ -250,10 +250,10 @@ async def test_a_credit_needs_no_second_try_when_the_anchor_moves_before_the_wri
         nonlocal transactions
         if isinstance(operation, Transact):
             transactions += 1
-            assert play(reset_bucket(scope, "e", "r", rival), async_world.table.execute)
+            assert play(reset_bucket(namespace_state, "e", "r", rival), async_world.table.execute)
         return async_world.table.execute(operation)
 
-    assert play(credit_bucket(scope, "e", "r", {"rpm": 5_000}, cause), perform)
+    assert play(credit_bucket(namespace_state, "e", "r", {"rpm": 5_000}, cause), perform)
     assert transactions == 1
     assert await limiter.available("e", "r") == {"rpm": 60}
 
@@ -262,7 +262,7 @@ async def test_a_bucket_that_goes_before_the_write_is_not_made_again(async_world
     limiter, _ = await async_world.process(default_limits=[RPM])
     for entity, giving in (("reset", reset_bucket), ("credited", partial(credit_bucket, credit={"rpm": 1_000}))):
         await take(limiter, entity, "r", rpm=60)
-        scope, cause = limiter.repository.scope, limiter.repository._cause(None)
+        namespace_state, cause = limiter.repository.namespace_state, limiter.repository._cause(None)
         key = Key(keys.pk_bucket(limiter.repository.namespace_id, entity, "r", 0), keys.sk_state())
 
         def perform(operation: Operation, key: Key = key) -> Any:
@@ -270,7 +270,7 @@ async def test_a_bucket_that_goes_before_the_write_is_not_made_again(async_world
                 async_world.table.execute(Delete(key))
             return async_world.table.execute(operation)
 
-        assert not play(giving(scope, entity, "r", cause=cause), perform)
+        assert not play(giving(namespace_state, entity, "r", cause=cause), perform)
         assert async_world.bucket_of(limiter, entity, "r") is None
         assert (await limiter.repository.get_audit_events(entity)).events == ()
 

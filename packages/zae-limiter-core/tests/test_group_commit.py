@@ -24,11 +24,11 @@ async def crowd(world: World, *, limit: Limit = RPM, **options: Any) -> Process:
 
 def waiting(it: Process) -> int:
     """How many wait in the queue of the bucket."""
-    scope = it.repository.scope
-    scope = getattr(scope, "_target", scope)
-    shadow = scope.shadows.get(("e", "r", 0))
-    assert shadow is not None
-    return len(shadow.lane.waiting)
+    namespace_state = it.repository.namespace_state
+    namespace_state = getattr(namespace_state, "_target", namespace_state)
+    cached = namespace_state.cached_buckets.get(("e", "r", 0))
+    assert cached is not None
+    return len(cached.queue.waiting)
 
 
 async def behind_a_write(it: Process, *amounts: int) -> list[asyncio.Task[None]]:

@@ -47,9 +47,9 @@ class Program:
         self.threads[-1].start()
 
     def _interrupt(self, entity_id: str) -> None:
-        shadow = self.repository.scope.shadows.get((entity_id, "r", 0))
-        assert shadow is not None
-        wait_for(lambda: len(shadow.lane.waiting) == 1)
+        cached = self.repository.namespace_state.cached_buckets.get((entity_id, "r", 0))
+        assert cached is not None
+        wait_for(lambda: len(cached.queue.waiting) == 1)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         time.sleep(0.1)  # until the main thread knows
         self.wire.let_go()

@@ -20,7 +20,7 @@ from zae_limiter.schema.items import (
     read_on_unavailable,
     rule_attributes,
 )
-from zae_limiter.token_bucket import Shape
+from zae_limiter.token_bucket import ShardLimit
 
 NOW = 1_700_000_000_000
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_\-.]{0,63}", fullmatch=True).filter(
@@ -49,22 +49,24 @@ def bucket(limits: tuple[Limit, ...], bucket_id: BucketId) -> dict[str, object]:
 
 @given(limit_sets())
 def test_a_bucket_comes_back_with_the_shapes_of_its_limits(limits: tuple[Limit, ...]) -> None:
-    view = read_bucket(bucket(limits, BucketId("ns", "e", "r", shard=1)))
-    assert view.anchor_ms == NOW
-    assert view.shapes == {limit.name: Shape(limit, NOW, 1, 2) for limit in limits}
-    assert {name: view.tokens_milli(name) for name in view.shapes} == {each.name: each.ceiling_milli for each in limits}
+    state = read_bucket(bucket(limits, BucketId("ns", "e", "r", shard=1)))
+    assert state.anchor_ms == NOW
+    assert state.shard_limits == {limit.name: ShardLimit(limit, NOW, 1, 2) for limit in limits}
+    assert {name: state.tokens_milli(name) for name in state.shard_limits} == {
+        each.name: each.ceiling_milli for each in limits
+    }
 
 
 def test_the_count_of_writes_is_not_shown_as_a_limit() -> None:
-    assert "wcu" not in read_bucket(bucket((Limit.per_minute("rpm", 1),), BucketId("ns", "e", "r"))).shapes
+    assert "wcu" not in read_bucket(bucket((Limit.per_minute("rpm", 1),), BucketId("ns", "e", "r"))).shard_limits
 
 
 def test_shapes_are_read_again_only_where_the_anchor_moved() -> None:
     item = bucket((Limit.per_minute("rpm", 1),), BucketId("ns", "e", "r"))
     first = read_bucket(item)
-    assert read_bucket(item | {"b_rpm_tk": 5}, first).shapes is first.shapes
+    assert read_bucket(item | {"b_rpm_tk": 5}, first).shard_limits is first.shard_limits
     moved = read_bucket(item | {"rf": NOW + 1, "b_rpm_cp": 9 * MILLI, "b_rpm_ra": 9 * MILLI}, first)
-    assert moved.shapes == {"rpm": Shape(Limit.per_minute("rpm", 9), NOW + 1, 0, 2)}
+    assert moved.shard_limits == {"rpm": ShardLimit(Limit.per_minute("rpm", 9), NOW + 1, 0, 2)}
 
 
 @given(limit_sets())

@@ -93,7 +93,7 @@ async def test_resources_with_entity_configs_cost_at_most_one_query_each(
 
 def config(limiter: RateLimiter, entity: str, resource: str) -> Put:
     """The write of an entity config, without what else a change does."""
-    place = entity_place(limiter.repository.scope, entity, resource)
+    place = entity_place(limiter.repository.namespace_state, entity, resource)
     return Put({"PK": place.key.pk, "SK": place.key.sk, **place.fixed, "config_version": 1})
 
 

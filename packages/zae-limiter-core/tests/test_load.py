@@ -9,7 +9,7 @@ from worlds import Process, World, passes, take, until
 
 from zae_limiter import Limit, Options, RateLimiter, Repository
 from zae_limiter.flows.bucket.serving import READS
-from zae_limiter.flows.process.config_cache import Configs, config_keys
+from zae_limiter.flows.process.config_cache import ConfigCache, config_keys
 from zae_limiter.operations.values import NOTHING, BatchGet, Key, Operation
 
 RPM = Limit.per_minute("rpm", 60)
@@ -105,9 +105,9 @@ async def test_an_acquire_ends_though_its_own_limits_change_during_every_read(as
     process = await async_world.process()
     limiter, wire, table = process.limiter, process.wire, async_world.table
     await limiter.set_limits("e", [RPM], "r")
-    scope = limiter.repository.scope
-    key = config_keys(scope.namespace_id, "e", "r").entity
-    wire.table = Meddler(table, lambda: scope.configs.forget(key))  # type: ignore[assignment]
+    namespace_state = limiter.repository.namespace_state
+    key = config_keys(namespace_state.namespace_id, "e", "r").entity
+    wire.table = Meddler(table, lambda: namespace_state.configs.forget(key))  # type: ignore[assignment]
     wire.sent()
     async with asyncio.timeout(3):
         await take(limiter, "e", "r", rpm=1)
@@ -133,15 +133,15 @@ class Meddler:
 # The cache alone
 
 
-def known(configs: Configs, *, now_ms: int = 1000) -> Any:
+def known(configs: ConfigCache, *, now_ms: int = 1000) -> Any:
     """What was put together of five records that were read."""
     generation, wanted = configs.generation, configs.stale_keys("e", "r", now_ms)
     read = configs.learn(wanted, NOTHING, now_ms, generation)
     return configs.resolve("e", "r", read, generation=generation)
 
 
-def configs_of(size: int = 10) -> Configs:
-    return Configs("ns", ttl_ms=60_000, size=size)
+def configs_of(size: int = 10) -> ConfigCache:
+    return ConfigCache("ns", ttl_ms=60_000, size=size)
 
 
 @pytest.mark.parametrize("level", range(5))

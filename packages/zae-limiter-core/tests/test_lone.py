@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plays import NOW, RPM, Stage, bucket_item, stage
 
-from zae_limiter.flows.bucket.batch import weigh
-from zae_limiter.flows.bucket.fast_path import lone_update
-from zae_limiter.flows.bucket.write_plans import Ordinary
-from zae_limiter.flows.process.bucket_queue import Entry
+from zae_limiter.flows.bucket.batch import fit_batch
+from zae_limiter.flows.bucket.fast_path import fast_path_update
+from zae_limiter.flows.bucket.write_plans import ConsumeWrite
+from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Update
 from zae_limiter.resolution import Config
@@ -42,26 +42,28 @@ def seen(case: Case) -> Stage:
 
 def lone(case: Case) -> Update | None:
     it = seen(case)
-    entry = it.entry(config=Config(LIMITS, 0, own=case.own), checked=case.checked)
-    return lone_update(it.scope, it.shadow, view=it.shadow.view, entries=[entry], now_ms=it.clock.now_ms())
+    request = it.request(config=Config(LIMITS, 0, own=case.own), checked=case.checked)
+    return fast_path_update(
+        it.namespace_state, it.cached, state=it.cached.state, requests=[request], now_ms=it.clock.now_ms()
+    )
 
 
-def by_the_rules(case: Case) -> tuple[Update, list[Entry]]:
+def by_the_rules(case: Case) -> tuple[Update, list[BucketRequest]]:
     """What the batch of this one entry writes, and whom it leaves out."""
     it = seen(case)
-    view, config = it.shadow.view, Config(LIMITS, 0, own=case.own)
-    assert view is not None
-    frame = Ordinary(it.shadow, view, it.clock.now_ms(), case.multiplier, config, frozenset())
-    load = weigh([it.entry(config=config, checked=case.checked)], frame.room, frame.ceilings)
-    return frame.write(load), load.short
+    state, config = it.cached.state, Config(LIMITS, 0, own=case.own)
+    assert state is not None
+    plan = ConsumeWrite(it.cached, state, it.clock.now_ms(), case.multiplier, config, frozenset())
+    load = fit_batch([it.request(config=config, checked=case.checked)], plan.headroom, plan.ceilings)
+    return plan.write(load), load.short
 
 
 def balances(case: Case) -> list[int]:
     """What there is of each limit when it is acquired."""
-    view, now_ms = seen(case).shadow.view, NOW + case.seen_ms
-    assert view is not None
+    state, now_ms = seen(case).cached.state, NOW + case.seen_ms
+    assert state is not None
     return [
-        tokens + view.shapes[limit.name].minted_since_anchor(now_ms)
+        tokens + state.shard_limits[limit.name].minted_since_anchor(now_ms)
         for limit, tokens in zip(LIMITS, case.tokens, strict=True)
     ]
 

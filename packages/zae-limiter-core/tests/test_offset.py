@@ -109,9 +109,9 @@ def test_an_answer_that_is_heard_again_proves_nothing_new(origin: float, trips: 
 
 @given(origins, st.floats(0, 400), st.floats(0, 400), st.floats(2000, 1e9), st.sampled_from([-1, 1]))
 def test_from_far_off_the_first_answer_leads_to_the_middle(
-    origin: float, there: float, back: float, far: float, side: int
+    origin: float, there: float, back: float, far: float, claim: int
 ) -> None:
-    (heard,) = hear(Server(origin), Offset(origin + side * far), [Trip(0, there, back)])
+    (heard,) = hear(Server(origin), Offset(origin + claim * far), [Trip(0, there, back)])
     assert abs(heard.error_ms) <= (1000 + there + back) / 2 + DRIFT * heard.at_ms
 
 
@@ -170,9 +170,9 @@ def test_what_was_proved_fades_by_a_third_of_a_second_to_each_side_in_an_hour() 
 
 @given(st.floats(0.1, 900), st.sampled_from([-1, 1]))
 def test_what_is_not_possible_goes_as_far_inside_as_it_was_outside_at_most_to_the_middle(
-    outside: float, side: int
+    outside: float, claim: int
 ) -> None:
     centre, half = EPOCH_MS + 500.0, 500.0
-    before = Offset(centre + side * (half + outside))
+    before = Offset(centre + claim * (half + outside))
     after = before.after(EPOCH_MS, sent_ms=0, received_ms=0)
     assert abs(after.ms - centre) == pytest.approx(max(0, half - outside), abs=0.01)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.flows.process.write_rate import Pace
+from zae_limiter.flows.process.write_rate import WriteRate
 
 START = 1_700_000_000_000
 
@@ -15,23 +15,23 @@ def item(writes: int, *, shards: int = 1) -> dict[str, Any]:
     return {"b_wcu_tc": writes * 1000, "shard_count": shards}
 
 
-def measured(*seen: tuple[int, int], shards: tuple[int, ...] = ()) -> Pace:
+def measured(*seen: tuple[int, int], shards: tuple[int, ...] = ()) -> WriteRate:
     """A process that saw so many writes at these instants."""
-    pace = Pace()
+    write_rate = WriteRate()
     for index, (at_ms, writes) in enumerate(seen):
-        if not pace.since_ms <= START + at_ms < pace.due_ms:
-            pace.measure(item(writes, shards=shards[index] if shards else 1), START + at_ms)
-    return pace
+        if not write_rate.since_ms <= START + at_ms < write_rate.due_ms:
+            write_rate.measure(item(writes, shards=shards[index] if shards else 1), START + at_ms)
+    return write_rate
 
 
-def exceeds(pace: Pace, most: int) -> bool:
+def exceeds(write_rate: WriteRate, most: int) -> bool:
     """Asked at once."""
-    return pace.exceeds(most, pace.since_ms)
+    return write_rate.exceeds(most, write_rate.since_ms)
 
 
 def test_an_answer_that_was_long_in_coming_does_not_make_a_slow_bucket_hot() -> None:
-    pace = measured((0, 0), (1000, 2400))  # sent after a second; it came three seconds later
-    assert not pace.exceeds(700, START + 4000)
+    write_rate = measured((0, 0), (1000, 2400))  # sent after a second; it came three seconds later
+    assert not write_rate.exceeds(700, START + 4000)
 
 
 def test_the_pace_is_what_was_written_between_two_answers_a_second_apart() -> None:
@@ -46,16 +46,16 @@ def test_less_than_a_second_tells_nothing(seen: tuple[tuple[int, int], ...]) -> 
 
 
 def test_more_than_the_threshold_exceeds_it_once() -> None:
-    pace = measured((0, 0), (1000, 501))
-    assert exceeds(pace, 500)
-    assert not exceeds(pace, 500)
+    write_rate = measured((0, 0), (1000, 501))
+    assert exceeds(write_rate, 500)
+    assert not exceeds(write_rate, 500)
     assert not exceeds(measured((0, 0), (1000, 500)), 500)
 
 
 def test_what_the_store_throttled_exceeds_a_tenth_of_it() -> None:
-    pace = measured((0, 0), (1000, 51))
-    pace.throttled()
-    assert exceeds(pace, 500)
+    write_rate = measured((0, 0), (1000, 51))
+    write_rate.throttled()
+    assert exceeds(write_rate, 500)
     idle = measured((0, 0), (1000, 50))
     idle.throttled()
     assert not exceeds(idle, 500)
@@ -67,8 +67,8 @@ def test_a_window_in_which_the_shard_was_split_tells_nothing() -> None:
 
 
 def test_a_window_in_which_the_clock_was_set_back_tells_nothing() -> None:
-    pace = measured((3_600_000, 0), (0, 600))
-    assert pace.per_second == 0
+    write_rate = measured((3_600_000, 0), (0, 600))
+    assert write_rate.per_second == 0
     assert measured((3_600_000, 0), (0, 600), (1000, 700)).per_second == 100
 
 
@@ -76,9 +76,9 @@ def test_a_window_in_which_the_clock_was_set_back_tells_nothing() -> None:
 def test_a_bucket_that_is_hardly_written_never_exceeds_it_however_the_clock_jumps(
     steps: list[tuple[int, int]],
 ) -> None:
-    pace, at, writes = Pace(), START, 0
+    write_rate, at, writes = WriteRate(), START, 0
     for step, more in steps:
         at, writes = at + step, writes + more
-        if not pace.since_ms <= at < pace.due_ms:
-            pace.measure(item(writes), at)
-        assert not exceeds(pace, 500)
+        if not write_rate.since_ms <= at < write_rate.due_ms:
+            write_rate.measure(item(writes), at)
+        assert not exceeds(write_rate, 500)

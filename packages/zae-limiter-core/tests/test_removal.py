@@ -111,7 +111,7 @@ async def test_the_event_of_the_entity_is_the_newest_of_a_delete(world: World) -
 
 async def test_limits_that_are_set_while_an_entity_goes_go_with_it_and_are_told(async_world: World) -> None:
     process, table = await family(async_world), async_world.table
-    scope, raced = process.repository.scope, False
+    namespace_state, raced = process.repository.namespace_state, False
 
     def perform(step: Any) -> Any:
         nonlocal raced
@@ -121,11 +121,11 @@ async def test_limits_that_are_set_while_an_entity_goes_go_with_it_and_are_told(
             raced = True
             table.execute(Update(key_of(step.writes[90]), add={"version": 1}))
             for number in range(CONFIGS - 40, CONFIGS):
-                place = entity_place(scope, "e", f"r-{number:03}")
+                place = entity_place(namespace_state, "e", f"r-{number:03}")
                 table.execute(Put({"PK": place.key.pk, "SK": place.key.sk, **place.fixed, "config_version": 1}))
         return table.execute(step)
 
-    play(delete_entity(scope, "e", Cause(None, "2026", "serial", None)), perform)
+    play(delete_entity(namespace_state, "e", Cause(None, "2026", "serial", None)), perform)
     assert raced
     assert of(table, "e")["#CONFIG"] == []
     gone = [event.resource for event in await told(process) if event.action == "limits_deleted"]

@@ -15,7 +15,7 @@ from zae_limiter.sharding import (
     parent_of,
     unseen_shards,
 )
-from zae_limiter.token_bucket import NEVER, Shape, reached_at, refill_bucket, share
+from zae_limiter.token_bucket import NEVER, ShardLimit, reached_at, refill_bucket, share
 
 NOW = 1_700_000_000_000
 LIMITS = st.builds(
@@ -32,9 +32,9 @@ INSTANTS = st.integers(0, 10**7)
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> Shape:
+def shard_limits(draw: st.DrawFn) -> ShardLimit:
     shards = draw(COUNTS)
-    return Shape(draw(LIMITS), NOW + draw(INSTANTS), draw(st.integers(0, shards - 1)), shards)
+    return ShardLimit(draw(LIMITS), NOW + draw(INSTANTS), draw(st.integers(0, shards - 1)), shards)
 
 
 @st.composite
@@ -58,34 +58,39 @@ def test_shares_add_up_to_the_whole_however_far_the_splits_have_come(shards: lis
 def test_the_shards_mint_what_the_whole_mints(
     shards: list[tuple[int, int]], limit: Limit, anchor: int, later: int
 ) -> None:
-    whole = Shape(limit, NOW + anchor)
-    parts = [Shape(limit, NOW + anchor, shard, count) for shard, count in shards]
+    whole = ShardLimit(limit, NOW + anchor)
+    parts = [ShardLimit(limit, NOW + anchor, shard, count) for shard, count in shards]
     at = NOW + later
     assert sum(part.minted_since_anchor(at) for part in parts) == whole.minted_since_anchor(at)
 
 
-@given(shapes(), st.integers(-(10**6), 10**6), INSTANTS)
+@given(shard_limits(), st.integers(-(10**6), 10**6), INSTANTS)
 def test_the_halves_have_what_the_shard_had_and_no_more_than_they_may_hold(
-    shape: Shape, tokens: int, later: int
+    shard_limit: ShardLimit, tokens: int, later: int
 ) -> None:
     at = NOW + later
-    half = halve(shape, tokens, at)
-    mine, other = (Shape(shape.limit, at, shape.shard + n, 2 * shape.shards) for n in (0, shape.shards))
-    assert half.available == refill_bucket(shape, tokens, at)
+    half = halve(shard_limit, tokens, at)
+    mine, other = (
+        ShardLimit(shard_limit.limit, at, shard_limit.shard + n, 2 * shard_limit.shards)
+        for n in (0, shard_limit.shards)
+    )
+    assert half.available == refill_bucket(shard_limit, tokens, at)
     assert half.given <= other.ceiling_milli
     if half.full:
-        assert half.given + mine.ceiling_milli == half.available == shape.ceiling_milli
+        assert half.given + mine.ceiling_milli == half.available == shard_limit.ceiling_milli
     elif half.available < 0:
         assert abs(half.available - 2 * half.given) <= 1
     else:
         assert 0 <= half.given <= half.available - half.given
 
 
-@given(st.lists(st.tuples(shapes(), st.integers(-(10**5), 10**6)), min_size=1, max_size=5), st.integers(0, 10**6))
-def test_a_wait_ends_at_the_first_millisecond_that_covers_the_cost(drawn: list[tuple[Shape, int]], cost: int) -> None:
+@given(st.lists(st.tuples(shard_limits(), st.integers(-(10**5), 10**6)), min_size=1, max_size=5), st.integers(0, 10**6))
+def test_a_wait_ends_at_the_first_millisecond_that_covers_the_cost(
+    drawn: list[tuple[ShardLimit, int]], cost: int
+) -> None:
     parts, at = [Part(*part) for part in drawn], NOW + 10**7
     wait = calculate_wait(parts, cost, at)
-    if cost > sum(shape.ceiling_milli for shape, _ in parts):
+    if cost > sum(shard_limit.ceiling_milli for shard_limit, _ in parts):
         assert wait == NEVER
         return
     until = at + round(wait * 1000)
@@ -93,19 +98,21 @@ def test_a_wait_ends_at_the_first_millisecond_that_covers_the_cost(drawn: list[t
         assert calculate_servable(parts, until) >= cost
         assert wait == 0 or calculate_servable(parts, until - 1) < cost
     else:
-        assert (wait == 0) == any(refill_bucket(shape, tokens, at) >= 0 for shape, tokens in parts)
+        assert (wait == 0) == any(refill_bucket(shard_limit, tokens, at) >= 0 for shard_limit, tokens in parts)
 
 
-@given(shapes(), st.integers(-(10**5), 10**5), st.integers(1, 10**6))
-def test_the_wait_of_one_shard_is_the_one_of_a_bucket(shape: Shape, tokens: int, cost: int) -> None:
+@given(shard_limits(), st.integers(-(10**5), 10**5), st.integers(1, 10**6))
+def test_the_wait_of_one_shard_is_the_one_of_a_bucket(shard_limit: ShardLimit, tokens: int, cost: int) -> None:
     at = NOW + 10**7
-    if refill_bucket(shape, tokens, at) < cost <= shape.ceiling_milli:
-        assert calculate_wait([Part(shape, tokens)], cost, at) == (reached_at(shape, tokens, cost) - at) / 1000
+    if refill_bucket(shard_limit, tokens, at) < cost <= shard_limit.ceiling_milli:
+        assert (
+            calculate_wait([Part(shard_limit, tokens)], cost, at) == (reached_at(shard_limit, tokens, cost) - at) / 1000
+        )
 
 
 def test_a_debt_counts_in_the_balance_and_blocks_only_the_shard_that_carries_it() -> None:
     limit = Limit.per_day("rpm", 100)
-    parts = [Part(Shape(limit, NOW, 0, 2), -30_000), Part(Shape(limit, NOW, 1, 2), 20_000)]
+    parts = [Part(ShardLimit(limit, NOW, 0, 2), -30_000), Part(ShardLimit(limit, NOW, 1, 2), 20_000)]
     assert calculate_balance(parts, NOW) == -10_000
     assert calculate_servable(parts, NOW) == 20_000
     assert calculate_wait(parts, 20_000, NOW) == 0
@@ -118,19 +125,19 @@ ROOMS = st.dictionaries(
 
 @given(st.dictionaries(st.sampled_from(["rpm", "tpm"]), st.integers(0, 200)), ROOMS)
 def test_a_request_is_served_exactly_where_the_shards_have_it(
-    amounts: dict[str, int], rooms: dict[int, dict[str, int]]
+    amounts: dict[str, int], headrooms: dict[int, dict[str, int]]
 ) -> None:
-    served = allocate(amounts, rooms)
-    there = {name: sum(max(0, room[name]) for room in rooms.values()) for name in amounts}
+    served = allocate(amounts, headrooms)
+    there = {name: sum(max(0, headroom[name]) for headroom in headrooms.values()) for name in amounts}
     assert (served is not None) == all(amount <= there[name] for name, amount in amounts.items())
     for name, amount in amounts.items() if served is not None else ():
         assert sum(part.get(name, 0) for part in served.values()) == amount
-        assert all(0 <= part.get(name, 0) <= max(0, rooms[shard][name]) for shard, part in served.items())
+        assert all(0 <= part.get(name, 0) <= max(0, headrooms[shard][name]) for shard, part in served.items())
 
 
 def test_few_shards_serve_a_request() -> None:
-    rooms = {0: {"rpm": 10}, 1: {"rpm": 50}, 2: {"rpm": 40}, 3: {"rpm": 0}}
-    assert allocate({"rpm": 80}, rooms) == {1: {"rpm": 50}, 2: {"rpm": 30}}
+    headrooms = {0: {"rpm": 10}, 1: {"rpm": 50}, 2: {"rpm": 40}, 3: {"rpm": 0}}
+    assert allocate({"rpm": 80}, headrooms) == {1: {"rpm": 50}, 2: {"rpm": 30}}
 
 
 def test_a_shard_knows_whom_it_was_split_off_from_and_when() -> None:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from shards import aim_at, shard_items, split, split_into, views
+from shards import aim_at, shard_items, split, split_into, states
 from worlds import World, drain, passes, take
 
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded
@@ -30,7 +30,7 @@ async def test_a_split_neither_makes_nor_loses_a_token(world: World, taken: int)
     for count in (2, 4, 8):
         split_into(world, limiter, 2) if count == 2 else split(world, limiter, "e", "r", *range(count // 2))
         assert await whole(limiter) == before
-        assert {view.shard_count for view in views(world, limiter).values()} == {count}
+        assert {state.shard_count for state in states(world, limiter).values()} == {count}
     assert await drain(limiter, "e", "r", "rpm") == 100 - taken
 
 
@@ -40,14 +40,14 @@ async def test_a_debt_is_divided_too(world: World) -> None:
         await lease.adjust(rpm=150)
     split_into(world, limiter, 4)
     assert await whole(limiter) == {"rpm": -51}
-    assert all(view.tokens_milli("rpm") < 0 for view in views(world, limiter).values())
+    assert all(state.tokens_milli("rpm") < 0 for state in states(world, limiter).values())
 
 
 async def test_a_half_done_split_counts_as_whole(world: World) -> None:
     limiter, _ = await world.process(default_limits=[DAILY])
     await take(limiter, "e", "r", rpm=20)
     split(world, limiter, "e", "r", 0, 0, 0)  # 0 of 8, 1 of 2, 2 of 4, 4 of 8
-    assert {shard: view.shard_count for shard, view in views(world, limiter).items()} == {0: 8, 1: 2, 2: 4, 4: 8}
+    assert {shard: state.shard_count for shard, state in states(world, limiter).items()} == {0: 8, 1: 2, 2: 4, 4: 8}
     assert await whole(limiter) == {"rpm": 80}
     assert await drain(limiter, "e", "r", "rpm") == 80
 
@@ -56,7 +56,7 @@ async def test_no_shard_but_the_first_splits_before_it(world: World) -> None:
     limiter, _ = await world.process(default_limits=[DAILY])
     await take(limiter, "e", "r", rpm=1)
     split(world, limiter, "e", "r", 0, 1)
-    assert {shard: view.shard_count for shard, view in views(world, limiter).items()} == {0: 4, 1: 4, 2: 4, 3: 4}
+    assert {shard: state.shard_count for shard, state in states(world, limiter).items()} == {0: 4, 1: 4, 2: 4, 3: 4}
 
 
 async def test_there_are_at_most_64_shards(world: World) -> None:
@@ -83,7 +83,7 @@ async def test_who_has_not_heard_of_a_split_obeys_after_one_lost_race(world: Wor
     wire.sent()
     await take(limiter, "e", "r", rpm=10)
     assert wire.sent() == ["Update", "Update"]
-    home, other = views(world, limiter).values()
+    home, other = states(world, limiter).values()
     assert (home.tokens_milli("rpm"), other.tokens_milli("rpm")) == (35_000, 45_000)
     assert await drain(limiter, "e", "r", "rpm") == 80
 
@@ -121,7 +121,7 @@ async def test_where_a_shard_is_short_two_others_are_asked(world: World) -> None
     wire.sent()
     await take(limiter, "e", "r", rpm=15)
     assert wire.sent() == ["Update"]
-    assert views(world, limiter)[3].tokens_milli("rpm") < 10_000
+    assert states(world, limiter)[3].tokens_milli("rpm") < 10_000
 
 
 async def test_a_request_of_most_of_the_capacity_passes_on_four_shards(world: World) -> None:
@@ -237,7 +237,7 @@ async def test_what_was_taken_before_a_split_comes_back_whole(
     except KeyError:
         pass
     assert await whole(limiter) == {"rpm": 99}
-    assert {view.tokens_milli("rpm") for view in views(world, limiter).values()} == {99_000 // count}
+    assert {state.tokens_milli("rpm") for state in states(world, limiter).values()} == {99_000 // count}
 
 
 async def test_what_was_taken_in_parts_before_and_after_a_split_comes_back_whole(world: World) -> None:
@@ -249,7 +249,7 @@ async def test_what_was_taken_in_parts_before_and_after_a_split_comes_back_whole
         split(world, limiter, "e", "r", 0, 1)
         await lease.release(rpm=60)
     assert await whole(limiter) == {"rpm": 100}
-    assert {view.tokens_milli("rpm") for view in views(world, limiter).values()} == {25_000}
+    assert {state.tokens_milli("rpm") for state in states(world, limiter).values()} == {25_000}
 
 
 async def test_limits_that_the_call_gives_hold_on_every_shard_whatever_clocks_said(world: World) -> None:
@@ -267,7 +267,7 @@ async def test_limits_that_the_call_gives_hold_on_every_shard_whatever_clocks_sa
         aim_at(limiter, shard)
         async with limiter.acquire("e", "r", {"rpm": 1}, limits=[Limit.per_day("rpm", 200)]):
             pass
-    assert {view.shapes["rpm"].limit.capacity for view in views(world, limiter).values()} == {200}
+    assert {state.shard_limits["rpm"].limit.capacity for state in states(world, limiter).values()} == {200}
 
 
 async def test_more_is_consumed_from_the_shard_of_the_lease(world: World) -> None:
@@ -340,8 +340,8 @@ async def test_a_changed_limit_reaches_every_shard(world: World) -> None:
     await limiter.set_system_defaults([Limit.per_day("rpm", 200)])
     for _ in range(60):
         await passes(limiter, "e", "r", rpm=1)
-    assert {view.shapes["rpm"].limit.capacity for view in views(world, limiter).values()} == {200}
-    assert {view.shapes["rpm"].ceiling_milli for view in views(world, limiter).values()} == {50_000}
+    assert {state.shard_limits["rpm"].limit.capacity for state in states(world, limiter).values()} == {200}
+    assert {state.shard_limits["rpm"].ceiling_milli for state in states(world, limiter).values()} == {50_000}
     assert await whole(limiter) == {"rpm": 39}
 
 
@@ -370,7 +370,7 @@ async def test_a_missing_shard_is_split_off_its_parent_when_it_is_asked(world: W
     await take(limiter, "e", "r", rpm=1)
     aim_at(limiter, 7)  # a half of 3, which is a half of 1
     await take(limiter, "e", "r", rpm=1)
-    assert {shard: view.shard_count for shard, view in views(world, limiter).items()} == {
+    assert {shard: state.shard_count for shard, state in states(world, limiter).items()} == {
         0: 8,
         1: 4,
         2: 4,
@@ -390,7 +390,7 @@ async def test_a_shard_that_is_lost_is_made_again_full(world: World) -> None:
     assert await limiter.time_until_available("e", "r", {"rpm": 35}) == 0.0
     aim_at(limiter, 3)
     await take(limiter, "e", "r", rpm=20)
-    assert views(world, limiter)[3].tokens_milli("rpm") == 5_000
+    assert states(world, limiter)[3].tokens_milli("rpm") == 5_000
 
 
 async def test_the_statuses_of_a_lease_count_no_shard_that_was_not_seen(world: World) -> None:

@@ -12,8 +12,8 @@ from worlds import World, outcomes, passes, take, until
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.flows.bucket.splitting import split_shard
-from zae_limiter.flows.process.namespace_state import Scope, Settings
-from zae_limiter.flows.steps import Tell, play
+from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
+from zae_limiter.flows.steps import Log, play
 from zae_limiter.operations.errors import (
     Conflict,
     OutcomeUnknown,
@@ -146,8 +146,8 @@ async def test_who_was_served_does_not_wait_for_a_split(world: World) -> None:
     callers = [asyncio.create_task(take(limiter, "e", "r", rpm=1))]
     await until(lambda: wire.in_flight == 1)
     callers += [asyncio.create_task(take(limiter, "e", "r", rpm=1)) for _ in range(3)]
-    lane = limiter.repository.scope.shadows.get(("e", "r", 0)).lane
-    await until(lambda: len(lane.waiting) == 3)
+    queue = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0)).queue
+    await until(lambda: len(queue.waiting) == 3)
     world.clock.advance(1)
     wire.hold(on=Transact)
     await until(lambda: sum(caller.done() for caller in callers) >= 3)  # one of a sync process does the splitting
@@ -163,13 +163,13 @@ async def test_no_shard_splits_where_the_first_cannot(world: World) -> None:
     split_into(world, limiter, 2)
     ns = limiter.repository.namespace_id
     home = BucketId(ns, "e", "r", 0).pk
-    other = Scope("default", ns, stack="test", now=world.clock.now_ms, settings=Settings())
+    other = NamespaceState("default", ns, stack="test", now=world.clock.now_ms, settings=Settings())
 
     def perform(step: Any) -> Any:
         if isinstance(step, Transact) and step.writes[0] == Update(Key(home, "#STATE"), *step.writes[0][1:]):
             item = shard_items(world, limiter)[0]
             raise TransactionCancelled((Reason("ConditionalCheckFailed", item), Reason("None", None)))
-        return None if isinstance(step, Tell) else world.table.execute(step)
+        return None if isinstance(step, Log) else world.table.execute(step)
 
     assert play(split_shard(other, BucketId(ns, "e", "r", 1)), perform) == 0
     assert {shard: item["shard_count"] for shard, item in shard_items(world, limiter).items()} == {0: 2, 1: 2}
@@ -200,7 +200,9 @@ async def test_a_process_that_stood_still_does_not_take_a_slow_bucket_for_a_hot_
     stood = 298_500
     assert monotonic_ms() == 1_500
     await take(limiter, "e", "r", rpm=1)
-    assert limiter.repository.scope.shadows.get(("e", "r", 0)).pace.since_ms == begun + 1_500  # a window ended
+    assert (
+        limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0)).write_rate.since_ms == begun + 1_500
+    )  # a window ended
     assert shard_count(world, limiter) == 1
 
 
@@ -209,7 +211,7 @@ async def test_a_shard_that_cannot_be_looked_for_is_the_store_that_is_away(world
     await take(limiter, "e", "r", rpm=1)
     split_into(world, limiter, 2)
     await take(limiter, "e", "r", rpm=1)
-    limiter.repository.scope.pick = lambda count: 1 % count
+    limiter.repository.namespace_state.pick = lambda count: 1 % count
     wire.break_down(Unreachable("no connection"), on=BatchGet)
     async with limiter.acquire("e", "r", {"rpm": 1}, on_unavailable="allow") as lease:
         assert lease.degraded
@@ -329,12 +331,14 @@ async def test_a_time_to_live_that_was_set_since_a_split_was_decided_goes_too(wo
     item = shard_items(world, limiter)[0]
     assert "ttl" not in item
     repository, table = limiter.repository, world.table
-    scope = Scope("default", repository.namespace_id, stack="test", now=world.clock.now_ms, settings=Settings())
+    namespace_state = NamespaceState(
+        "default", repository.namespace_id, stack="test", now=world.clock.now_ms, settings=Settings()
+    )
 
     def perform(step: Any) -> Any:
         if isinstance(step, Transact):
             table.execute(Update(Key(item["PK"], item["SK"]), set={"ttl": 1}))
-        return None if isinstance(step, Tell) else table.execute(step)
+        return None if isinstance(step, Log) else table.execute(step)
 
-    play(split_shard(scope, BucketId(repository.namespace_id, "e", "r")), perform)
+    play(split_shard(namespace_state, BucketId(repository.namespace_id, "e", "r")), perform)
     assert [item.get("ttl") for item in shard_items(world, limiter).values()] == [None, None]

@@ -2,17 +2,17 @@
 
 from plays import NOW, RPM, bucket_item, stage
 
-from zae_limiter.flows.acquire.claims import Side
-from zae_limiter.flows.acquire.shard_selection import copies
-from zae_limiter.flows.process.namespace_state import Shadow
+from zae_limiter.flows.acquire.claims import Claim
+from zae_limiter.flows.acquire.shard_selection import cached_shards
+from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.resolution import Config, Resolved
 
 
 def test_a_bucket_that_was_forgotten_and_seen_again_is_not_judged_by_a_part_of_its_shards() -> None:
     it = stage()
     config = Config((RPM,), 0)
-    forgotten = Shadow(it.shadow.id)
-    side = Side(
+    forgotten = CachedBucket(it.cached.id)
+    claim = Claim(
         forgotten,
         forgotten,
         Resolved(config, None, None, None, cascade=False, valid_until_ms=0, generation=0),
@@ -20,6 +20,6 @@ def test_a_bucket_that_was_forgotten_and_seen_again_is_not_judged_by_a_part_of_i
         {"rpm": 20_000},
     )
     it.sees(bucket_item({RPM: 10_000}, shard_count=2))
-    assert copies(it.scope, side, NOW) == ()
+    assert cached_shards(it.namespace_state, claim, NOW) == ()
     it.sees(bucket_item({RPM: 10_000}))
-    assert [view.shard_count for view in copies(it.scope, side, NOW)] == [1]
+    assert [state.shard_count for state in cached_shards(it.namespace_state, claim, NOW)] == [1]

@@ -108,7 +108,7 @@ async def test_a_clock_that_was_given_is_never_corrected(world: World, opened: O
     clock = ManualClock()
     limiter = await opened(clock=clock)
     assert registered(world) == {"default": "2023-11-14T22:13:20.000Z"}
-    assert limiter.repository.scope.now() == clock.now_ms()
+    assert limiter.repository.namespace_state.now() == clock.now_ms()
 
 
 async def test_a_store_that_never_tells_the_time_leaves_the_systems_clock(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from worlds import Process, World
 
 from zae_limiter import Repository, ValidationError
-from zae_limiter.flows.records.usage import checked_usage, get_snapshots
+from zae_limiter.flows.records.usage import get_snapshots, validate_usage
 from zae_limiter.flows.steps import play
 from zae_limiter.operations.values import BatchGet, Delete, Operation, Put
 from zae_limiter.schema import keys
@@ -124,10 +124,10 @@ async def test_a_snapshot_that_goes_while_the_others_are_read_is_left_out(async_
             async_world.table.execute(Delete(operation.keys[0]))
         return async_world.table.execute(operation)
 
-    asked = checked_usage(None, "r", "hourly", None, None)
-    first = play(get_snapshots(repository.scope, asked, limit=2, behind=None), perform)
+    asked = validate_usage(None, "r", "hourly", None, None)
+    first = play(get_snapshots(repository.namespace_state, asked, limit=2, behind=None), perform)
     assert [each.entity_id for each in first.snapshots] == ["b"]
-    rest = play(get_snapshots(repository.scope, asked, limit=2, behind=first.next), async_world.table.execute)
+    rest = play(get_snapshots(repository.namespace_state, asked, limit=2, behind=first.next), async_world.table.execute)
     assert [each.entity_id for each in rest.snapshots] == ["c"]
     assert rest.next is None
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from zae_limiter.flows.bucket.splitting import split_shard
-from zae_limiter.flows.process.namespace_state import Scope
+from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.flows.process.namespace_state import Settings as ScopeSettings
 from zae_limiter.flows.steps import Flow
 from zae_limiter.schema import BucketAddress
@@ -27,15 +27,15 @@ def split_jobs(
     """A split of each shard that is written too often, and one of each shard that its shard 0 is ahead of."""
     for address, changes in buckets.items():
         last, bucket = changes[-1], BucketId(*address)
-        scope = Scope("", bucket.namespace_id, stack=stack, now=now, settings=ScopeSettings())
-        if pace(changes) >= SPLIT_FROM:
-            yield Job("splits", split_shard(scope, bucket, among=last.shards))
+        namespace_state = NamespaceState("", bucket.namespace_id, stack=stack, now=now, settings=ScopeSettings())
+        if write_rate(changes) >= SPLIT_FROM:
+            yield Job("splits", split_shard(namespace_state, bucket, among=last.shards))
         grown = [change.grew_from for change in changes if change.grew_from is not None]
         if grown:
-            yield Job("splits", _follow(scope, bucket, grown))
+            yield Job("splits", _follow(namespace_state, bucket, grown))
 
 
-def pace(changes: Sequence[BucketChange]) -> int:
+def write_rate(changes: Sequence[BucketChange]) -> int:
     """The most writes to a shard that its records show within one second.
 
     The stream dates by whole seconds: what has one date happened within one, and of two dates nobody knows how far they
@@ -46,10 +46,10 @@ def pace(changes: Sequence[BucketChange]) -> int:
     return max(writes(each[0].before, each[-1].after) for each in seconds)
 
 
-def _follow(scope: Scope, bucket: BucketId, grown: Iterable[int]) -> Flow[int]:
+def _follow(namespace_state: NamespaceState, bucket: BucketId, grown: Iterable[int]) -> Flow[int]:
     """Split, one by one, the other shards of a bucket whose shard 0 has been split, from each of these counts on."""
     done = 0
     for count in grown:
         for shard in range(1, count):
-            done += yield from split_shard(scope, bucket.other(shard), among=count)
+            done += yield from split_shard(namespace_state, bucket.other(shard), among=count)
     return done

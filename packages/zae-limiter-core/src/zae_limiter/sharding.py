@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from .limits import Limit
-from .token_bucket import NEVER, Shape, reached_at, refill_bucket, share
+from .token_bucket import NEVER, ShardLimit, reached_at, refill_bucket, share
 
 MAX_SHARDS: Final = 64
 
@@ -54,11 +54,11 @@ class Halves(NamedTuple):
     full: bool
 
 
-def halve(shape: Shape, tokens_milli: int, at_ms: int) -> Halves:
+def halve(shard_limit: ShardLimit, tokens_milli: int, at_ms: int) -> Halves:
     """How one limit of a shard is divided at ``at_ms``; never more is given than what the other half may hold."""
-    available = refill_bucket(shape, tokens_milli, at_ms)
-    most = share(shape.limit.ceiling_milli, shape.shard + shape.shards, 2 * shape.shards)
-    if available >= shape.ceiling_milli:
+    available = refill_bucket(shard_limit, tokens_milli, at_ms)
+    most = share(shard_limit.limit.ceiling_milli, shard_limit.shard + shard_limit.shards, 2 * shard_limit.shards)
+    if available >= shard_limit.ceiling_milli:
         return Halves(available, most, full=True)
     if available < 0:
         return Halves(available, -(-available // 2), full=False)
@@ -68,14 +68,14 @@ def halve(shape: Shape, tokens_milli: int, at_ms: int) -> Halves:
 class Part(NamedTuple):
     """One limit on one shard, and its stored balance."""
 
-    shape: Shape
+    shard_limit: ShardLimit
     tokens_milli: int
 
 
 def full_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part:
     """A limit that is at its ceiling on a shard, as of an instant."""
-    shape = Shape(limit, at_ms, shard, shards)
-    return Part(shape, shape.ceiling_milli)
+    shard_limit = ShardLimit(limit, at_ms, shard, shards)
+    return Part(shard_limit, shard_limit.ceiling_milli)
 
 
 def unseen_parts(limit: Limit, at_ms: int, counts: Mapping[int, int]) -> list[Part]:
@@ -85,12 +85,12 @@ def unseen_parts(limit: Limit, at_ms: int, counts: Mapping[int, int]) -> list[Pa
 
 def calculate_balance(parts: Sequence[Part], now_ms: int) -> int:
     """What all shards have together at ``now_ms``; a shard in debt counts against the others."""
-    return sum(refill_bucket(shape, tokens, now_ms) for shape, tokens in parts)
+    return sum(refill_bucket(shard_limit, tokens, now_ms) for shard_limit, tokens in parts)
 
 
 def calculate_servable(parts: Sequence[Part], now_ms: int) -> int:
     """What can be taken from the shards at ``now_ms``; a debt blocks only the shard that carries it."""
-    return sum(max(0, refill_bucket(shape, tokens, now_ms)) for shape, tokens in parts)
+    return sum(max(0, refill_bucket(shard_limit, tokens, now_ms)) for shard_limit, tokens in parts)
 
 
 def calculate_wait(parts: Sequence[Part], cost_milli: int, now_ms: int) -> float:
@@ -100,9 +100,12 @@ def calculate_wait(parts: Sequence[Part], cost_milli: int, now_ms: int) -> float
     """
     if _covers(parts, cost_milli, now_ms):
         return 0.0
-    if cost_milli > sum(shape.ceiling_milli for shape, _ in parts):
+    if cost_milli > sum(shard_limit.ceiling_milli for shard_limit, _ in parts):
         return NEVER
-    short, enough = now_ms, max(reached_at(shape, tokens, shape.ceiling_milli) for shape, tokens in parts)
+    short, enough = (
+        now_ms,
+        max(reached_at(shard_limit, tokens, shard_limit.ceiling_milli) for shard_limit, tokens in parts),
+    )
     while enough - short > 1:  # what there is never falls with time
         middle = (short + enough) // 2
         short, enough = (short, middle) if _covers(parts, cost_milli, middle) else (middle, enough)
@@ -111,34 +114,34 @@ def calculate_wait(parts: Sequence[Part], cost_milli: int, now_ms: int) -> float
 
 def _covers(parts: Sequence[Part], cost_milli: int, now_ms: int) -> bool:
     if cost_milli == 0:
-        return any(refill_bucket(shape, tokens, now_ms) >= 0 for shape, tokens in parts)
+        return any(refill_bucket(shard_limit, tokens, now_ms) >= 0 for shard_limit, tokens in parts)
     return calculate_servable(parts, now_ms) >= cost_milli
 
 
 Amounts = Mapping[str, int]
 
 
-def allocate(amounts: Amounts, rooms: Mapping[int, Amounts]) -> dict[int, dict[str, int]] | None:
+def allocate(amounts: Amounts, headrooms: Mapping[int, Amounts]) -> dict[int, dict[str, int]] | None:
     """Which shard serves how much of a request, in millitokens by limit; ``None`` where they cannot.
 
-    ``rooms`` is what each shard has. Few shards serve it: those that have most of what is asked for come first.
+    ``headrooms`` is what each shard has. Few shards serve it: those that have most of what is asked for come first.
     """
     missing = {name: amount for name, amount in amounts.items() if amount > 0}
     served: dict[int, dict[str, int]] = {}
     while missing:
-        best = max(rooms.keys() - served.keys(), key=lambda shard: _weight(missing, rooms[shard]), default=None)
-        if best is None or _weight(missing, rooms[best]) == 0:
+        best = max(headrooms.keys() - served.keys(), key=lambda shard: _weight(missing, headrooms[shard]), default=None)
+        if best is None or _weight(missing, headrooms[best]) == 0:
             return None
-        served[best] = {name: min(left, room) for name, left, room in _there(missing, rooms[best])}
+        served[best] = {name: min(left, headroom) for name, left, headroom in _there(missing, headrooms[best])}
         missing = {name: left - served[best].get(name, 0) for name, left in missing.items()}
         missing = {name: left for name, left in missing.items() if left}
     return served
 
 
-def _there(amounts: Amounts, room: Amounts) -> list[tuple[str, int, int]]:
-    return [(name, amount, room[name]) for name, amount in amounts.items() if room.get(name, 0) > 0]
+def _there(amounts: Amounts, headroom: Amounts) -> list[tuple[str, int, int]]:
+    return [(name, amount, headroom[name]) for name, amount in amounts.items() if headroom.get(name, 0) > 0]
 
 
-def _weight(amounts: Amounts, room: Amounts) -> float:
+def _weight(amounts: Amounts, headroom: Amounts) -> float:
     """How many of the limits that are asked for the shard serves, each as a part of what is asked."""
-    return sum(min(1.0, there / amount) for _, amount, there in _there(amounts, room))
+    return sum(min(1.0, there / amount) for _, amount, there in _there(amounts, headroom))

@@ -23,7 +23,7 @@ def share(whole: int, shard: int, shards: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ShardLimit:
     """One limit on one shard of a bucket, anchored: what ``tk`` means there.
 
     ``ceiling_milli`` and ``minted`` are the shard's shares of the whole limit.
@@ -51,62 +51,62 @@ class Shape:
         return (limit.refill_amount * now_ms // limit.refill_period + self.shard) // self.shards - self.minted_at_anchor
 
 
-def refill_bucket(shape: Shape, tokens_milli: int, now_ms: int) -> int:
+def refill_bucket(shard_limit: ShardLimit, tokens_milli: int, now_ms: int) -> int:
     """The balance at ``now_ms`` of a bucket that held ``tokens_milli`` at its anchor, in millitokens."""
-    return min(shape.ceiling_milli, tokens_milli + shape.minted_since_anchor(now_ms))
+    return min(shard_limit.ceiling_milli, tokens_milli + shard_limit.minted_since_anchor(now_ms))
 
 
-def calculate_available(shape: Shape, tokens_milli: int, now_ms: int) -> int:
+def calculate_available(shard_limit: ShardLimit, tokens_milli: int, now_ms: int) -> int:
     """Whole tokens at ``now_ms``, rounded down; negative in debt."""
-    return refill_bucket(shape, tokens_milli, now_ms) // MILLI
+    return refill_bucket(shard_limit, tokens_milli, now_ms) // MILLI
 
 
-def would_refill_satisfy(shape: Shape, tokens_milli: int, cost_milli: int, now_ms: int) -> bool:
+def would_refill_satisfy(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> bool:
     """Whether what is stored and what was minted up to ``now_ms`` cover the cost."""
-    return cost_milli <= refill_bucket(shape, tokens_milli, now_ms)
+    return cost_milli <= refill_bucket(shard_limit, tokens_milli, now_ms)
 
 
-def try_consume(shape: Shape, tokens_milli: int, cost_milli: int, now_ms: int) -> int | None:
+def try_consume(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> int | None:
     """The stored balance (as of the anchor) after the cost was taken at ``now_ms``, ``None`` where it is short.
 
     What overflowed the ceiling up to ``now_ms`` is forgotten.
     """
-    if not would_refill_satisfy(shape, tokens_milli, cost_milli, now_ms):
+    if not would_refill_satisfy(shard_limit, tokens_milli, cost_milli, now_ms):
         return None
-    return force_consume(shape, tokens_milli, cost_milli, now_ms)
+    return force_consume(shard_limit, tokens_milli, cost_milli, now_ms)
 
 
-def force_consume(shape: Shape, tokens_milli: int, cost_milli: int, now_ms: int) -> int:
+def force_consume(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> int:
     """The stored balance (as of the anchor) after the cost was taken at ``now_ms``, whether it was there or not."""
-    return refill_bucket(shape, tokens_milli, now_ms) - cost_milli - shape.minted_since_anchor(now_ms)
+    return refill_bucket(shard_limit, tokens_milli, now_ms) - cost_milli - shard_limit.minted_since_anchor(now_ms)
 
 
-def reached_at(shape: Shape, tokens_milli: int, balance_milli: int) -> int:
+def reached_at(shard_limit: ShardLimit, tokens_milli: int, balance_milli: int) -> int:
     """The first millisecond at which a bucket of ``tokens_milli`` at its anchor has minted up to ``balance_milli``."""
-    needed = (balance_milli - tokens_milli + shape.minted_at_anchor) * shape.shards - shape.shard
-    return -(-needed * shape.limit.refill_period // shape.limit.refill_amount)
+    needed = (balance_milli - tokens_milli + shard_limit.minted_at_anchor) * shard_limit.shards - shard_limit.shard
+    return -(-needed * shard_limit.limit.refill_period // shard_limit.limit.refill_amount)
 
 
-def calculate_retry_after(shape: Shape, tokens_milli: int, cost_milli: int, now_ms: int) -> float:
+def calculate_retry_after(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> float:
     """Seconds from ``now_ms`` to the first millisecond at which the cost is covered; ``NEVER`` above the ceiling."""
-    if would_refill_satisfy(shape, tokens_milli, cost_milli, now_ms):
+    if would_refill_satisfy(shard_limit, tokens_milli, cost_milli, now_ms):
         return 0.0
-    if cost_milli > shape.ceiling_milli:
+    if cost_milli > shard_limit.ceiling_milli:
         return NEVER
-    return (reached_at(shape, tokens_milli, cost_milli) - now_ms) / 1000
+    return (reached_at(shard_limit, tokens_milli, cost_milli) - now_ms) / 1000
 
 
 def build_limit_status(
-    shape: Shape, tokens_milli: int, cost_milli: int, now_ms: int, *, entity_id: str, resource: str
+    shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int, *, entity_id: str, resource: str
 ) -> LimitStatus:
     """How the limit stands at ``now_ms`` for a request of ``cost_milli``."""
     return LimitStatus(
         entity_id=entity_id,
         resource=resource,
-        limit_name=shape.limit.name,
-        limit=shape.limit,
-        available=calculate_available(shape, tokens_milli, now_ms),
+        limit_name=shard_limit.limit.name,
+        limit=shard_limit.limit,
+        available=calculate_available(shard_limit, tokens_milli, now_ms),
         requested=cost_milli // MILLI,
-        exceeded=not would_refill_satisfy(shape, tokens_milli, cost_milli, now_ms),
-        retry_after_seconds=calculate_retry_after(shape, tokens_milli, cost_milli, now_ms),
+        exceeded=not would_refill_satisfy(shard_limit, tokens_milli, cost_milli, now_ms),
+        retry_after_seconds=calculate_retry_after(shard_limit, tokens_milli, cost_milli, now_ms),
     )

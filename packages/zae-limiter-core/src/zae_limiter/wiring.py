@@ -1,6 +1,6 @@
-"""What both colours do alike when they open a repository.
+"""What both variants do alike when they open a repository.
 
-Lives here: ids, times, the first flow, the scope. Never: I/O.
+Lives here: ids, times, the first flow, the namespace state. Never: I/O.
 """
 
 import secrets
@@ -10,7 +10,7 @@ from itertools import count
 
 from .audit import Cause
 from .clock.system import Clock, SystemClock
-from .flows.process.namespace_state import Scope
+from .flows.process.namespace_state import NamespaceState
 from .flows.records.opening import open_namespace
 from .flows.steps import Flow
 from .namespaces import Namespace
@@ -65,9 +65,9 @@ def _new_id() -> str:
     return drawn
 
 
-def scope_of(options: Options, name: str, namespace_id: str, clock: Clock) -> Scope:
+def scope_of(options: Options, name: str, namespace_id: str, clock: Clock) -> NamespaceState:
     """A namespace as a process that has just opened it knows it."""
-    return Scope(
+    return NamespaceState(
         name,
         namespace_id,
         stack=options.stack_name,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from zae_limiter.aio.driver import CUT_OFF, Driver
-from zae_limiter.flows.process.bucket_queue import Lane, Ticket
+from zae_limiter.flows.process.bucket_queue import BucketQueue, Waiter
 from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.sync.driver import SyncDriver
 
@@ -43,11 +43,11 @@ def _patched(driver: type, **methods: Any) -> Fault:
 # both colours
 
 
-def _no_unwind(self: Any, *tickets: Any) -> None:
+def _no_unwind(self: Any, *waiters: Any) -> None:
     """What was taken for somebody who left stays taken."""
 
 
-def _no_wake(self: Any, batch: Sequence[Ticket]) -> None:
+def _no_wake(self: Any, batch: Sequence[Waiter]) -> None:
     """Whoever waits for the batch waits on."""
 
 
@@ -68,23 +68,23 @@ async def _no_drain(self: Driver) -> None:
     """Writes under way are left to themselves."""
 
 
-async def _serve_until_cancelled(self: Driver, lane: Lane, token: object) -> None:
+async def _serve_until_cancelled(self: Driver, queue: BucketQueue, token: object) -> None:
     """A task that is cancelled leaves the lane, and whoever waits in it."""
-    while lane.waiting and lane.server is token:
-        batch = lane.take()
+    while queue.waiting and queue.server is token:
+        batch = queue.take()
         try:
-            await self._play(lane.work(batch), [])
+            await self._play(queue.work(batch), [])
         except asyncio.CancelledError:
-            for ticket in batch:
-                ticket.fail(OutcomeUnknown(CUT_OFF))
+            for waiter in batch:
+                waiter.fail(OutcomeUnknown(CUT_OFF))
             raise
         finally:
             self._let_go(batch)
-    if lane.server is token:
-        lane.server = None
+    if queue.server is token:
+        queue.server = None
 
 
-def _served_by_nobody(self: Driver, lane: Lane, token: object, task: asyncio.Task[None]) -> None:
+def _served_by_nobody(self: Driver, queue: BucketQueue, token: object, task: asyncio.Task[None]) -> None:
     self._lanes.pop(task, None)
 
 
@@ -108,37 +108,37 @@ def _sync_run_without_budget(self: SyncDriver, flow: Any, *, budget: float | Non
     return _SYNC_RUN(self, flow)
 
 
-def _serve_own_unless_interrupted(self: SyncDriver, ticket: Ticket, call: Any) -> None:
+def _serve_own_unless_interrupted(self: SyncDriver, waiter: Waiter, call: Any) -> None:
     """Who is interrupted while he serves keeps the lane."""
-    self._work(ticket.lane, [ticket], call.until)
-    self._pass_on(ticket.lane, ticket)
+    self._work(waiter.queue, [waiter], call.until)
+    self._pass_on(waiter.queue, waiter)
 
 
-def _abandon_without_lane(self: SyncDriver, tickets: list[Ticket]) -> None:
-    for ticket in tickets:
+def _abandon_without_lane(self: SyncDriver, waiters: list[Waiter]) -> None:
+    for waiter in waiters:
         with self._lock:
-            if ticket.droppable and ticket in ticket.lane.waiting:
-                del ticket.lane.waiting[ticket]
-            ticket.unwanted = ticket.outcome is None
-        if not ticket.unwanted:
-            self._unwind([ticket], tickets)
+            if waiter.droppable and waiter in waiter.queue.waiting:
+                del waiter.queue.waiting[waiter]
+            waiter.unwanted = waiter.outcome is None
+        if not waiter.unwanted:
+            self._unwind([waiter], waiters)
 
 
-def _pass_on_to_nobody(self: SyncDriver, lane: Lane, server: object) -> None:
+def _pass_on_to_nobody(self: SyncDriver, queue: BucketQueue, server: object) -> None:
     """Who has served goes, though others wait."""
     with self._lock:
-        if lane.server is server:
-            lane.server = None
-            self._lanes.discard(lane)
+        if queue.server is server:
+            queue.server = None
+            self._lanes.discard(queue)
 
 
-def _next_batch_unlocked(self: SyncDriver, lane: Lane, token: object) -> list[Ticket] | None:
+def _next_batch_unlocked(self: SyncDriver, queue: BucketQueue, token: object) -> list[Waiter] | None:
     """Between the look at the queue and the leave of the lane, somebody may come."""
-    if lane.waiting:
-        return lane.take()
+    if queue.waiting:
+        return queue.take()
     with self._lock:
-        lane.server = None
-        self._lanes.discard(lane)
+        queue.server = None
+        self._lanes.discard(queue)
     return None
 
 

@@ -43,10 +43,10 @@ def points(code: CodeType) -> frozenset[int]:
     return frozenset(found)
 
 
-def _is_point(frame: FrameType, event: str) -> bool:
+def _is_point(plan: FrameType, event: str) -> bool:
     if event == "opcode":
-        return frame.f_lasti in points(frame.f_code)
-    return event == "line" and not _opens_or_closes(frame.f_code.co_filename, frame.f_lineno)
+        return plan.f_lasti in points(plan.f_code)
+    return event == "line" and not _opens_or_closes(plan.f_code.co_filename, plan.f_lineno)
 
 
 @cache
@@ -100,22 +100,22 @@ class Signals:
                 self._hit(False)
                 raise self._what
 
-    def _traced(self, frame: FrameType, event: str, argument: Any) -> Any:
-        name = frame.f_code.co_filename
+    def _traced(self, plan: FrameType, event: str, argument: Any) -> Any:
+        name = plan.f_code.co_filename
         if self._scheduler.outside or self._scheduler.dead or not name.startswith(LIBRARY):
             return None
-        frame.f_trace_opcodes, frame.f_trace_lines = OPCODES, not OPCODES
+        plan.f_trace_opcodes, plan.f_trace_lines = OPCODES, not OPCODES
         return self._in_driver if self._preempt and name.endswith(DRIVER) else self._in_library
 
-    def _in_driver(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if _is_point(frame, event) and self._rng.random() < 0.05:
+    def _in_driver(self, plan: FrameType, event: str, argument: Any) -> Any:
+        if _is_point(plan, event) and self._rng.random() < 0.05:
             self._scheduler.pause()
-        self._in_library(frame, event, argument)
+        self._in_library(plan, event, argument)
         return self._in_driver
 
-    def _in_library(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _in_library(self, plan: FrameType, event: str, argument: Any) -> Any:
         main = not self._scheduler.current.number
-        if main and _is_point(frame, event):
+        if main and _is_point(plan, event):
             self.points += 1
             if self._at_point:
                 self._at_point -= 1

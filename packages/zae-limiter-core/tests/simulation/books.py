@@ -92,9 +92,9 @@ def only_anchored(before: Item, after: Item) -> bool:
 def check_readable(item: Item) -> None:
     """Raises ``Violation`` for a ghost: an item that a reader cannot read."""
     try:
-        view = read_bucket(item)
+        state = read_bucket(item)
         complete = {"cv", "ev", "rf", "shard_count", WRITES, "GSI2PK", "entity_id"} <= item.keys()
-        counted: list[Any] = [view.tokens_milli(name) for name in view.shapes]
+        counted: list[Any] = [state.tokens_milli(name) for name in state.shard_limits]
     except Exception as error:
         raise Violation(f"an item that nobody can read: {item}") from error
     if not (complete and counted):

@@ -17,9 +17,9 @@ from zae_limiter.exceptions import (
 )
 from zae_limiter.flows.acquire import lease
 from zae_limiter.flows.acquire.acquire import acquire
-from zae_limiter.flows.acquire.claims import Grant, Request
-from zae_limiter.flows.acquire.requests import checked_request
-from zae_limiter.flows.process.namespace_state import Scope
+from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
+from zae_limiter.flows.acquire.requests import validate_request
+from zae_limiter.flows.process.namespace_state import NamespaceState
 
 from .accounts import Account
 from .driver import Driver
@@ -42,7 +42,7 @@ class Refusal(NamedTuple):
 class Process(Protocol):
     """Where callers live."""
 
-    scope: Scope
+    namespace_state: NamespaceState
     driver: Driver
 
 
@@ -83,13 +83,13 @@ class Caller:
         else:
             self.answer = "admitted"
 
-    def _request(self) -> Request:
+    def _request(self) -> AcquireRequest:
         rng, plan = self._rng, self._plan
         conflicting = rng.random() < plan.conflicting
         limits = rng.choice(plan.limits) if conflicting else plan.limits[0]
         names = rng.sample([limit.name for limit in limits], rng.randint(1, len(limits)))
         amounts = (0,) if self.checks else (0, 1, 1, 1, 2, 3, 9)
-        return checked_request(
+        return validate_request(
             *self.place,
             {name: rng.choice(amounts) for name in names},
             limits=limits if conflicting else None,
@@ -97,9 +97,9 @@ class Caller:
             on_unavailable="allow" if rng.random() < plan.allowing else None,
         )
 
-    def _lease(self, request: Request) -> Script[None]:
+    def _lease(self, request: AcquireRequest) -> Script[None]:
         process = self._process
-        grant = yield from process.driver.run(acquire(process.scope, request), self.account)
+        grant = yield from process.driver.run(acquire(process.namespace_state, request), self.account)
         self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
         grant.rollback = self._rng.random() < 0.9
@@ -122,7 +122,7 @@ class Caller:
     def _correct(self, grant: Grant) -> Script[None]:
         self._expect(grant)
         if grant.corrections:
-            yield from self._process.driver.run(lease.correct(self._process.scope, grant), self.account)
+            yield from self._process.driver.run(lease.correct(self._process.namespace_state, grant), self.account)
 
     def _body(self, grant: Grant) -> Script[None]:
         rng, limits = self._rng, sorted(grant.request.amounts)
@@ -149,16 +149,16 @@ class Caller:
         try:
             milli = lease.checked(grant, "consume", amounts)
             uncounted = grant.uncounted
-            yield from process.driver.run(lease.consume(process.scope, grant, milli), self.account)
+            yield from process.driver.run(lease.consume(process.namespace_state, grant, milli), self.account)
         except ZAELimiterError:
             return  # not admitted: the body goes on without
         if grant.uncounted is uncounted:
             self._note(grant, milli)
 
     def _note(self, grant: Grant, amounts: Mapping[str, int]) -> None:
-        for side in grant.sides:
-            if any(amounts.get(name, 0) for name in side.config.by_name):
-                self.events[side.shadow.id.entity_id] += 1
+        for claim in grant.claims:
+            if any(amounts.get(name, 0) for name in claim.config.by_name):
+                self.events[claim.cached.id.entity_id] += 1
 
     def _book(self, grant: Grant, deed: str, amounts: dict[str, int]) -> None:
         factor = self._rng.choice((1, 5, -1)) if deed == "adjust" else 1
@@ -174,8 +174,8 @@ class Caller:
         """What the lease says that it stands for, on every bucket that it drew on."""
         if self.account.expected is not None:
             self.account.expected = {
-                (side.shadow.key.pk, name): amount
-                for side in grant.sides
+                (claim.cached.key.pk, name): amount
+                for claim in grant.claims
                 for name, amount in grant.consumed.items()
-                if name in side.config.by_name
+                if name in claim.config.by_name
             }

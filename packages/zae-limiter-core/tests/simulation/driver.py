@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, TypeVar, cast
 
-from zae_limiter.flows.acquire.create_with_parent import Pair
-from zae_limiter.flows.process.bucket_queue import Entry, Lane, Ticket
-from zae_limiter.flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell, Wake
+from zae_limiter.flows.acquire.create_with_parent import PairedRequest
+from zae_limiter.flows.process.bucket_queue import BucketQueue, BucketRequest, Waiter
+from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Release, Sleep, Step
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Put, Update
 
@@ -30,32 +30,32 @@ class Driver:
         self._link = link
         self._owner = owner
         self._rng = rng
-        self._accounts: dict[Ticket, Account] = {}
-        self._due: dict[Ticket, Mapping[str, int]] = {}
-        self.lanes: set[Lane] = set()
+        self._accounts: dict[Waiter, Account] = {}
+        self._due: dict[Waiter, Mapping[str, int]] = {}
+        self.queues: set[BucketQueue] = set()
 
     def run(self, flow: Flow[T], account: Account) -> Script[T]:
         """The flow's result. Where it fails or is cancelled, what it took and nobody has is given back."""
-        tickets: list[Ticket] = []
+        waiters: list[Waiter] = []
         try:
-            return (yield from self._play(flow, tickets, account))
+            return (yield from self._play(flow, waiters, account))
         except BaseException:
             if self._owner.alive:
                 flow.close()
-                self._abandon(tickets)
+                self._abandon(waiters)
             raise
 
     def at_rest(self) -> None:
         """Raises ``Violation`` where somebody still waits."""
-        if any(lane.busy or lane.waiting for lane in self.lanes):
+        if any(queue.busy or queue.waiting for queue in self.queues):
             raise Violation("a lane is not at rest")
 
-    def _play(self, flow: Flow[T], tickets: list[Ticket], account: Account) -> Script[T]:
+    def _play(self, flow: Flow[T], waiters: list[Waiter], account: Account) -> Script[T]:
         try:
             step = next(flow)
             while True:
                 try:
-                    answer = yield from self._perform(step, tickets, account)
+                    answer = yield from self._perform(step, waiters, account)
                 except StoreError as error:
                     step = flow.throw(error)
                 else:
@@ -64,78 +64,78 @@ class Driver:
             result: T = stop.value
             return result
 
-    def _perform(self, step: Step, tickets: list[Ticket], account: Account) -> Script[Any]:
-        if isinstance(step, Queued):
-            return (yield self._queue(step.ticket, tickets, account))
+    def _perform(self, step: Step, waiters: list[Waiter], account: Account) -> Script[Any]:
+        if isinstance(step, Enqueue):
+            return (yield self._queue(step.waiter, waiters, account))
         if isinstance(step, Sleep):
             return (yield self._pause(step))
         if isinstance(step, Parallel):
             # What is to be queued is queued at once: a cancellation may come before a task has begun.
             parts = [
-                self._queue(part.ticket, tickets, account)
-                if isinstance(part, Queued)
-                else Task(self._kernel, self._owner, self._perform(part, tickets, account))
+                self._queue(part.waiter, waiters, account)
+                if isinstance(part, Enqueue)
+                else Task(self._kernel, self._owner, self._perform(part, waiters, account))
                 for part in step.steps
             ]
-            return (yield from _gather(parts))
-        if isinstance(step, Tell):
+            return (yield from _take_from_many(parts))
+        if isinstance(step, Log):
             return None
-        if isinstance(step, Wake):
-            return _wake(step.tickets)
+        if isinstance(step, Release):
+            return _wake(step.waiters)
         return (yield self._link.send(step).answer)
 
     def _pause(self, step: Sleep) -> Future:
         return self._kernel.pause(round(step.seconds * 1e6 * self._rng.uniform(0.5, 1.0)))
 
-    def _queue(self, ticket: Ticket, tickets: list[Ticket], account: Account) -> Future:
-        tickets.append(ticket)
-        ticket.waker = waker = Future()
-        self._enter(ticket, account)
+    def _queue(self, waiter: Waiter, waiters: list[Waiter], account: Account) -> Future:
+        waiters.append(waiter)
+        waiter.waker = waker = Future()
+        self._enter(waiter, account)
         return waker
 
-    def _enter(self, ticket: Ticket, account: Account) -> None:
-        for part in parts(ticket):
-            if isinstance(part, Entry):
+    def _enter(self, waiter: Waiter, account: Account) -> None:
+        for part in parts(waiter):
+            if isinstance(part, BucketRequest):
                 account.gives(pk_of(part), part.given)
-        self._wait_in_lane(ticket, account)
+        self._wait_in_lane(waiter, account)
 
-    def _wait_in_lane(self, ticket: Ticket, account: Account) -> None:
-        lane = ticket.lane
-        for part in parts(ticket):
+    def _wait_in_lane(self, waiter: Waiter, account: Account) -> None:
+        queue = waiter.queue
+        for part in parts(waiter):
             self._accounts[part] = account
-            if isinstance(part, Entry):
+            if isinstance(part, BucketRequest):
                 self._due[part] = {**part.unchecked, **part.given}
-        lane.waiting[ticket] = None
-        self.lanes.add(lane)
-        if not lane.busy:
-            lane.server = self
-            Task(self._kernel, self._owner, self._serve(lane)).ended.when_done(lambda: None)
+        queue.waiting[waiter] = None
+        self.queues.add(queue)
+        if not queue.busy:
+            queue.server = self
+            Task(self._kernel, self._owner, self._serve(queue)).ended.when_done(lambda: None)
 
-    def _serve(self, lane: Lane) -> Script[None]:
-        while lane.waiting:
-            batch = lane.take()
+    def _serve(self, queue: BucketQueue) -> Script[None]:
+        while queue.waiting:
+            batch = queue.take()
             try:
-                yield from self._work(lane, batch)
+                yield from self._work(queue, batch)
             except Violation:
                 raise
             except Exception as error:
                 raise Violation(f"a run broke: {error!r}") from error
-            for ticket in batch:
-                if ticket.outcome is None:
+            for waiter in batch:
+                if waiter.outcome is None:
                     raise Violation("a run left a ticket without an outcome")
             _wake(batch)
-            self._unwind(ticket for ticket in batch if ticket.unwanted)
-        lane.server = None
+            self._unwind(waiter for waiter in batch if waiter.unwanted)
+        queue.server = None
 
-    def _work(self, lane: Lane, batch: Sequence[Ticket]) -> Script[None]:
+    def _work(self, queue: BucketQueue, batch: Sequence[Waiter]) -> Script[None]:
         """Play a run, and note with each answer who was told that he is admitted."""
-        flow, since = lane.work(batch), self._oracle.instant
-        open_entries = [part for ticket in batch for part in parts(ticket) if isinstance(part, Entry)]
+        flow, since = queue.work(batch), self._oracle.instant
+        open_entries = [part for waiter in batch for part in parts(waiter) if isinstance(part, BucketRequest)]
         try:
             step = next(flow)
             while True:
                 open_entries = self._note(open_entries, None, since)
-                if isinstance(step, (Sleep, Tell, Wake, Queued, Parallel)):
+                if isinstance(step, (Sleep, Log, Release, Enqueue, Parallel)):
                     yield from self._beside(batch, step)
                     step = next(flow)
                     continue
@@ -157,80 +157,80 @@ class Driver:
         except StopIteration:
             self._note(open_entries, None, since)
 
-    def _beside(self, batch: Sequence[Ticket], step: Sleep | Tell | Wake | Queued | Parallel) -> Script[None]:
+    def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Release | Enqueue | Parallel) -> Script[None]:
         """A run queues what goes back to shards that were split off: for those for whom all of it went back before."""
-        if isinstance(step, (Sleep, Tell, Wake)):
+        if isinstance(step, (Sleep, Log, Release)):
             return (yield from self._perform(step, [], Account()))
-        queued = cast("Sequence[Queued]", step.steps if isinstance(step, Parallel) else [step])
+        queued = cast("Sequence[Enqueue]", step.steps if isinstance(step, Parallel) else [step])
         wakers = []
-        for ticket in (cast("Entry", each.ticket) for each in queued):
+        for waiter in (cast("BucketRequest", each.waiter) for each in queued):
             [whose] = [
-                entry
-                for entry in batch
-                if isinstance(entry, Entry) and any(part.given is ticket.given for part in entry.elsewhere)
+                request
+                for request in batch
+                if isinstance(request, BucketRequest) and any(part.given is waiter.given for part in request.elsewhere)
             ]
-            ticket.waker = Future()
-            wakers.append(ticket.waker)
-            self._wait_in_lane(ticket, self._accounts[whose])
-        return (yield from _gather(wakers))
+            waiter.waker = Future()
+            wakers.append(waiter.waker)
+            self._wait_in_lane(waiter, self._accounts[whose])
+        return (yield from _take_from_many(wakers))
 
-    def _note(self, entries: Sequence[Entry], sending: Sending | None, since: int) -> list[Entry]:
-        for entry in entries:
-            if entry.outcome is not None:
-                self._settle(entry, sending, since)
-        return [entry for entry in entries if entry.outcome is None]
+    def _note(self, requests: Sequence[BucketRequest], sending: Sending | None, since: int) -> list[BucketRequest]:
+        for request in requests:
+            if request.outcome is not None:
+                self._settle(request, sending, since)
+        return [request for request in requests if request.outcome is None]
 
-    def _settle(self, entry: Entry, sending: Sending | None, since: int) -> None:
-        account = self._accounts.get(entry) or Account()
-        assert entry.outcome is not None
-        if entry.outcome.verdict == "failed":
-            account.uncertain |= bool(self._due[entry])
+    def _settle(self, request: BucketRequest, sending: Sending | None, since: int) -> None:
+        account = self._accounts.get(request) or Account()
+        assert request.outcome is not None
+        if request.outcome.verdict == "failed":
+            account.uncertain |= bool(self._due[request])
             return
         carried = None
-        if entry.admitted and sending is not None:
-            carried = next((write for write in sending.applications if write.pk == pk_of(entry)), None)
+        if request.admitted and sending is not None:
+            carried = next((write for write in sending.applications if write.pk == pk_of(request)), None)
         if carried is not None:
-            carried.carry(entry.checked, entry.unchecked, entry.given)
-            account.took(carried.pk, entry.checked, entry.unchecked)
-        elif entry.admitted and (any(entry.checked.values()) or any(entry.unchecked.values())):
-            raise Violation(f"{dict(entry.checked)} {dict(entry.unchecked)} admitted, but no write was confirmed")
-        self._check_dropped(entry, since, account, reached=carried is not None)
+            carried.carry(request.checked, request.unchecked, request.given)
+            account.took(carried.pk, request.checked, request.unchecked)
+        elif request.admitted and (any(request.checked.values()) or any(request.unchecked.values())):
+            raise Violation(f"{dict(request.checked)} {dict(request.unchecked)} admitted, but no write was confirmed")
+        self._check_dropped(request, since, account, reached=carried is not None)
 
-    def _check_dropped(self, entry: Entry, since: int, account: Account, *, reached: bool) -> None:
+    def _check_dropped(self, request: BucketRequest, since: int, account: Account, *, reached: bool) -> None:
         """A correction may be dropped where what it corrects was not there at some instant of the run."""
-        for name, due in self._due[entry].items():
-            done = sum(part.given.get(name, 0) for part in entry.elsewhere)
+        for name, due in self._due[request].items():
+            done = sum(part.given.get(name, 0) for part in request.elsewhere)
             if reached:
-                done += entry.unchecked.get(name, 0) + entry.given.get(name, 0)
+                done += request.unchecked.get(name, 0) + request.given.get(name, 0)
             if done == due:
                 continue
-            if not self._oracle.was_absent(pk_of(entry), name, since):
-                raise Violation(f"{due - done} of {name} that correct {pk_of(entry)} were dropped, but it was there")
-            account.uncertain |= name not in entry.given
+            if not self._oracle.was_absent(pk_of(request), name, since):
+                raise Violation(f"{due - done} of {name} that correct {pk_of(request)} were dropped, but it was there")
+            account.uncertain |= name not in request.given
 
-    def _abandon(self, tickets: Sequence[Ticket]) -> None:
-        for ticket in tickets:
-            if ticket.droppable and ticket in ticket.lane.waiting:
-                del ticket.lane.waiting[ticket]
-            elif ticket.outcome is None:
-                ticket.unwanted = True
+    def _abandon(self, waiters: Sequence[Waiter]) -> None:
+        for waiter in waiters:
+            if waiter.droppable and waiter in waiter.queue.waiting:
+                del waiter.queue.waiting[waiter]
+            elif waiter.outcome is None:
+                waiter.unwanted = True
             else:
-                self._unwind([ticket])
+                self._unwind([waiter])
 
-    def _unwind(self, tickets: Iterable[Ticket]) -> None:
-        for ticket in tickets:
-            for entry in ticket.unwind():
-                self._enter(entry, self._accounts[ticket])
+    def _unwind(self, waiters: Iterable[Waiter]) -> None:
+        for waiter in waiters:
+            for request in waiter.unwind():
+                self._enter(request, self._accounts[waiter])
 
 
-def _wake(tickets: Sequence[Ticket]) -> None:
-    for ticket in tickets:
-        if ticket.waker is not None:
-            waker, ticket.waker = ticket.waker, None
+def _wake(waiters: Sequence[Waiter]) -> None:
+    for waiter in waiters:
+        if waiter.waker is not None:
+            waker, waiter.waker = waiter.waker, None
             waker.settle()
 
 
-def _gather(parts: Sequence[Future | Task]) -> Script[list[Any]]:
+def _take_from_many(parts: Sequence[Future | Task]) -> Script[list[Any]]:
     """The answers of all, in order; where the one who waits is cancelled, the tasks are."""
     every, answers = [part if isinstance(part, Future) else _outcome(part) for part in parts], []
     try:
@@ -251,11 +251,11 @@ def _outcome(task: Task) -> Future:
     return future
 
 
-def parts(ticket: Ticket) -> Sequence[Ticket]:
+def parts(waiter: Waiter) -> Sequence[Waiter]:
     """The ticket, and the entries that it stands for."""
-    return (ticket, ticket.child, ticket.parent) if isinstance(ticket, Pair) else (ticket,)
+    return (waiter, waiter.child, waiter.parent) if isinstance(waiter, PairedRequest) else (waiter,)
 
 
-def pk_of(entry: Entry) -> str:
+def pk_of(request: BucketRequest) -> str:
     """The bucket that an entry is about."""
-    return str(cast("Any", entry.lane.work).args[1].key.pk)
+    return str(cast("Any", request.queue.work).args[1].key.pk)

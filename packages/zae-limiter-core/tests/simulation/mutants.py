@@ -11,24 +11,24 @@ from unittest.mock import patch
 
 from zae_limiter import sharding
 from zae_limiter import token_bucket as bucket
-from zae_limiter.clock.agreement import Known
+from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
 from zae_limiter.flows.acquire import acquire, lease
 from zae_limiter.flows.acquire import shard_selection as spread
-from zae_limiter.flows.acquire.claims import Side
+from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.bucket import group_commit as commit
 from zae_limiter.flows.bucket import limit_removal as dropping
 from zae_limiter.flows.bucket import splitting
-from zae_limiter.flows.bucket import write_plans as frames
-from zae_limiter.flows.bucket.batch import Draft, Load
-from zae_limiter.flows.bucket.write_plans import Ordinary, Reshape
-from zae_limiter.flows.process.bucket_queue import Entry
+from zae_limiter.flows.bucket import write_plans as plans
+from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
+from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
+from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import NOTHING, Operation, Transact, Update
-from zae_limiter.schema.items import View, bucket_attributes
+from zae_limiter.schema.items import BucketState, bucket_attributes
 from zae_limiter.sharding import halve
-from zae_limiter.token_bucket import Shape
+from zae_limiter.token_bucket import ShardLimit
 
 from .kernel import Violation
 from .world import Tamper, honest, simulate
@@ -139,92 +139,92 @@ def _patched(*patches: Any) -> Fault:
     return faulty
 
 
-def _set_at_reshape(self: Reshape, draft: Draft, name: str, stand: Any, load: Load) -> None:
+def _set_at_reshape(self: ReshapeWrite, draft: UpdateDraft, name: str, stand: Any, batch: Batch) -> None:
     """A reshape writes the balance that was seen, whatever was taken since."""
-    at, net = bucket_attributes(name), load.net(name)
+    at, net = bucket_attributes(name), batch.net(name)
     draft.count(at.tc, net)
-    draft.set[at.tk] = stand.room - net
+    draft.set[at.tk] = stand.headroom - net
 
 
-def _owing_or_not(view: View, at_ms: int, named: Collection[str]) -> list[str]:
+def _owing_or_not(state: BucketState, at_ms: int, named: Collection[str]) -> list[str]:
     """A limit that no config names leaves, whatever it owes."""
-    return sorted(view.shapes.keys() - named)
+    return sorted(state.shard_limits.keys() - named)
 
 
-def _halves_set(draft: Draft, view: View, name: str, anchor_ms: int) -> int:
+def _halves_set(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
     """A split writes what it saw, whatever was taken since."""
-    half = halve(view.shapes[name], view.tokens_milli(name), anchor_ms)
+    half = halve(state.shard_limits[name], state.tokens_milli(name), anchor_ms)
     draft.set[bucket_attributes(name).tk] = half.available - half.given
     return half.given
 
 
-def _not_halved(draft: Draft, view: View, name: str, anchor_ms: int) -> int:
+def _not_halved(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
     """A split leaves the shard all that it gives to the other one."""
-    shape, tokens = view.shapes[name], view.tokens_milli(name)
-    draft.count(bucket_attributes(name).tk, shape.minted_since_anchor(anchor_ms))
-    return halve(shape, tokens, anchor_ms).given
+    shard_limit, tokens = state.shard_limits[name], state.tokens_milli(name)
+    draft.count(bucket_attributes(name).tk, shard_limit.minted_since_anchor(anchor_ms))
+    return halve(shard_limit, tokens, anchor_ms).given
 
 
 def _floored(whole: int, shard: int, shards: int) -> int:
     return whole // shards
 
 
-def _minted_floored(self: Shape, t_ms: int) -> int:
+def _minted_floored(self: ShardLimit, t_ms: int) -> int:
     return self.limit.refill_amount * t_ms // self.limit.refill_period // self.shards
 
 
-def _minted_since_floored(self: Shape, now_ms: int) -> int:
+def _minted_since_floored(self: ShardLimit, now_ms: int) -> int:
     return _minted_floored(self, now_ms) - self.minted_at_anchor
 
 
 def _slack(part: float) -> Any:
-    return patch.object(Ordinary, "_row_set", lambda self, limit, ceiling, checked: int(ceiling * part))
+    return patch.object(ConsumeWrite, "_row_set", lambda self, limit, ceiling, checked: int(ceiling * part))
 
 
-def _no_bound_beside_adjust(self: Draft, tk: str, *, least: int | None, most: int, change: int) -> None:
+def _no_bound_beside_adjust(self: UpdateDraft, tk: str, *, least: int | None, most: int, change: int) -> None:
     self.at_most[tk] = most
     if change:
         self.add[tk] = change
 
 
 def _taking_beside_adjust(real: Callable[..., None]) -> Callable[..., None]:
-    def take(self: Ordinary, draft: Draft, limit: str, load: Load) -> None:
-        if limit in load.unchecked:
-            with patch.object(Draft, "take_below", _no_bound_beside_adjust):
-                real(self, draft, limit, load)
+    def take(self: ConsumeWrite, draft: UpdateDraft, limit: str, batch: Batch) -> None:
+        if limit in batch.unchecked:
+            with patch.object(UpdateDraft, "take_below", _no_bound_beside_adjust):
+                real(self, draft, limit, batch)
         else:
-            real(self, draft, limit, load)
+            real(self, draft, limit, batch)
 
     return take
 
 
-def _taken_or_not(entry: Entry) -> bool:
+def _taken_or_not(request: BucketRequest) -> bool:
     verdicts = ("admitted", "failed")
-    return entry.outcome is not None and entry.outcome.verdict in verdicts and not entry.returned
+    return request.outcome is not None and request.outcome.verdict in verdicts and not request.returned
 
 
-def _forget(entries: Iterable[Entry], *, uncounted: bool) -> Flow[None]:
+def _forget(requests: Iterable[BucketRequest], *, uncounted: bool) -> Flow[None]:
     """What one side took stays taken when the other side refuses."""
-    for entry in entries:
-        if entry.admitted:
-            entry.give_back(events=0)
+    for request in requests:
+        if request.admitted:
+            request.give_back(events=0)
     yield from ()
 
 
-def _at_home(side: Side) -> dict[Any, dict[str, int]]:
-    return {lease._Place(side.shadow.lane, 0): {}}
+def _at_home(claim: Claim) -> dict[Any, dict[str, int]]:
+    return {lease._Place(claim.cached.queue, 0): {}}
 
 
-def _expiry(frame: Any, config: Any, longest_ms: int) -> int | None:
+def _expiry(plan: Any, config: Any, longest_ms: int) -> int | None:
     """By the balances seen last, and a bucket in debt is taken for an empty one."""
-    if config.own or not frame.multiplier or (frame.view is not None and frame.view.shard_count != 1):
+    if config.own or not plan.multiplier or (plan.state is not None and plan.state.shard_count != 1):
         return None
     empty_ms = max(limit.ceiling_milli * limit.refill_period // limit.refill_amount for limit in config.limits)
-    kept_ms = frame.multiplier * min(longest_ms, empty_ms)
-    return -(-(frame.now_ms + frames.TTL_GRACE_MS + kept_ms) // 1000)
+    kept_ms = plan.multiplier * min(longest_ms, empty_ms)
+    return -(-(plan.now_ms + plans.TTL_GRACE_MS + kept_ms) // 1000)
 
 
-def _expire_blindly(self: Draft, ttl: int | None, item: Mapping[str, Any]) -> None:
+def _expire_blindly(self: UpdateDraft, ttl: int | None, item: Mapping[str, Any]) -> None:
     if ttl is not None:
         self.set["ttl"] = ttl
     elif "ttl" in item:
@@ -232,9 +232,9 @@ def _expire_blindly(self: Draft, ttl: int | None, item: Mapping[str, Any]) -> No
 
 
 def _expiry_of_shards(real: Callable[..., int | None]) -> Callable[..., int | None]:
-    def expires_at(frame: Any, config: Any, longest_ms: int) -> int | None:
-        multiplier = max(1, frame.multiplier)
-        return (frame.now_ms + frames.TTL_GRACE_MS + multiplier * longest_ms) // 1000
+    def expires_at(plan: Any, config: Any, longest_ms: int) -> int | None:
+        multiplier = max(1, plan.multiplier)
+        return (plan.now_ms + plans.TTL_GRACE_MS + multiplier * longest_ms) // 1000
 
     return expires_at
 
@@ -251,23 +251,26 @@ def _retried(real: Callable[..., Flow[None]]) -> Callable[..., Flow[None]]:
 def _refusals_kept() -> Iterator[None]:
     """Who was refused once is refused for ever, without asking."""
     refused: set[str] = set()
-    settle, sort_out = commit._Run.settle, commit._Run._sort_out
+    settle, sort_out = commit._CommitRun.settle, commit._CommitRun._sort_out
 
-    def remembering(self: Any, entries: Sequence[Entry], verdict: Any, *more: Any, **named: Any) -> None:
-        if verdict == "refused" and entries:
-            refused.add(self.shadow.id.pk)
-        settle(self, entries, verdict, *more, **named)
+    def remembering(self: Any, requests: Sequence[BucketRequest], verdict: Any, *more: Any, **named: Any) -> None:
+        if verdict == "refused" and requests:
+            refused.add(self.cached.id.pk)
+        settle(self, requests, verdict, *more, **named)
 
-    def remembered(self: Any, frame: Any) -> None:
-        sort_out(self, frame)
-        if self.shadow.id.pk in refused:
-            settle(self, [entry for entry in self.pending if entry.checked], "refused", left=frame.room)
+    def remembered(self: Any, plan: Any) -> None:
+        sort_out(self, plan)
+        if self.cached.id.pk in refused:
+            settle(self, [request for request in self.pending if request.checked], "refused", left=plan.headroom)
 
-    with patch.object(commit._Run, "settle", remembering), patch.object(commit._Run, "_sort_out", remembered):
+    with (
+        patch.object(commit._CommitRun, "settle", remembering),
+        patch.object(commit._CommitRun, "_sort_out", remembered),
+    ):
         yield
 
 
-def _two(self: Known, doubt: Offset, wall: Offset) -> int:
+def _two(self: TimeEstimate, doubt: Offset, wall: Offset) -> int:
     """Whatever earlier answers and the wall clock say."""
     return 2
 
@@ -276,29 +279,29 @@ def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
     def refused(self: Any, item: Any) -> None:
         """What comes back beside a write that lost its race is taken for written."""
         real(self, item)
-        self.settle([entry for entry in self.pending if entry.given and not entry.unchecked], "admitted")
+        self.settle([request for request in self.pending if request.given and not request.unchecked], "admitted")
 
     return refused
 
 
 # Has all writes made by the rules that a mutant changes.
-WITHOUT_LONE_WRITES = patch.object(commit, "lone_update", lambda *_, **__: None)
+WITHOUT_LONE_WRITES = patch.object(commit, "fast_path_update", lambda *_, **__: None)
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant("no upper bound", no_upper_bound),
     Mutant("no lower bound", no_lower_bound),
     Mutant("no rf", no_anchor),
     Mutant("wrong rf", wrong_anchor),
-    Mutant("SET of the seen balance at reshape", fault=_patched(patch.object(Reshape, "_take", _set_at_reshape))),
+    Mutant("SET of the seen balance at reshape", fault=_patched(patch.object(ReshapeWrite, "_take", _set_at_reshape))),
     Mutant("halves set at a split", fault=_patched(patch.object(splitting, "_divide", _halves_set))),
     Mutant("a split without halving", fault=_patched(patch.object(splitting, "_divide", _not_halved))),
     Mutant("a split of what was not seen", split_over_a_shard),
     Mutant(
         "shares floored one by one",
         fault=_patched(
-            *(patch.object(module, "share", _floored) for module in (bucket, sharding, frames, splitting)),
-            patch.object(Shape, "minted", _minted_floored),
-            patch.object(Shape, "minted_since_anchor", _minted_since_floored),
+            *(patch.object(module, "share", _floored) for module in (bucket, sharding, plans, splitting)),
+            patch.object(ShardLimit, "minted", _minted_floored),
+            patch.object(ShardLimit, "minted_since_anchor", _minted_since_floored),
         ),
     ),
     Mutant("slack that credits", fault=_patched(WITHOUT_LONE_WRITES, _slack(-0.05))),
@@ -306,39 +309,42 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a SET that credits what overflowed", overflow_credited),
     Mutant(
         "batch with an adjust and no lower bound",
-        fault=_patched(patch.object(Ordinary, "_take", _taking_beside_adjust(Ordinary._take))),
+        fault=_patched(patch.object(ConsumeWrite, "_take", _taking_beside_adjust(ConsumeWrite._take))),
     ),
     Mutant("give-back without the existence condition", give_back_to_nobody),
     Mutant(
-        "give-back of an unconfirmed write", fault=_patched(patch.object(Entry, "admitted", property(_taken_or_not)))
+        "give-back of an unconfirmed write",
+        fault=_patched(patch.object(BucketRequest, "admitted", property(_taken_or_not))),
     ),
-    Mutant("unknown taken for absent", fault=_patched(patch.object(commit._Run, "_has_to_look", lambda _: False))),
+    Mutant(
+        "unknown taken for absent", fault=_patched(patch.object(commit._CommitRun, "_has_to_look", lambda _: False))
+    ),
     Mutant(
         "give-back dropped",
-        fault=_patched(patch.object(commit._Run, "_refused", _drop_who_lost(commit._Run._refused))),
+        fault=_patched(patch.object(commit._CommitRun, "_refused", _drop_who_lost(commit._CommitRun._refused))),
     ),
-    Mutant("compensation skipped", fault=_patched(patch.object(acquire, "take_back", _forget))),
-    Mutant("compensation between shards skipped", fault=_patched(patch.object(spread, "take_back", _forget))),
+    Mutant("compensation skipped", fault=_patched(patch.object(acquire, "give_back_all", _forget))),
+    Mutant("compensation between shards skipped", fault=_patched(patch.object(spread, "give_back_all", _forget))),
     Mutant("adjust on shard 0", fault=_patched(patch.object(lease, "_taken", _at_home))),
     Mutant(
         "ttl without debt",
         fault=_patched(
             WITHOUT_LONE_WRITES,
-            patch.object(frames, "expires_at", _expiry),
+            patch.object(plans, "expires_at", _expiry),
             patch.object(commit, "expires_at", _expiry),
-            patch.object(Draft, "expire", _expire_blindly),
+            patch.object(UpdateDraft, "expire", _expire_blindly),
         ),
     ),
-    Mutant("ttl on shards", fault=_patched(patch.object(frames, "expires_at", _expiry_of_shards(frames.expires_at)))),
+    Mutant("ttl on shards", fault=_patched(patch.object(plans, "expires_at", _expiry_of_shards(plans.expires_at)))),
     Mutant("a limit re-added full", limit_readded_full),
     Mutant("a limit dropped in debt", dropped_unasked, _patched(patch.object(dropping, "full", _owing_or_not))),
     Mutant(
         "a retry of an ADD whose answer was lost",
-        fault=_patched(patch.object(commit._Run, "failed", _retried(commit._Run.failed))),
+        fault=_patched(patch.object(commit._CommitRun, "failed", _retried(commit._CommitRun.failed))),
     ),
     Mutant("a local rejection kept for ever", fault=_refusals_kept),
-    Mutant("a date that is believed at once", fault=_patched(patch.object(Known, "_enough", lambda *_: 1))),
-    Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(Known, "_enough", _two))),
+    Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
+    Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
 )
 
 

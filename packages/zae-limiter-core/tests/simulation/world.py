@@ -10,7 +10,7 @@ from random import Random
 
 from zae_limiter.audit import Cause
 from zae_limiter.flows.bucket.splitting import split_shard
-from zae_limiter.flows.process.namespace_state import Scope, bucket_key
+from zae_limiter.flows.process.namespace_state import NamespaceState, bucket_key
 from zae_limiter.flows.records import limits as stored
 from zae_limiter.flows.records.entities import NewEntity, create_entity
 from zae_limiter.flows.steps import Flow, play
@@ -60,7 +60,7 @@ class Process:
             tamper=world.tamper,
         )
         self.alive = True
-        self.scope = Scope(
+        self.namespace_state = NamespaceState(
             "demo",
             "ns",
             stack="simulated",
@@ -104,18 +104,20 @@ class World:
 
     def _prepare(self) -> None:
         """Children, their mother, and the first limits, stored while nobody looks."""
-        scope = Scope("demo", "ns", stack="simulated", now=lambda: self.kernel.now_ms, settings=self.plan.settings)
+        namespace_state = NamespaceState(
+            "demo", "ns", stack="simulated", now=lambda: self.kernel.now_ms, settings=self.plan.settings
+        )
 
         def store(flow: Flow[object]) -> None:
             play(flow, self.table.execute)
 
         for entity in ENTITIES:
             mother, cascade = ("mother", entity == "child-a") if entity.startswith("child") else (None, False)
-            store(create_entity(scope, NewEntity(entity, None, mother, cascade, {}), self._cause()))
-        store(stored.set_system(scope, self.plan.limits[0], None, self._cause()))
+            store(create_entity(namespace_state, NewEntity(entity, None, mother, cascade, {}), self._cause()))
+        store(stored.set_system(namespace_state, self.plan.limits[0], None, self._cause()))
         for entity in self.rng.sample(ENTITIES, self.rng.randint(0, 2)):
-            place = stored.entity_place(scope, entity, RESOURCES[0])
-            store(stored.set_limits(scope, place, self.plan.limits[0], self._cause()))
+            place = stored.entity_place(namespace_state, entity, RESOURCES[0])
+            store(stored.set_limits(namespace_state, place, self.plan.limits[0], self._cause()))
 
     def _schedule(self) -> None:
         plan, rng = self.plan, self.rng
@@ -171,18 +173,21 @@ class World:
 
     def _change(self) -> None:
         process, limits = self.rng.choice(self.processes), self.rng.choice(self.plan.limits)
-        Task(self.kernel, process, self._store(process, self._changing(process.scope, limits)))
+        Task(self.kernel, process, self._store(process, self._changing(process.namespace_state, limits)))
 
-    def _changing(self, scope: Scope, limits: tuple[Limit, ...]) -> Flow[None]:
+    def _changing(self, namespace_state: NamespaceState, limits: tuple[Limit, ...]) -> Flow[None]:
         rng, entity = self.rng, self.rng.choice(self.plan.entities)
         resource = rng.choice(self.plan.resources)
-        own, everybody = stored.entity_place(scope, entity, resource), stored.resource_place(scope, resource)
+        own, everybody = (
+            stored.entity_place(namespace_state, entity, resource),
+            stored.resource_place(namespace_state, resource),
+        )
         cause = self._cause()
         versions: list[Flow[None]] = [
-            stored.set_limits(scope, own, limits, cause),
-            stored.set_limits(scope, everybody, limits, cause),
-            stored.delete_limits(scope, own, cause),
-            stored.delete_limits(scope, everybody, cause),
+            stored.set_limits(namespace_state, own, limits, cause),
+            stored.set_limits(namespace_state, everybody, limits, cause),
+            stored.delete_limits(namespace_state, own, cause),
+            stored.delete_limits(namespace_state, everybody, cause),
         ]
         return rng.choice(versions)
 
@@ -190,7 +195,7 @@ class World:
         """As one does who only sees the table's stream: beside whatever the process has under way."""
         process, rng = self.rng.choice(self.processes), self.rng
         bucket = BucketId("ns", *self._some_bucket(), rng.choice((0, 0, 1, 2, 3)))
-        Task(self.kernel, process, self._store(process, split_shard(process.scope, bucket)))
+        Task(self.kernel, process, self._store(process, split_shard(process.namespace_state, bucket)))
 
     def _disturb(self) -> None:
         """Somebody whose clock was hours ahead has anchored a shard."""

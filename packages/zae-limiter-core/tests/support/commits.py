@@ -8,18 +8,18 @@ from typing import Any
 from plays import Stage, play_script
 
 from zae_limiter.flows.bucket.group_commit import commit
-from zae_limiter.flows.process.bucket_queue import Entry, Verdict
+from zae_limiter.flows.process.bucket_queue import BucketRequest, Verdict
 from zae_limiter.flows.steps import Step
 from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Item, Put
 
 
-def run(it: Stage, entries: list[Entry], *replies: Any) -> list[Step]:
-    return play_script(commit(it.scope, it.shadow, entries), *replies)[0]
+def run(it: Stage, requests: list[BucketRequest], *replies: Any) -> list[Step]:
+    return play_script(commit(it.namespace_state, it.cached, requests), *replies)[0]
 
 
-def verdicts(*entries: Entry) -> list[Verdict | None]:
-    return [entry.outcome.verdict if entry.outcome else None for entry in entries]
+def verdicts(*requests: BucketRequest) -> list[Verdict | None]:
+    return [request.outcome.verdict if request.outcome else None for request in requests]
 
 
 def table_of(item: Item) -> MemoryStore:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from zae_limiter import Entity
 from zae_limiter.audit import AuditEvent
-from zae_limiter.flows.process.namespace_state import Scope, Settings
+from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
 from zae_limiter.flows.records.limits import Place, entity_place, resource_place
 from zae_limiter.operations.values import Item
 from zae_limiter.schema import keys
@@ -23,14 +23,14 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 def every_kind(namespace_id: str, number: int) -> list[Item]:
     """One item of each kind; those of another ``number`` have other keys."""
     entity_id, resource = f"entity-{number}", f"resource-{number}"
-    scope = Scope("", namespace_id, stack="", now=lambda: 0, settings=Settings())
+    namespace_state = NamespaceState("", namespace_id, stack="", now=lambda: 0, settings=Settings())
     entity = Entity(entity_id, None, "project", cascade=True, metadata={}, created_at=NOON.isoformat(), version=1)
     event = AuditEvent(f"{NOON.isoformat()}-{number}", entity_id, "bucket_reset", None, "", resource, None, None)
     part = {"PK": keys.pk_system(namespace_id), "SK": keys.sk_provisioner(number + 1)}
     return [
         entity_item(namespace_id, entity),
         *(BucketId(namespace_id, entity_id, resource, shard).attributes() for shard in (0, 1)),
-        *map(_config, (entity_place(scope, entity_id, resource), resource_place(scope, resource))),
+        *map(_config, (entity_place(namespace_state, entity_id, resource), resource_place(namespace_state, resource))),
         usage_item(namespace_id, UsageSnapshot(entity_id, resource, "hourly", NOON, {"rpm": 1}, 1)),
         usage_item(namespace_id, UsageSnapshot(entity_id, resource, "daily", NOON.replace(hour=0), {"rpm": 1}, 1)),
         audit_item(namespace_id, event, expires_at=None),

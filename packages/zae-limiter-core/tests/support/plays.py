@@ -6,9 +6,9 @@ Lives here: the player, and states of a bucket to begin with. Never: a claim.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from zae_limiter.flows.bucket.serving import shadow_of
-from zae_limiter.flows.process.bucket_queue import Entry
-from zae_limiter.flows.process.namespace_state import Scope, Settings, Shadow
+from zae_limiter.flows.bucket.serving import cached_bucket
+from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceState, Settings
 from zae_limiter.flows.steps import Flow, Step
 from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Item
@@ -65,12 +65,12 @@ class Stage(NamedTuple):
     """One process that knows one bucket."""
 
     clock: ManualClock
-    scope: Scope
-    shadow: Shadow
+    namespace_state: NamespaceState
+    cached: CachedBucket
 
     def sees(self, item: Item | None, *, own_writes: int = 0) -> None:
         """The last answer showed this."""
-        self.shadow.learn(item, self.clock.now_ms(), own_writes=own_writes)
+        self.cached.learn(item, self.clock.now_ms(), own_writes=own_writes)
 
     def sees_others(self, item: Item) -> Item:
         """The last two answers showed writes that were not its own; returns the last."""
@@ -79,16 +79,16 @@ class Stage(NamedTuple):
         self.sees(later)
         return later
 
-    def entry(
+    def request(
         self, *limits: Limit, config: Config | None = None, events: int = 1, **amounts: Mapping[str, int]
-    ) -> Entry:
+    ) -> BucketRequest:
         """A request of the bucket under limits that were read long ago; ``checked=``, ``unchecked=``, ``given=``."""
         config = config or (Config(limits, 0) if limits else None)
-        return Entry(self.shadow.lane, config=config, events=events, **amounts)
+        return BucketRequest(self.cached.queue, config=config, events=events, **amounts)
 
 
 def stage(**settings: Any) -> Stage:
     """A process at ``NOW`` that knows nothing yet."""
     clock = ManualClock(NOW)
-    scope = Scope("default", "ns", stack="my-app", now=clock.now_ms, settings=Settings(**settings))
-    return Stage(clock, scope, shadow_of(scope, "e", "r"))
+    namespace_state = NamespaceState("default", "ns", stack="my-app", now=clock.now_ms, settings=Settings(**settings))
+    return Stage(clock, namespace_state, cached_bucket(namespace_state, "e", "r"))

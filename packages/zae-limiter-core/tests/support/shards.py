@@ -9,17 +9,17 @@ from worlds import World
 
 from zae_limiter import RateLimiter
 from zae_limiter.flows.bucket.splitting import split_shard
-from zae_limiter.flows.process.namespace_state import Scope, Settings
-from zae_limiter.flows.steps import Flow, Sleep, Tell, play
+from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
+from zae_limiter.flows.steps import Flow, Log, Sleep, play
 from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Get, Item, Key
-from zae_limiter.schema.items import BucketId, View, read_bucket
+from zae_limiter.schema.items import BucketId, BucketState, read_bucket
 
 
 def split(world: World, limiter: RateLimiter, entity_id: str, resource: str, *shards: int) -> None:
     """Have another process, which tells nobody, split shards of a bucket in turn; without any, shard 0."""
     ns = limiter.repository.namespace_id
-    other = Scope("default", ns, stack="test", now=world.clock.now_ms, settings=Settings())
+    other = NamespaceState("default", ns, stack="test", now=world.clock.now_ms, settings=Settings())
     for shard in shards or (0,):
         played(world.table, split_shard(other, BucketId(ns, entity_id, resource, shard)))
 
@@ -34,7 +34,7 @@ def split_into(world: World, limiter: RateLimiter, count: int, entity_id: str = 
 
 def played(table: MemoryStore, flow: Flow[Any]) -> Any:
     """The flow's result, on a table in memory."""
-    return play(flow, lambda step: None if isinstance(step, (Sleep, Tell)) else table.execute(step))
+    return play(flow, lambda step: None if isinstance(step, (Sleep, Log)) else table.execute(step))
 
 
 def shard_items(world: World, limiter: RateLimiter, entity_id: str = "e", resource: str = "r") -> dict[int, Item]:
@@ -44,7 +44,7 @@ def shard_items(world: World, limiter: RateLimiter, entity_id: str = "e", resour
     return {shard: item for shard, item in items.items() if item is not None}
 
 
-def views(world: World, limiter: RateLimiter) -> dict[int, View]:
+def states(world: World, limiter: RateLimiter) -> dict[int, BucketState]:
     """The shards of the bucket as the limiter would see them."""
     return {shard: read_bucket(item) for shard, item in shard_items(world, limiter).items()}
 
@@ -57,4 +57,4 @@ def aim_at(limiter: RateLimiter, *shards: int) -> None:
         turns.append(turns.pop(0))
         return turns[-1] % count
 
-    limiter.repository.scope.pick = pick
+    limiter.repository.namespace_state.pick = pick

@@ -12,7 +12,7 @@ from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.bucket.limit_removal import MAX_IN_BUCKET, dropped
 from zae_limiter.flows.bucket.reanchoring import reanchored
 from zae_limiter.flows.bucket.splitting import _halving
-from zae_limiter.flows.process.bucket_queue import Entry
+from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.records.bucket_admin import _credited, _filled
 from zae_limiter.limits import MAX_LIMITS, MAX_TOKENS, Limit
 from zae_limiter.operations.values import Item, Operation, Put, Update
@@ -60,37 +60,37 @@ class Case:
         self.make = operation
 
 
-def first_write(before: Item | None, *entries: Callable[[Stage], Entry], busy: bool = False) -> Operation:
+def first_write(before: Item | None, *requests: Callable[[Stage], BucketRequest], busy: bool = False) -> Operation:
     """What a process asks for that saw the bucket just now; ``busy``: that others are at, too."""
     it = stage()
     if busy and before is not None:
         it.sees(before | {WRITES: before[WRITES] - 7_000})
     it.sees(before)
-    operation = next(commit(it.scope, it.shadow, [entry(it) for entry in entries]))
+    operation = next(commit(it.namespace_state, it.cached, [request(it) for request in requests]))
     assert isinstance(operation, (Put, Update))
     return operation
 
 
-def taking(of: Sequence[Limit], *, given: bool = False) -> Callable[[Stage], Entry]:
+def taking(of: Sequence[Limit], *, given: bool = False) -> Callable[[Stage], BucketRequest]:
     """An acquire of all of them."""
     config = Config(tuple(of), NOW, given=given)
-    return lambda it: it.entry(config=config, checked=amounts(of))
+    return lambda it: it.request(config=config, checked=amounts(of))
 
 
-def adjusting(of: Sequence[Limit]) -> Callable[[Stage], Entry]:
+def adjusting(of: Sequence[Limit]) -> Callable[[Stage], BucketRequest]:
     """A correction of all of them, upward."""
-    return lambda it: it.entry(config=Config(tuple(of), NOW), unchecked=amounts(of), events=0)
+    return lambda it: it.request(config=Config(tuple(of), NOW), unchecked=amounts(of), events=0)
 
 
-def giving(*of: Sequence[Limit]) -> Callable[[Stage], Entry]:
+def giving(*of: Sequence[Limit]) -> Callable[[Stage], BucketRequest]:
     """A give-back of all of them."""
-    return lambda it: it.entry(given={limit.name: 1000 for each in of for limit in each}, events=0)
+    return lambda it: it.request(given={limit.name: 1000 for each in of for limit in each}, events=0)
 
 
 def reshaped(before: Item, to: Sequence[Limit], *back: Sequence[Limit]) -> Callable[[], Operation]:
     """A reshape that carries an acquire of what is new, and gives back what is old."""
-    entries = [taking(to, given=True), *([giving(*back)] if back else [])]
-    return lambda: first_write(before, *entries)
+    requests = [taking(to, given=True), *([giving(*back)] if back else [])]
+    return lambda: first_write(before, *requests)
 
 
 def ordinary(before: Item, *, busy: bool) -> Callable[[], Operation]:

@@ -169,7 +169,7 @@ def apply_manifest(repository: SyncRepository, manifest: LimitsManifest) -> dict
     """
     if repository.name != manifest.namespace:
         repository = repository.namespace(manifest.namespace)
-    deadline = Deadline.of(None, repository.scope.now)
+    deadline = Deadline.of(None, repository.namespace_state.now)
     try:
         return Applying(repository, manifest, Asking(), deadline).run().to_dict()
     except Refused as refused:

@@ -56,7 +56,7 @@ def _holder(asking: Asking) -> str:
 
 
 def _told(lock: ProvisionerLock, repository: SyncRepository) -> str:
-    where = f"--name {repository.scope.stack} --namespace {repository.name}"
+    where = f"--name {repository.namespace_state.stack} --namespace {repository.name}"
     return (
         f"{lock.owner} is applying, until {iso_time(lock.expires_at_ms)} at most; wait (--lock-timeout), or if it is "
         f"gone, free the lock: zae-limiter limits unlock {where} {lock.lock_id}"

@@ -1,1 +1,1 @@
-"""The async colour: facades, drivers, stores. The only I/O, and nothing but I/O."""
+"""The async variant: facades, drivers, stores. The only I/O, and nothing but I/O."""

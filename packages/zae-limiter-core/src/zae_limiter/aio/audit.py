@@ -5,7 +5,7 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 
 from ..audit import AuditPage
 from ..flows.records import audit
-from ..flows.validation import checked_page, checked_subject
+from ..flows.validation import validate_page, validate_subject
 from .running import Running
 
 
@@ -19,5 +19,7 @@ class AuditMethods(Running):
 
         ``start`` is the ``next`` of the page before. Raises ``ValidationError``.
         """
-        limit, start = checked_page(limit, start)
-        return await self._run(audit.get_events(self.scope, checked_subject(entity_id), limit=limit, start=start))
+        limit, start = validate_page(limit, start)
+        return await self._run(
+            audit.get_events(self.namespace_state, validate_subject(entity_id), limit=limit, start=start)
+        )

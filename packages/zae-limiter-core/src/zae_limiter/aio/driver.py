@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..exceptions import EventLoopError, RepositoryClosedError
-from ..flows.process.bucket_queue import Lane, Ticket, broken, fail, loss
+from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
 from ..flows.records.opening import PROBE
-from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell, Wake, play_late
+from ..flows.steps import Enqueue, Flow, Log, Parallel, Release, Sleep, Step, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
 from ..operations.values import Operation
@@ -42,7 +42,7 @@ class Driver:
         self._connect = getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._lanes: dict[asyncio.Task[None], Lane] = {}  # by the tasks that serve them
+        self._lanes: dict[asyncio.Task[None], BucketQueue] = {}  # by the tasks that serve them
         self._prober: asyncio.Task[None] | None = None
         self._closed = False
         self._cut_off = False  # closed, and the time of what was under way is over
@@ -54,15 +54,15 @@ class Driver:
 
         Where the flow fails, is cancelled or takes too long, what it took and nobody has is given back.
         """
-        tickets: list[Ticket] = []
+        waiters: list[Waiter] = []
         try:
             self._enter_loop()
             if budget is None or self._answers_at_once:
-                return await self._play(flow, tickets)
-            return await self._play_within(budget, flow, tickets)
+                return await self._play(flow, waiters)
+            return await self._play_within(budget, flow, waiters)
         except BaseException:
             flow.close()
-            self._abandon(tickets)
+            self._abandon(waiters)
             raise
 
     async def drain(self) -> None:
@@ -79,8 +79,8 @@ class Driver:
         self._take_over(loop)
         if self._prober is not None:
             self._prober.cancel()
-        for lane in self._lanes.values():
-            _settle([ticket for ticket in lane.waiting if ticket.droppable], Closed())
+        for queue in self._lanes.values():
+            _settle([waiter for waiter in queue.waiting if waiter.droppable], Closed())
         await self.drain()
         self._cut_off = True
         for task in self._under_way(loop):
@@ -89,26 +89,26 @@ class Driver:
         await self.drain()
 
     def _under_way(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[None]]:
-        """The tasks that serve a lane; what ran on another loop ended with it."""
+        """The tasks that serve a queue; what ran on another loop ended with it."""
         return [task for task in self._lanes if not task.done()] if self._loop is loop else []
 
     def forget(self) -> None:
         """Begin again in a child process: what the parent has under way is the parent's."""
         self._loop = self._prober = None
-        for lane in self._lanes.values():
-            lane.server = None
-            lane.waiting.clear()
+        for queue in self._lanes.values():
+            queue.server = None
+            queue.waiting.clear()
         self._lanes = {}
         self.health.reset()
 
     # flows
 
-    async def _play(self, flow: Flow[T], tickets: list[Ticket]) -> T:
+    async def _play(self, flow: Flow[T], waiters: list[Waiter]) -> T:
         try:
             step = next(flow)
             while True:
                 try:
-                    answer = await self._perform(step, tickets)
+                    answer = await self._perform(step, waiters)
                 except StoreError as error:
                     step = flow.throw(error)
                 else:
@@ -117,14 +117,14 @@ class Driver:
             result: T = stop.value
             return result
 
-    async def _play_within(self, seconds: float, flow: Flow[T], tickets: list[Ticket]) -> T:
+    async def _play_within(self, seconds: float, flow: Flow[T], waiters: list[Waiter]) -> T:
         try:
             async with asyncio.timeout(seconds) as budget:
-                return await self._play(flow, tickets)
+                return await self._play(flow, waiters)
         except TimeoutError:
             if not budget.expired():
                 raise
-        self._abandon(tickets)
+        self._abandon(waiters)
         return self._play_late(flow)
 
     def _play_late(self, flow: Flow[T]) -> T:
@@ -132,33 +132,33 @@ class Driver:
         error = BudgetSpent()
 
         def perform(step: Step) -> Any:
-            if isinstance(step, Tell):
+            if isinstance(step, Log):
                 return logging.getLogger(step.logger).log(step.level, step.message)
             parts = step.steps if isinstance(step, Parallel) else (step,)
-            if not all(isinstance(part, Queued) and not part.ticket.droppable for part in parts):
+            if not all(isinstance(part, Enqueue) and not part.waiter.droppable for part in parts):
                 raise error
             for part in parts:
-                self._enter(part.ticket)  # type: ignore[union-attr]
+                self._enter(part.waiter)  # type: ignore[union-attr]
             return None
 
         return play_late(flow, error, perform)
 
-    async def _perform(self, step: Step, tickets: list[Ticket]) -> Any:
-        if type(step) is Queued:
-            return await self._queue(step.ticket, tickets)
+    async def _perform(self, step: Step, waiters: list[Waiter]) -> Any:
+        if type(step) is Enqueue:
+            return await self._queue(step.waiter, waiters)
         if type(step) is Sleep:
             return await asyncio.sleep(step.seconds * jitter.uniform(0.5, 1.0))
         if type(step) is Parallel:
             # What is to be queued is queued at once: a cancellation may come before a task has begun.
             parts = [
-                self._queue(part.ticket, tickets) if type(part) is Queued else self._perform(part, tickets)
+                self._queue(part.waiter, waiters) if type(part) is Enqueue else self._perform(part, waiters)
                 for part in step.steps
             ]
             return await asyncio.gather(*parts, return_exceptions=True)
-        if type(step) is Tell:
+        if type(step) is Log:
             return logging.getLogger(step.logger).log(step.level, step.message)
-        if type(step) is Wake:
-            return _wake(step.tickets)
+        if type(step) is Release:
+            return _wake(step.waiters)
         if self._answers_at_once:
             return await self._store.perform(step)  # type: ignore[arg-type]
         return await self._ask(step)  # type: ignore[arg-type]
@@ -204,34 +204,34 @@ class Driver:
 
     # queues
 
-    def _queue(self, ticket: Ticket, tickets: list[Ticket]) -> asyncio.Future[None]:
-        tickets.append(ticket)
-        ticket.waker = asyncio.get_running_loop().create_future()
-        self._enter(ticket)
-        waker: asyncio.Future[None] = ticket.waker
+    def _queue(self, waiter: Waiter, waiters: list[Waiter]) -> asyncio.Future[None]:
+        waiters.append(waiter)
+        waiter.waker = asyncio.get_running_loop().create_future()
+        self._enter(waiter)
+        waker: asyncio.Future[None] = waiter.waker
         return waker
 
-    def _enter(self, ticket: Ticket) -> None:
-        ticket.lane.waiting[ticket] = None
+    def _enter(self, waiter: Waiter) -> None:
+        waiter.queue.waiting[waiter] = None
         if self._cut_off:
-            _settle([ticket], Closed())
+            _settle([waiter], Closed())
         elif self._loop is None or self._loop.is_closed():  # a caller that outlived its loop
-            _settle([ticket], OutcomeUnknown(CUT_OFF))
-        elif ticket.lane.server is None:
-            self._serve_in_task(self._loop, ticket.lane)
+            _settle([waiter], OutcomeUnknown(CUT_OFF))
+        elif waiter.queue.server is None:
+            self._serve_in_task(self._loop, waiter.queue)
 
-    def _serve_in_task(self, loop: asyncio.AbstractEventLoop, lane: Lane) -> None:
-        lane.server, lane.lingers = (token := object()), False
-        task = _task(loop, self._serve(lane, token))
-        self._lanes[task] = lane
-        task.add_done_callback(partial(self._served, lane, token))
+    def _serve_in_task(self, loop: asyncio.AbstractEventLoop, queue: BucketQueue) -> None:
+        queue.server, queue.lingers = (token := object()), False
+        task = _task(loop, self._serve(queue, token))
+        self._lanes[task] = queue
+        task.add_done_callback(partial(self._served, queue, token))
 
-    async def _serve(self, lane: Lane, token: object) -> None:
+    async def _serve(self, queue: BucketQueue, token: object) -> None:
         """Run after run, until nobody waits: not even those who were just served, and come back in their next turn."""
-        while lane.server is token and (lane.waiting or await self._linger(lane)):
-            batch = lane.take()
+        while queue.server is token and (queue.waiting or await self._linger(queue)):
+            batch = queue.take()
             try:
-                await self._play(lane.work(batch), [])
+                await self._play(queue.work(batch), [])
             except asyncio.CancelledError:  # a shutdown: this write is cut off, whoever comes next is served
                 fail(batch, OutcomeUnknown(CUT_OFF))
             except Exception as error:
@@ -239,56 +239,56 @@ class Driver:
                 log.exception("a write of a bucket failed in a way that it should not")
             finally:
                 self._let_go(batch)
-        if lane.server is token:
-            lane.server = None
+        if queue.server is token:
+            queue.server = None
 
-    async def _linger(self, lane: Lane) -> bool:
+    async def _linger(self, queue: BucketQueue) -> bool:
         """Whether somebody came in the turn of those who were served.
 
         Who is cancelled then, by a shutdown, gives back through this task, which the shutdown waits for.
         """
-        lane.lingers = True
+        queue.lingers = True
         try:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
             log.debug("cancelled while idle")
         finally:
-            lane.lingers = False
-        return bool(lane.waiting)
+            queue.lingers = False
+        return bool(queue.waiting)
 
-    def _served(self, lane: Lane, token: object, task: asyncio.Task[None]) -> None:
+    def _served(self, queue: BucketQueue, token: object, task: asyncio.Task[None]) -> None:
         """A task has ended; one that never began, or was interrupted, has left somebody waiting."""
         self._lanes.pop(task, None)
         if not task.cancelled():
             task.exception()  # an interruption of the loop has been raised there
-        if lane.server is token:
-            lane.server = None
-            if lane.waiting and self._loop is not None and not self._loop.is_closed():
-                self._serve_in_task(self._loop, lane)
+        if queue.server is token:
+            queue.server = None
+            if queue.waiting and self._loop is not None and not self._loop.is_closed():
+                self._serve_in_task(self._loop, queue)
 
-    def _let_go(self, batch: Sequence[Ticket]) -> None:
+    def _let_go(self, batch: Sequence[Waiter]) -> None:
         """Wake whoever waits for the batch, and give back what nobody wants any more."""
         fail(batch, OutcomeUnknown(CUT_OFF))  # whom an interruption of the loop left behind
         _tell_losses(batch)
         if self._loop is None or self._loop.is_closed():
             return
         _wake(batch)
-        self._unwind(ticket for ticket in batch if ticket.unwanted)
+        self._unwind(waiter for waiter in batch if waiter.unwanted)
 
-    def _abandon(self, tickets: Sequence[Ticket]) -> None:
+    def _abandon(self, waiters: Sequence[Waiter]) -> None:
         """Nobody wants these any more: leave the queue, or give back what was or will be taken."""
-        for ticket in tickets:
-            if ticket.outcome is not None:
-                self._unwind([ticket])
-            elif ticket.droppable and ticket in ticket.lane.waiting:
-                del ticket.lane.waiting[ticket]
+        for waiter in waiters:
+            if waiter.outcome is not None:
+                self._unwind([waiter])
+            elif waiter.droppable and waiter in waiter.queue.waiting:
+                del waiter.queue.waiting[waiter]
             else:
-                ticket.unwanted = True
+                waiter.unwanted = True
 
-    def _unwind(self, tickets: Iterable[Ticket]) -> None:
-        for ticket in tickets:
-            for entry in ticket.unwind():
-                self._enter(entry)
+    def _unwind(self, waiters: Iterable[Waiter]) -> None:
+        for waiter in waiters:
+            for request in waiter.unwind():
+                self._enter(request)
 
     # event loops
 
@@ -312,9 +312,9 @@ class Driver:
 
     def _leave_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         """What was under way on a loop that no longer runs is cut off; who waits there is told if it runs again."""
-        for lane in self._lanes.values():
-            lane.server = None
-            _settle(list(lane.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
+        for queue in self._lanes.values():
+            queue.server = None
+            _settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
         self._lanes = {}
         self._prober = None
 
@@ -327,26 +327,26 @@ def _task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> a
     return task
 
 
-def _settle(waiting: Sequence[Ticket], error: StoreError, *, wake: bool = True) -> None:
+def _settle(waiting: Sequence[Waiter], error: StoreError, *, wake: bool = True) -> None:
     """Take these out of their queues: nobody is going to serve them."""
-    for ticket in waiting:
-        del ticket.lane.waiting[ticket]
+    for waiter in waiting:
+        del waiter.queue.waiting[waiter]
     fail(waiting, error)
     _tell_losses(waiting)
     if wake:
         _wake(waiting)
 
 
-def _tell_losses(batch: Sequence[Ticket]) -> None:
-    for ticket in batch:
-        if (lost := loss(ticket)) is not None:
+def _tell_losses(batch: Sequence[Waiter]) -> None:
+    for waiter in batch:
+        if (lost := loss(waiter)) is not None:
             log.warning(lost)
 
 
-def _wake(batch: Sequence[Ticket]) -> None:
-    for ticket in batch:
-        if ticket.waker is not None and not ticket.waker.done():
-            ticket.waker.set_result(None)
+def _wake(batch: Sequence[Waiter]) -> None:
+    for waiter in batch:
+        if waiter.waker is not None and not waiter.waker.done():
+            waiter.waker.set_result(None)
 
 
 async def _probe(of: "weakref.ref[Driver]") -> None:

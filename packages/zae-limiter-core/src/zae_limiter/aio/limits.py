@@ -5,12 +5,12 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..flows.acquire.requests import checked_own_place, checked_policy, checked_system
+from ..flows.acquire.requests import validate_own_place, validate_policy, validate_system
 from ..flows.records import bulk_configs as bulk
 from ..flows.records import limits as stored
 from ..flows.records import listing as lists
 from ..flows.records.bulk_configs import BulkResult
-from ..flows.validation import OwnPlace, checked_changes, checked_places
+from ..flows.validation import OwnPlace, validate_changes, validate_places
 from ..limits import Limit, OnUnavailable, check_limits
 from ..naming import check_resource
 from .running import Running
@@ -31,38 +31,42 @@ class LimitMethods(Running):
         With ``on_unavailable``, ``limits`` may be empty, or ``None`` to keep those that are there. Raises
         ``ValidationError``.
         """
-        checked = checked_system(limits, checked_policy(on_unavailable))
-        await self._run(stored.set_system(self.scope, checked, on_unavailable, self._cause(principal)))
+        checked = validate_system(limits, validate_policy(on_unavailable))
+        await self._run(stored.set_system(self.namespace_state, checked, on_unavailable, self._cause(principal)))
 
     async def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """The system's limits, and what it says for a store that is away."""
-        return await self._run(stored.get_system(self.scope))
+        return await self._run(stored.get_system(self.namespace_state))
 
     async def delete_system_defaults(self, *, principal: str | None = None) -> None:
         """Remove the system config as a whole."""
-        await self._run(stored.delete_limits(self.scope, stored.system_place(self.scope), self._cause(principal)))
+        await self._run(
+            stored.delete_limits(
+                self.namespace_state, stored.system_place(self.namespace_state), self._cause(principal)
+            )
+        )
 
     async def set_resource_defaults(
         self, resource: str, limits: Sequence[Limit], *, principal: str | None = None
     ) -> None:
         """Replace the limits of a resource."""
-        place = stored.resource_place(self.scope, check_resource("resource", resource))
+        place = stored.resource_place(self.namespace_state, check_resource("resource", resource))
         checked = check_limits("limits", limits)
-        await self._run(stored.set_limits(self.scope, place, checked, self._cause(principal)))
+        await self._run(stored.set_limits(self.namespace_state, place, checked, self._cause(principal)))
 
     async def get_resource_defaults(self, resource: str) -> list[Limit]:
         """The limits of a resource; none where none are set."""
         check_resource("resource", resource)
-        return await self._run(stored.get_limits(stored.resource_place(self.scope, resource)))
+        return await self._run(stored.get_limits(stored.resource_place(self.namespace_state, resource)))
 
     async def delete_resource_defaults(self, resource: str, *, principal: str | None = None) -> None:
         """Remove the limits of a resource."""
-        place = stored.resource_place(self.scope, check_resource("resource", resource))
-        await self._run(stored.delete_limits(self.scope, place, self._cause(principal)))
+        place = stored.resource_place(self.namespace_state, check_resource("resource", resource))
+        await self._run(stored.delete_limits(self.namespace_state, place, self._cause(principal)))
 
     async def list_resources_with_defaults(self) -> list[str]:
         """The resources that have limits, by name; a change of the last moment may be missing."""
-        return await self._run(lists.resources_with_defaults(self.scope))
+        return await self._run(lists.resources_with_defaults(self.namespace_state))
 
     async def set_limits(
         self,
@@ -73,19 +77,19 @@ class LimitMethods(Running):
         principal: str | None = None,
     ) -> None:
         """Replace an entity's own limits on a resource, or on all."""
-        place = stored.entity_place(self.scope, *checked_own_place(entity_id, resource))
+        place = stored.entity_place(self.namespace_state, *validate_own_place(entity_id, resource))
         checked = check_limits("limits", limits)
-        await self._run(stored.set_limits(self.scope, place, checked, self._cause(principal)))
+        await self._run(stored.set_limits(self.namespace_state, place, checked, self._cause(principal)))
 
     async def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
         """An entity's own limits on a resource, or on all; none where none are set."""
-        place = checked_own_place(entity_id, resource)
-        return await self._run(stored.get_limits(stored.entity_place(self.scope, *place)))
+        place = validate_own_place(entity_id, resource)
+        return await self._run(stored.get_limits(stored.entity_place(self.namespace_state, *place)))
 
     async def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
         """Remove an entity's own limits on a resource, or on all."""
-        place = stored.entity_place(self.scope, *checked_own_place(entity_id, resource))
-        await self._run(stored.delete_limits(self.scope, place, self._cause(principal)))
+        place = stored.entity_place(self.namespace_state, *validate_own_place(entity_id, resource))
+        await self._run(stored.delete_limits(self.namespace_state, place, self._cause(principal)))
 
     async def list_entities_with_custom_limits(self, resource: str) -> list[str]:
         """The entities that have limits of their own on a resource, or with ``_default_`` on all, by id.
@@ -93,7 +97,7 @@ class LimitMethods(Running):
         A change of the last moment may be missing.
         """
         check_resource("resource", resource, allow_default=True)
-        return await self._run(lists.entities_with_limits(self.scope, resource))
+        return await self._run(lists.entities_with_limits(self.namespace_state, resource))
 
     async def list_resources_with_entity_configs(self) -> list[str]:
         """The resources that any entity has limits of its own on, by name, ``_default_`` too.
@@ -101,7 +105,7 @@ class LimitMethods(Running):
         Asks once where up to a thousand such limits are set, else about once for each resource. A change of the last
         moment may be missing.
         """
-        return await self._run(lists.resources_with_entity_limits(self.scope))
+        return await self._run(lists.resources_with_entity_limits(self.namespace_state))
 
     async def set_many_limits(
         self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
@@ -110,8 +114,8 @@ class LimitMethods(Running):
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
-        checked = checked_changes(changes)
-        return await self._run(bulk.set_many(self.scope, checked, self._cause(principal)))
+        checked = validate_changes(changes)
+        return await self._run(bulk.set_many(self.namespace_state, checked, self._cause(principal)))
 
     async def delete_many_limits(
         self, places: Iterable[OwnPlace], *, principal: str | None = None
@@ -120,5 +124,5 @@ class LimitMethods(Running):
 
         A place without limits counts as done. Raises ``ValidationError`` before any request.
         """
-        checked = checked_places(places)
-        return await self._run(bulk.delete_many(self.scope, checked, self._cause(principal)))
+        checked = validate_places(places)
+        return await self._run(bulk.delete_many(self.namespace_state, checked, self._cause(principal)))

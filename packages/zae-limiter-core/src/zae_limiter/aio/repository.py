@@ -9,9 +9,9 @@ from ..clock.system import Clock
 from ..exceptions import NamespaceNotFoundError
 from ..flows.acquire import inspection as inspect
 from ..flows.acquire.inspection import Resolution
-from ..flows.acquire.requests import checked_place
+from ..flows.acquire.requests import validate_place
 from ..flows.process.config_cache import CacheStats
-from ..flows.process.namespace_state import Scope
+from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import play
 from ..operations.health import StoreStats
@@ -36,7 +36,7 @@ class Repository(
     def __init__(
         self,
         store: Store,
-        scope: Scope,
+        namespace_state: NamespaceState,
         options: Options,
         clock: Clock,
         *,
@@ -45,7 +45,7 @@ class Repository(
     ) -> None:
         self._store = store
         self.driver = driver or Driver(store, operation_timeout=options.operation_timeout)
-        self.scope = scope
+        self.namespace_state = namespace_state
         self._options = options
         self._clock = clock
         self._owner = owner
@@ -107,24 +107,24 @@ class Repository(
         except BaseException:
             await store.close()
             raise
-        scope = scope_of(options, options.namespace_name, namespace_id, time)
-        return cls(store, scope, options, time, driver=driver)
+        namespace_state = scope_of(options, options.namespace_name, namespace_id, time)
+        return cls(store, namespace_state, options, time, driver=driver)
 
     async def namespace(self, name: str) -> Self:
         """Another namespace of the same table, over the same client; registered where it is missing."""
         namespace_id = await self.driver.run(opening(self._options, name, self._clock))
-        scope = scope_of(self._options, name, namespace_id, self._clock)
-        return type(self)(self._store, scope, self._options, self._clock, driver=self.driver, owner=False)
+        namespace_state = scope_of(self._options, name, namespace_id, self._clock)
+        return type(self)(self._store, namespace_state, self._options, self._clock, driver=self.driver, owner=False)
 
     @property
     def name(self) -> str:
         """The namespace, by name."""
-        return self.scope.namespace
+        return self.namespace_state.namespace
 
     @property
     def namespace_id(self) -> str:
         """The namespace, as its keys begin."""
-        return self.scope.namespace_id
+        return self.namespace_state.namespace_id
 
     async def close(self) -> None:
         """Refuse new work, wait for the writes under way, no longer than a request takes, and close the client.
@@ -155,16 +155,16 @@ class Repository(
 
     async def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """The limits that hold for an entity on a resource, what to do without the store, and which level won."""
-        place = checked_place(entity_id, resource)
-        return await self._run(inspect.resolve_limits(self.scope, place.entity_id, place.resource))
+        place = validate_place(entity_id, resource)
+        return await self._run(inspect.resolve_limits(self.namespace_state, place.entity_id, place.resource))
 
     async def invalidate_config_cache(self) -> None:
         """Have everything read again."""
-        self.scope.configs.invalidate()
+        self.namespace_state.configs.invalidate()
 
     def get_cache_stats(self) -> CacheStats:
         """How often the config cache knew the answer."""
-        return self.scope.configs.stats()
+        return self.namespace_state.configs.stats()
 
 
 class RepositoryBuilder(BuilderBase):

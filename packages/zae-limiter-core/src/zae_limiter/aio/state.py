@@ -28,11 +28,11 @@ class StateMethods(Running):
 
     async def set_version_record(self, record: VersionRecord) -> None:
         """Replace what the stack says of its versions, for all namespaces; every open checks it."""
-        await self._run(versions.set_version_record(versions.checked_record(record)))
+        await self._run(versions.set_version_record(versions.validate_record(record)))
 
     async def get_provisioner_state(self) -> ProvisionerState:
         """What the provisioner manages of this namespace; an empty state where there is none."""
-        return await self._run(provisioner.get_state(self.scope))
+        return await self._run(provisioner.get_state(self.namespace_state))
 
     async def put_provisioner_state(self, state: ProvisionerState, *, expected_serial: int) -> ProvisionerState:
         """The state as it is stored now, under the serial after the expected one, whatever ``state.serial`` is.
@@ -40,9 +40,9 @@ class StateMethods(Running):
         ``expected_serial`` is that of the state it replaces, 0 for none. Raises ``StaleStateError`` where that is
         another by now, and ``ValidationError``.
         """
-        checked = provisioner.checked_state(state, expected_serial)
+        checked = provisioner.validate_state(state, expected_serial)
         tag = secrets.randbits(39)
-        put = provisioner.put_state(self.scope, checked, expected_serial=expected_serial, tag=tag)
+        put = provisioner.put_state(self.namespace_state, checked, expected_serial=expected_serial, tag=tag)
         return await self._run(put)
 
     async def note_applied(self, *, expected_serial: int) -> str:
@@ -51,8 +51,8 @@ class StateMethods(Running):
         Raises ``StaleStateError`` where the state has another serial, and ``ValidationError``.
         """
         at = iso_time(self._clock)
-        provisioner.checked_state(ProvisionerState(), expected_serial)
-        await self._run(provisioner.note_applied(self.scope, at, expected_serial=expected_serial))
+        provisioner.validate_state(ProvisionerState(), expected_serial)
+        await self._run(provisioner.note_applied(self.namespace_state, at, expected_serial=expected_serial))
         return at
 
     async def get_configs(self, places: Sequence[ConfigPlace]) -> dict[ConfigPlace, StoredConfig]:
@@ -60,8 +60,8 @@ class StateMethods(Running):
 
         Reads batches of 100, eight at a time. Raises ``ValidationError``.
         """
-        checked = declared.checked_config_places(places)
-        return await self._run(declared.get_configs(self.scope, checked))
+        checked = declared.validate_config_places(places)
+        return await self._run(declared.get_configs(self.namespace_state, checked))
 
     async def put_configs(
         self, configs: Mapping[ConfigPlace, StoredConfig | None], *, principal: str | None = None
@@ -70,12 +70,12 @@ class StateMethods(Running):
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
-        checked = declared.checked_configs(configs)
-        return await self._run(declared.put_configs(self.scope, checked, self._cause(principal)))
+        checked = declared.validate_configs(configs)
+        return await self._run(declared.put_configs(self.namespace_state, checked, self._cause(principal)))
 
     async def list_config_places(self) -> list[ConfigPlace]:
         """Where limits may stand: the system, and all resources and entities that have some.
 
         A change of the last moment may be missing.
         """
-        return await self._run(declared.list_config_places(self.scope))
+        return await self._run(declared.list_config_places(self.namespace_state))

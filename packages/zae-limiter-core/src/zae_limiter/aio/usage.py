@@ -29,9 +29,9 @@ class UsageMethods(Running):
         Of windows that begin from ``start`` on and before ``end``, the oldest first; of an entity on all resources, one
         resource after the other. ``next`` is that of the page before. Raises ``ValidationError``.
         """
-        asked = usage.checked_usage(entity_id, resource, window, start, end)
-        size, behind = usage.checked_page(limit, next)
-        return await self._run(usage.get_snapshots(self.scope, asked, limit=size, behind=behind))
+        asked = usage.validate_usage(entity_id, resource, window, start, end)
+        size, behind = usage.validate_page(limit, next)
+        return await self._run(usage.get_snapshots(self.namespace_state, asked, limit=size, behind=behind))
 
     async def get_usage_summary(
         self,
@@ -46,5 +46,5 @@ class UsageMethods(Running):
 
         Of windows that begin from ``start`` on and before ``end``. Raises ``ValidationError``.
         """
-        asked = usage.checked_usage(entity_id, resource, window, start, end)
-        return await self._run(usage.get_summary(self.scope, asked))
+        asked = usage.validate_usage(entity_id, resource, window, start, end)
+        return await self._run(usage.get_summary(self.namespace_state, asked))

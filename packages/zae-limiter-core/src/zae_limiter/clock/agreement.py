@@ -14,7 +14,7 @@ ANSWERS: Final = 2  # that agree with each other, against what was believed
 ANSWERS_AGAINST_TWO: Final = 5  # against what earlier answers proved and the wall clock says, too
 
 
-class Known(NamedTuple):
+class TimeEstimate(NamedTuple):
     """What a process knows of the store's time: ``offset`` is believed, ``doubt`` is what ``answers`` say instead.
 
     ``heard_ms`` is the last date, the latest one of a doubt. An answer that repeats it and contradicts is left aside:
@@ -31,7 +31,9 @@ class Known(NamedTuple):
         """Whether the last answers contradict what is believed, and too few of them agree."""
         return self.doubt is not None
 
-    def after(self, date_ms: float, *, sent_ms: float, received_ms: float, by_wall: Callable[[], Offset]) -> "Known":
+    def after(
+        self, date_ms: float, *, sent_ms: float, received_ms: float, by_wall: Callable[[], Offset]
+    ) -> "TimeEstimate":
         """What is known once an answer of the second ``date_ms`` came; itself where that changes nothing."""
         before = self.offset
         after = before.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
@@ -41,21 +43,21 @@ class Known(NamedTuple):
         if date_ms == self.heard_ms and (not fits or after.contradicts(before)):
             return self
         if fits:
-            return Known(after, date_ms)
+            return TimeEstimate(after, date_ms)
         wall = by_wall()
         known = self._doubting(wall, date_ms, sent_ms, received_ms)
         if known.doubt is not None and known.answers >= self._enough(known.doubt, wall):
-            return Known(known.doubt, known.heard_ms)
+            return TimeEstimate(known.doubt, known.heard_ms)
         return known
 
-    def _doubting(self, wall: Offset, date_ms: float, sent_ms: float, received_ms: float) -> "Known":
+    def _doubting(self, wall: Offset, date_ms: float, sent_ms: float, received_ms: float) -> "TimeEstimate":
         """The same belief, and what contradicts it: one answer more, or the first one."""
         if self.doubt is not None:
             further = self.doubt.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
             if _agree(further, self.doubt):
                 answers = self.answers + (date_ms > self.heard_ms)
-                return Known(self.offset, max(date_ms, self.heard_ms), further, answers)
-        return Known(self.offset, date_ms, wall.after(date_ms, sent_ms=sent_ms, received_ms=received_ms), 1)
+                return TimeEstimate(self.offset, max(date_ms, self.heard_ms), further, answers)
+        return TimeEstimate(self.offset, date_ms, wall.after(date_ms, sent_ms=sent_ms, received_ms=received_ms), 1)
 
     def _enough(self, doubt: Offset, wall: Offset) -> int:
         """How many answers it takes to believe them: one where the wall clock sides with it."""

@@ -9,7 +9,7 @@ from functools import lru_cache
 from time import monotonic_ns, time_ns
 from typing import Protocol
 
-from .agreement import JUMP_MS, Known
+from .agreement import JUMP_MS, TimeEstimate
 from .offset import Offset
 
 NANOS_PER_MILLI = 1_000_000
@@ -35,7 +35,7 @@ class SystemClock:
     def __init__(self, *, wall_ns: Callable[[], int] = time_ns, monotonic_ns: Callable[[], int] = monotonic_ns) -> None:
         self._wall_ns = wall_ns
         self._monotonic_ns = monotonic_ns
-        self._known = Known(self._by_wall())
+        self._known = TimeEstimate(self._by_wall())
 
     def now_ms(self) -> int:
         """Epoch milliseconds."""

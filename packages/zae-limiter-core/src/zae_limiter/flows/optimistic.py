@@ -9,7 +9,7 @@ from typing import TypeVar
 from ..audit import Cause
 from ..operations.errors import TransactionCancelled
 from ..operations.values import Check, Delete, Put, Transact, Update
-from .retry import ATTEMPTS, RaceLost, patiently
+from .retry import ATTEMPTS, RaceLost, with_retries
 from .steps import Flow
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ def optimistic(cause: Cause, attempt: Callable[[], Flow[tuple[Sequence[Write], T
         if not writes:
             return result
         try:
-            yield from patiently(Transact(tuple(writes), cause.token(number)))
+            yield from with_retries(Transact(tuple(writes), cause.token(number)))
         except TransactionCancelled as cancelled:
             if not lost_race(cancelled):
                 raise

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..operations.errors import OutcomeUnknown, StoreError, Throttled
 from ..operations.values import BatchWrite, Delete, Item, Key, Page, Query, Unwritten
-from .retry import patiently
+from .retry import with_retries
 from .steps import Flow, Parallel, Sleep
 
 WRITES_PER_BATCH = 25
@@ -21,7 +21,7 @@ def query_all(query: Query) -> Flow[list[Item]]:
     """The items of all pages, in order."""
     items: list[Item] = []
     while True:
-        page: Page = yield from patiently(query)
+        page: Page = yield from with_retries(query)
         items += page.items
         if page.next is None:
             return items

@@ -11,7 +11,7 @@ from ..operations.errors import OutcomeUnknown, RaceLost, Throttled
 from ..operations.values import BatchGet, Found, Get, Item, Key, Operation
 from .steps import Flow, Sleep
 
-__all__ = ["ATTEMPTS", "PAUSES", "RaceLost", "key_of", "patiently", "read", "read_all"]
+__all__ = ["ATTEMPTS", "PAUSES", "RaceLost", "key_of", "read", "read_all", "with_retries"]
 
 ATTEMPTS: Final = 16
 PAUSES: Final = (0.02, 0.05, 0.1, 0.2)
@@ -29,7 +29,7 @@ def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
     items: dict[Key, Item] = {}
     waiting = tuple(keys)
     while waiting:
-        found: Found = yield from patiently(BatchGet(waiting[:KEYS_PER_READ]))
+        found: Found = yield from with_retries(BatchGet(waiting[:KEYS_PER_READ]))
         items |= found.items
         waiting = found.unread + waiting[KEYS_PER_READ:]
     return items
@@ -37,11 +37,11 @@ def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
 
 def read(key: Key) -> Flow[Item | None]:
     """The item, if it is there."""
-    item: Item | None = yield from patiently(Get(key))
+    item: Item | None = yield from with_retries(Get(key))
     return item
 
 
-def patiently(operation: Operation) -> Flow[Any]:
+def with_retries(operation: Operation) -> Flow[Any]:
     """A request that may be repeated: after a pause where the store asks for one, once where its answer was lost."""
     lost = False
     for pause in PAUSES:

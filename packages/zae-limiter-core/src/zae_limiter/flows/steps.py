@@ -11,7 +11,7 @@ from ..operations.errors import StoreError
 from ..operations.values import Operation
 
 if TYPE_CHECKING:
-    from .process.bucket_queue import Ticket
+    from .process.bucket_queue import Waiter
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class Parallel:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class Log:
     """Say something that an operator should know, by the logger of a module, at a level. Answer: ``None``."""
 
     logger: str
@@ -40,19 +40,19 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
-    """Let those go whose tickets are settled: the run goes on without them. Answer: ``None``."""
+class Release:
+    """Let those go whose waiters are settled: the run goes on without them. Answer: ``None``."""
 
-    tickets: Sequence["Ticket"]
-
-
-class Queued(NamedTuple):
-    """Put the ticket into its lane and wait until it is settled. Answer: ``None``; the ticket has its outcome."""
-
-    ticket: "Ticket"
+    waiters: Sequence["Waiter"]
 
 
-Step = Operation | Sleep | Tell | Wake | Parallel | Queued
+class Enqueue(NamedTuple):
+    """Put the waiter into its queue and wait until it is settled. Answer: ``None``; the waiter has its outcome."""
+
+    waiter: "Waiter"
+
+
+Step = Operation | Sleep | Log | Release | Parallel | Enqueue
 Flow = Generator[Step, Any, T]
 
 

@@ -21,7 +21,7 @@ LARGEST_METADATA = 16 * 1024  # in bytes; an event about a change holds it twice
 OwnPlace = tuple[str, str]  # an entity and a resource
 
 
-def checked_subject(entity_id: str) -> str:
+def validate_subject(entity_id: str) -> str:
     """Whose audit events: an entity's, ``$SYSTEM``'s or ``$RESOURCE:…``'s. Raises ``ValidationError``."""
     if entity_id == keys.audit_system():
         return entity_id
@@ -32,7 +32,7 @@ def checked_subject(entity_id: str) -> str:
     return check_identifier("entity_id", entity_id)
 
 
-def checked_page(limit: int, start: str | None) -> tuple[int, str | None]:
+def validate_page(limit: int, start: str | None) -> tuple[int, str | None]:
     """How many of what follows ``start``. Raises ``ValidationError``."""
     if type(limit) is not int or not 1 <= limit <= EVENTS_PER_PAGE:
         raise ValidationError("limit", limit, f"must be a whole number from 1 to {EVENTS_PER_PAGE}")
@@ -41,21 +41,21 @@ def checked_page(limit: int, start: str | None) -> tuple[int, str | None]:
     return limit, start
 
 
-def checked_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPlace, tuple[Limit, ...]]:
+def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPlace, tuple[Limit, ...]]:
     """The limits to be, by place. Raises ``ValidationError``."""
     if not isinstance(changes, Mapping):
         raise ValidationError("changes", changes, "must map places to limits, like {('key-1', 'gpt-4'): [...]}")
-    return {checked_pair("changes", place): check_limits("limits", limits) for place, limits in changes.items()}
+    return {validate_pair("changes", place): check_limits("limits", limits) for place, limits in changes.items()}
 
 
-def checked_places(places: Iterable[OwnPlace]) -> list[OwnPlace]:
+def validate_places(places: Iterable[OwnPlace]) -> list[OwnPlace]:
     """Each place once, in order. Raises ``ValidationError``."""
     if not isinstance(places, Iterable):
         raise ValidationError("places", places, "must be a list of places: (entity_id, resource)")
-    return list(dict.fromkeys(checked_pair("places", place) for place in places))
+    return list(dict.fromkeys(validate_pair("places", place) for place in places))
 
 
-def checked_pair(field: str, place: OwnPlace) -> OwnPlace:
+def validate_pair(field: str, place: OwnPlace) -> OwnPlace:
     """An entity and a resource, or ``_default_`` for all. Raises ``ValidationError``."""
     if not isinstance(place, tuple) or len(place) != 2:
         raise ValidationError(field, place, "must name places as (entity_id, resource)")
@@ -63,38 +63,38 @@ def checked_pair(field: str, place: OwnPlace) -> OwnPlace:
     return check_identifier("entity_id", entity_id), check_resource("resource", resource, allow_default=True)
 
 
-def checked_update(entity_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+def validate_update(entity_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """What an update is to change, without what stays. Raises ``ValidationError``."""
     check_identifier("entity_id", entity_id)
     given = {name: value for name, value in fields.items() if value is not UNCHANGED}
-    checked_name(given.get("name"))
+    validate_name(given.get("name"))
     if given.get("parent_id") is not None:
         check_identifier("parent_id", given["parent_id"])
-    if checked_flag("cascade", given.get("cascade", False)) and given.get("parent_id", "") is None:
+    if validate_flag("cascade", given.get("cascade", False)) and given.get("parent_id", "") is None:
         raise ValidationError("cascade", given["cascade"], "needs a parent_id to cascade to")
     if "metadata" in given:
-        given["metadata"] = checked_metadata(given["metadata"])
+        given["metadata"] = validate_metadata(given["metadata"])
     return given
 
 
-def checked_flag(field: str, value: object) -> bool:
+def validate_flag(field: str, value: object) -> bool:
     """``True`` or ``False``. Raises ``ValidationError`` for anything else, true or not."""
     if isinstance(value, bool):
         return value
     raise ValidationError(field, value, "must be True or False")
 
 
-def checked_name(name: object) -> str | None:
+def validate_name(name: object) -> str | None:
     """What an entity is called, ``None`` for nothing. Raises ``ValidationError``."""
     if name is None:
         return None
     if not isinstance(name, str):
         raise ValidationError("name", name, "must be a string, or None for no name")
-    _checked_size("name", name, LONGEST_NAME)
+    _validate_size("name", name, LONGEST_NAME)
     return name
 
 
-def checked_metadata(metadata: object) -> dict[str, str]:
+def validate_metadata(metadata: object) -> dict[str, str]:
     """Strings by strings, none for ``None``, in bounds. Raises ``ValidationError``."""
     if metadata is None:
         return {}
@@ -103,23 +103,23 @@ def checked_metadata(metadata: object) -> dict[str, str]:
     if len(metadata) > MOST_KEYS:
         problem = f"at most {MOST_KEYS}: keep the rest elsewhere, under the entity's id"
         raise ValidationError("number of metadata keys", len(metadata), problem)
-    size = sum(_checked_part(key, value) for key, value in metadata.items())
+    size = sum(_validate_part(key, value) for key, value in metadata.items())
     if size > LARGEST_METADATA:
         problem = f"at most {LARGEST_METADATA}, of all keys and values: keep the rest elsewhere, under the entity's id"
         raise ValidationError("bytes of metadata", size, problem)
     return dict(metadata)
 
 
-def _checked_part(key: object, value: object) -> int:
+def _validate_part(key: object, value: object) -> int:
     """A key and its value, in bytes. Raises ``ValidationError``."""
     if not isinstance(key, str) or not isinstance(value, str):
         raise ValidationError("metadata", {key: value}, "must map strings to strings")
     if not key:
         raise ValidationError("metadata key", key, "must not be empty")
-    return _checked_size("metadata key", key, LONGEST_KEY) + _checked_size(f"metadata[{key!r}]", value, LONGEST_VALUE)
+    return _validate_size("metadata key", key, LONGEST_KEY) + _validate_size(f"metadata[{key!r}]", value, LONGEST_VALUE)
 
 
-def _checked_size(field: str, text: str, most: int) -> int:
+def _validate_size(field: str, text: str, most: int) -> int:
     """A text, in bytes. Raises ``ValidationError`` for one that is too long, or has half a surrogate pair in it."""
     if len(text) > most:
         raise ValidationError(field, text, f"has {len(text)} characters: at most {most}")

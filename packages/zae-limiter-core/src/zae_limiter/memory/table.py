@@ -163,8 +163,8 @@ class MemoryStore:
         # Like DynamoDB, a page that is full does not tell whether it is the last.
         full = query.limit is not None and len(page) == query.limit
         last = {name: page[-1][name] for name in (*TABLE_KEYS, pk, sk)} if full else None
-        views = (projected(item, index) if index else item for item in page)
-        return Page([copy_of(view) for view in views if view is not None], last)
+        states = (projected(item, index) if index else item for item in page)
+        return Page([copy_of(state) for state in states if state is not None], last)
 
 
 def _attempt(write: Write, key: Key, before: Item | None) -> tuple[Item | None, Reason]:

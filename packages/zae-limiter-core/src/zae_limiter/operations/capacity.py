@@ -117,8 +117,8 @@ class Meter:
 
 def _one_index_units(index: Index, before: Item | None, after: Item | None) -> int:
     if before is None or after is None:
-        entry = before or after
-        return 0 if entry is None else _write_units(item_size(entry))
+        request = before or after
+        return 0 if request is None else _write_units(item_size(request))
     if before == after:
         return 0
     if (before[index.pk], before[index.sk]) == (after[index.pk], after[index.sk]):

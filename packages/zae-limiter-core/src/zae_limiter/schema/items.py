@@ -12,7 +12,7 @@ from ..entities import Entity
 from ..limits import MILLI, Limit, OnUnavailable, check_on_unavailable
 from ..provisioner import StoredConfig
 from ..sharding import Part, full_part
-from ..token_bucket import Shape
+from ..token_bucket import ShardLimit
 from . import keys
 from .attributes import bucket_attr, limit_attr
 
@@ -42,7 +42,7 @@ def bucket_attributes(limit: str) -> BucketAttributes:
     return BucketAttributes(*(bucket_attr(limit, name) for name in BucketAttributes._fields))
 
 
-class Row(NamedTuple):
+class LimitRow(NamedTuple):
     """One limit of a bucket item: all that a write of it needs, at hand."""
 
     name: str
@@ -54,16 +54,16 @@ class Row(NamedTuple):
     minted_at_anchor: int
 
 
-class View(NamedTuple):
+class BucketState(NamedTuple):
     """A bucket item as it was seen, and what its shape says: shape, ceiling and attributes of each limit.
 
     ``fill_ms`` is how long the slowest limit takes from empty to full.
     """
 
     item: Item
-    shapes: Mapping[str, Shape]
+    shard_limits: Mapping[str, ShardLimit]
     ceilings: Mapping[str, int]
-    rows: tuple[Row, ...]
+    rows: tuple[LimitRow, ...]
     fill_ms: int
 
     @property
@@ -80,7 +80,7 @@ class View(NamedTuple):
         """Whether the anchor lies so far ahead that a clock must have been wrong."""
         return self.anchor_ms > now_ms + AHEAD_MS
 
-    def repaired(self, now_ms: int) -> "View":
+    def repaired(self, now_ms: int) -> "BucketState":
         """The same, or with an anchor that a wrong clock has set ahead as the next write will leave it.
 
         Nothing was minted, and what was stored is forgotten; a balance below zero stays: what is owed is owed.
@@ -101,42 +101,42 @@ class View(NamedTuple):
 
     def part(self, limit: Limit, now_ms: int) -> Part:
         """What this shard has of a limit, by the shape that it has here; full where it is new to the shard."""
-        shape = self.shapes.get(limit.name)
-        if shape is None:
+        shard_limit = self.shard_limits.get(limit.name)
+        if shard_limit is None:
             return full_part(limit, now_ms, self.id.shard, self.shard_count)
-        return Part(shape, self.tokens_milli(limit.name))
+        return Part(shard_limit, self.tokens_milli(limit.name))
 
 
-def read_bucket(item: Item, before: View | None = None) -> View:
+def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
     """The view of a bucket item; takes the shapes over from the view before it where the anchor did not move."""
     if before is not None:
-        old, shapes, ceilings, rows, fill_ms = before
+        old, shard_limits, ceilings, rows, fill_ms = before
         if old["rf"] == item["rf"] and old["shard_count"] == item["shard_count"]:
-            return View(item, shapes, ceilings, rows, fill_ms)
-    shapes = read_shapes(item)
-    rows = tuple(_row(name, shape) for name, shape in shapes.items())
+            return BucketState(item, shard_limits, ceilings, rows, fill_ms)
+    shard_limits = read_shapes(item)
+    rows = tuple(_row(name, shard_limit) for name, shard_limit in shard_limits.items())
     fill_ms = max((row.ceiling_milli * row.refill_period // row.refill_amount for row in rows), default=0)
-    return View(item, shapes, {row.name: row.ceiling_milli for row in rows}, rows, fill_ms)
+    return BucketState(item, shard_limits, {row.name: row.ceiling_milli for row in rows}, rows, fill_ms)
 
 
-def _row(name: str, shape: Shape) -> Row:
-    at, limit = bucket_attributes(name), shape.limit
-    return Row(
+def _row(name: str, shard_limit: ShardLimit) -> LimitRow:
+    at, limit = bucket_attributes(name), shard_limit.limit
+    return LimitRow(
         name=name,
         tk=at.tk,
         tc=at.tc,
-        ceiling_milli=shape.ceiling_milli,
+        ceiling_milli=shard_limit.ceiling_milli,
         refill_amount=limit.refill_amount,
         refill_period=limit.refill_period,
-        minted_at_anchor=shape.minted_at_anchor,
+        minted_at_anchor=shard_limit.minted_at_anchor,
     )
 
 
-def read_shapes(item: Item) -> dict[str, Shape]:
+def read_shapes(item: Item) -> dict[str, ShardLimit]:
     """The shape of every limit of a bucket item, by name."""
     shard = keys.parse_bucket_pk(item["PK"])[3]
     names = (name[2:-3] for name in item if name.startswith("b_") and name.endswith("_tk"))
-    return {name: Shape(_read_rule(item, name), item["rf"], shard, item["shard_count"]) for name in names}
+    return {name: ShardLimit(_read_rule(item, name), item["rf"], shard, item["shard_count"]) for name in names}
 
 
 def _read_rule(item: Item, name: str) -> Limit:

@@ -6,7 +6,7 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 from collections.abc import Mapping
 
 from ..buckets import Bucket, ResourceCapacity
-from ..flows.acquire.requests import checked_place
+from ..flows.acquire.requests import validate_place
 from ..flows.bucket import reading as buckets
 from ..flows.records import bucket_admin as giving
 from ..naming import check_identifier, check_resource
@@ -21,8 +21,8 @@ class SyncBucketMethods(SyncRunning):
 
         The limits are those that the bucket has now: it obeys a changed config from its next acquire on.
         """
-        checked_place(entity_id, resource)
-        return self._run(buckets.get_bucket(self.scope, entity_id, resource))
+        validate_place(entity_id, resource)
+        return self._run(buckets.get_bucket(self.namespace_state, entity_id, resource))
 
     def get_buckets(self, entity_id: str, resource: str | None = None) -> list[Bucket]:
         """The buckets of an entity, by resource; only that of ``resource``, where it is given.
@@ -31,7 +31,7 @@ class SyncBucketMethods(SyncRunning):
         """
         check_identifier("entity_id", entity_id)
         checked = None if resource is None else check_resource("resource", resource)
-        return self._run(buckets.get_buckets(self.scope, entity_id, checked))
+        return self._run(buckets.get_buckets(self.namespace_state, entity_id, checked))
 
     def get_resource_capacity(self, resource: str) -> ResourceCapacity:
         """How much capacity all entities' buckets of a resource have together, and how much is available.
@@ -39,7 +39,7 @@ class SyncBucketMethods(SyncRunning):
         Reads every bucket of the resource. A bucket may take a moment to count after it was made.
         """
         check_resource("resource", resource)
-        return self._run(buckets.get_resource_capacity(self.scope, resource))
+        return self._run(buckets.get_resource_capacity(self.namespace_state, resource))
 
     def reset_bucket(self, entity_id: str, resource: str, *, principal: str | None = None) -> bool:
         """Whether there was a bucket: all its limits are full now, debt is forgotten. Its parent's is left alone.
@@ -47,9 +47,9 @@ class SyncBucketMethods(SyncRunning):
         Written together with an audit event; ``principal`` says whose change it is. This process obeys at once, others
         refuse by what they last saw for up to their ``rejection_staleness``.
         """
-        checked_place(entity_id, resource)
+        validate_place(entity_id, resource)
         cause = self._cause(principal)
-        return self._run(giving.reset_bucket(self.scope, entity_id, resource, cause))
+        return self._run(giving.reset_bucket(self.namespace_state, entity_id, resource, cause))
 
     def credit_bucket(
         self, entity_id: str, resource: str, tokens: Mapping[str, int], *, principal: str | None = None
@@ -59,6 +59,6 @@ class SyncBucketMethods(SyncRunning):
         What was consumed is not counted less for it, and its parent's bucket is left alone. Audited, and obeyed, as
         ``reset_bucket``. Raises ``ValidationError``, for a limit too that the bucket has not.
         """
-        checked_place(entity_id, resource)
-        credit, cause = giving.checked_credit(tokens), self._cause(principal)
-        return self._run(giving.credit_bucket(self.scope, entity_id, resource, credit, cause))
+        validate_place(entity_id, resource)
+        credit, cause = giving.validate_credit(tokens), self._cause(principal)
+        return self._run(giving.credit_bucket(self.namespace_state, entity_id, resource, credit, cause))

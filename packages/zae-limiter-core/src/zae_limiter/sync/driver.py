@@ -2,9 +2,9 @@
 
 Lives here: sending, waiting, interruptions, closing. Never: a decision.
 
-The caller that finds a lane idle serves its own ticket and nobody else's; where others have come meanwhile, a thread
+The caller that finds a queue idle serves its own waiter and nobody else's; where others have come meanwhile, a thread
 goes on for them and ends when nobody waits. So a caller that a signal handler interrupts fails nobody else, and waits
-no longer than it wants to. A lane's ``server`` is the ticket of such a caller, or a token of the thread: it changes by
+no longer than it wants to. A queue's ``server`` is the waiter of such a caller, or a token of the thread: it changes by
 one assignment, so that an interruption, wherever it comes, leaves a state that ``_abandon`` can mend.
 """
 
@@ -18,9 +18,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from ..exceptions import RepositoryClosedError
-from ..flows.process.bucket_queue import Lane, Ticket, broken, fail, loss
+from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
 from ..flows.records.opening import PROBE
-from ..flows.steps import Flow, Parallel, Queued, Sleep, Step, Tell, Wake, play_late
+from ..flows.steps import Enqueue, Flow, Log, Parallel, Release, Sleep, Step, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
 from ..operations.values import Operation
@@ -37,12 +37,12 @@ NAME = "zae-limiter"
 
 
 class Call:
-    """One run of a flow: its tickets, and the instant of ``time.monotonic`` by which it ends."""
+    """One run of a flow: its waiters, and the instant of ``time.monotonic`` by which it ends."""
 
-    __slots__ = ("tickets", "until")
+    __slots__ = ("until", "waiters")
 
     def __init__(self, until: float = math.inf) -> None:
-        self.tickets: list[Ticket] = []
+        self.waiters: list[Waiter] = []
         self.until = until
 
     @property
@@ -52,10 +52,10 @@ class Call:
 
 
 class Serving(threading.local):
-    """The lanes that this thread serves, one run inside the other."""
+    """The queues that this thread serves, one run inside the other."""
 
     def __init__(self) -> None:
-        self.lanes: list[Lane] = []
+        self.queues: list[BucketQueue] = []
 
 
 class SyncDriver:
@@ -67,7 +67,7 @@ class SyncDriver:
         self._connect = getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
         self._lock = threading.Lock()  # held for moments: nothing is sent, waited for or logged under it
-        self._lanes: set[Lane] = set()  # that are served
+        self._lanes: set[BucketQueue] = set()  # that are served
         self._serving = Serving()
         self._probing = False
         self._closed = False
@@ -88,7 +88,7 @@ class SyncDriver:
             return self._play(flow, call)
         except BaseException:
             flow.close()
-            self._abandon_surely(call.tickets)
+            self._abandon_surely(call.waiters)
             raise
 
     def drain(self) -> None:
@@ -101,15 +101,15 @@ class SyncDriver:
         """Refuse new work and whoever waits in a queue; wait for the writes under way."""
         self._closed = True
         with self._lock:
-            _settle([ticket for lane in self._lanes for ticket in lane.waiting if ticket.droppable], Closed())
+            _settle([waiter for queue in self._lanes for waiter in queue.waiting if waiter.droppable], Closed())
         self.drain()
 
     def forget(self) -> None:
         """Begin again in a child process, which has one thread: what others were doing is the parent's."""
         self._lock = threading.Lock()
-        for lane in self._lanes:
-            lane.server = None
-            lane.waiting.clear()
+        for queue in self._lanes:
+            queue.server = None
+            queue.waiting.clear()
         self._lanes = set()
         self._serving = Serving()
         self._probing = False
@@ -124,7 +124,7 @@ class SyncDriver:
                 try:
                     answer = self._perform(step, call)
                 except BudgetSpent as error:
-                    self._abandon(call.tickets)
+                    self._abandon(call.waiters)
                     return self._play_late(flow, error)
                 except StoreError as error:
                     step = flow.throw(error)
@@ -138,27 +138,27 @@ class SyncDriver:
         """The rest of a flow whose time is over: what goes back is queued, and nobody waits for it."""
 
         def perform(step: Step) -> Any:
-            if isinstance(step, Tell):
+            if isinstance(step, Log):
                 return logging.getLogger(step.logger).log(step.level, step.message)
             parts = step.steps if isinstance(step, Parallel) else (step,)
-            if not all(isinstance(part, Queued) for part in parts):
+            if not all(isinstance(part, Enqueue) for part in parts):
                 raise error
-            return self._enter_late([part.ticket for part in parts])  # type: ignore[union-attr]
+            return self._enter_late([part.waiter for part in parts])  # type: ignore[union-attr]
 
         return play_late(flow, error, perform)
 
     def _perform(self, step: Step, call: Call) -> Any:
         kind = type(step)
-        if kind is Queued:
-            return self._settle([step.ticket], call)  # type: ignore[union-attr]
+        if kind is Enqueue:
+            return self._settle([step.waiter], call)  # type: ignore[union-attr]
         if kind is Sleep:
             return self._pause(step.seconds * jitter.uniform(0.5, 1.0), call)  # type: ignore[union-attr]
         if kind is Parallel:
             return self._parallel(step.steps, call)  # type: ignore[union-attr]
-        if kind is Tell:
+        if kind is Log:
             return logging.getLogger(step.logger).log(step.level, step.message)  # type: ignore[union-attr]
-        if kind is Wake:
-            return self._wake(step.tickets)  # type: ignore[union-attr]
+        if kind is Release:
+            return self._wake(step.waiters)  # type: ignore[union-attr]
         if self._answers_at_once:
             return self._store.perform(step)  # type: ignore[arg-type]
         return self._ask(step, call)  # type: ignore[arg-type]
@@ -169,9 +169,9 @@ class SyncDriver:
             raise BudgetSpent
 
     def _parallel(self, steps: Sequence[Step], call: Call) -> list[Any]:
-        """All at the same time: what is queued by the threads of its lanes, each other step in one of its own."""
-        if all(type(step) is Queued for step in steps):
-            self._settle([step.ticket for step in steps], call)  # type: ignore[union-attr]
+        """All at the same time: what is queued by the threads of its queues, each other step in one of its own."""
+        if all(type(step) is Enqueue for step in steps):
+            self._settle([step.waiter for step in steps], call)  # type: ignore[union-attr]
             return [None] * len(steps)
         answers: list[Any] = [None] * len(steps)
 
@@ -241,167 +241,167 @@ class SyncDriver:
 
     # queues
 
-    def _settle(self, tickets: Sequence[Ticket], call: Call) -> None:
-        """Have the tickets settled, all at once; the first by this thread, where nobody else is at its lane."""
-        call.tickets += tickets
+    def _settle(self, waiters: Sequence[Waiter], call: Call) -> None:
+        """Have the waiters settled, all at once; the first by this thread, where nobody else is at its queue."""
+        call.waiters += waiters
         if call.is_over:
-            return self._enter_late(tickets)
-        if mine := self._serving.lanes:  # a log handler that acquires: this thread cannot wait for itself
-            for ticket in [ticket for ticket in tickets if ticket.lane in mine]:
-                self._work(ticket.lane, [ticket], call.until)
-            tickets = [ticket for ticket in tickets if ticket.outcome is None]
-        own = [ticket for rank, ticket in enumerate(tickets) if rank == 0 or self._answers_at_once]
-        for ticket in tickets[len(own) :]:
-            self._enter(ticket)
-        for ticket in own:
-            if self._enter(ticket, lead=True):
-                self._serve_own(ticket, call)
-        for ticket in tickets:
-            self._wait(ticket, call)
+            return self._enter_late(waiters)
+        if mine := self._serving.queues:  # a log handler that acquires: this thread cannot wait for itself
+            for waiter in [waiter for waiter in waiters if waiter.queue in mine]:
+                self._work(waiter.queue, [waiter], call.until)
+            waiters = [waiter for waiter in waiters if waiter.outcome is None]
+        own = [waiter for rank, waiter in enumerate(waiters) if rank == 0 or self._answers_at_once]
+        for waiter in waiters[len(own) :]:
+            self._enter(waiter)
+        for waiter in own:
+            if self._enter(waiter, lead=True):
+                self._serve_own(waiter, call)
+        for waiter in waiters:
+            self._wait(waiter, call)
         return None
 
-    def _enter_late(self, tickets: Sequence[Ticket]) -> None:
+    def _enter_late(self, waiters: Sequence[Waiter]) -> None:
         """What goes back is queued, and nobody waits for it. Raises ``BudgetSpent`` for anything else."""
-        if any(ticket.droppable for ticket in tickets):
+        if any(waiter.droppable for waiter in waiters):
             raise BudgetSpent
-        for ticket in tickets:
-            self._enter(ticket)
+        for waiter in waiters:
+            self._enter(waiter)
 
-    def _enter(self, ticket: Ticket, *, lead: bool = False) -> bool:
-        """Put a ticket into its lane; whether the caller is to serve it now."""
-        lane = ticket.lane
+    def _enter(self, waiter: Waiter, *, lead: bool = False) -> bool:
+        """Put a waiter into its queue; whether the caller is to serve it now."""
+        queue = waiter.queue
         with self._lock:
-            idle = lane.server is None
+            idle = queue.server is None
             if not (idle and lead):
-                ticket.waker = threading.Lock()
-                ticket.waker.acquire()
-                lane.waiting[ticket] = None
+                waiter.waker = threading.Lock()
+                waiter.waker.acquire()
+                queue.waiting[waiter] = None
             if idle:
-                self._lanes.add(lane)
-                lane.server = ticket
+                self._lanes.add(queue)
+                queue.server = waiter
         if idle and not lead:
-            self._pass_on(lane, ticket)
+            self._pass_on(queue, waiter)
         return idle and lead
 
-    def _wait(self, ticket: Ticket, call: Call) -> None:
-        waker = ticket.waker
-        while ticket.outcome is None and waker is not None:
+    def _wait(self, waiter: Waiter, call: Call) -> None:
+        waker = waiter.waker
+        while waiter.outcome is None and waker is not None:
             left = call.until - time.monotonic()
             if left <= 0:
                 raise BudgetSpent
             waker.acquire(timeout=min(left, threading.TIMEOUT_MAX))
 
-    def _serve_own(self, ticket: Ticket, call: Call) -> None:
-        """Serve the own ticket, then let others serve whoever came meanwhile."""
+    def _serve_own(self, waiter: Waiter, call: Call) -> None:
+        """Serve the own waiter, then let others serve whoever came meanwhile."""
         try:
-            self._work(ticket.lane, [ticket], call.until)
+            self._work(waiter.queue, [waiter], call.until)
         finally:
-            self._pass_on(ticket.lane, ticket)
+            self._pass_on(waiter.queue, waiter)
 
-    def _pass_on(self, lane: Lane, server: object) -> None:
-        """Leave a lane that is ``server``'s: to a thread where somebody waits, else to whoever comes next."""
+    def _pass_on(self, queue: BucketQueue, server: object) -> None:
+        """Leave a queue that is ``server``'s: to a thread where somebody waits, else to whoever comes next."""
         with self._lock:
-            if lane.server is not server:
+            if queue.server is not server:
                 return
-            if not lane.waiting:
-                lane.server = None
-                self._lanes.discard(lane)
+            if not queue.waiting:
+                queue.server = None
+                self._lanes.discard(queue)
                 return
         try:
-            threading.Thread(target=self._take_over, args=(lane, server), name=NAME, daemon=False).start()
+            threading.Thread(target=self._take_over, args=(queue, server), name=NAME, daemon=False).start()
         except RuntimeError:  # the interpreter ends, or has no more threads: this one does it
-            self._take_over(lane, server)
+            self._take_over(queue, server)
 
-    def _take_over(self, lane: Lane, before: object) -> None:
-        """Serve the lane until nobody waits, for others: what goes wrong is theirs to know, and to be logged."""
+    def _take_over(self, queue: BucketQueue, before: object) -> None:
+        """Serve the queue until nobody waits, for others: what goes wrong is theirs to know, and to be logged."""
         with self._lock:
-            if lane.server is not before:
+            if queue.server is not before:
                 return
-            lane.server = token = object()
-        while (batch := self._next_batch(lane, token)) is not None:
+            queue.server = token = object()
+        while (batch := self._next_batch(queue, token)) is not None:
             try:
-                self._work(lane, batch, math.inf)
+                self._work(queue, batch, math.inf)
             except Exception:
                 log.exception("a write of a bucket failed in a way that it should not")
             finally:
                 self._let_go(batch)
 
-    def _next_batch(self, lane: Lane, token: object) -> list[Ticket] | None:
+    def _next_batch(self, queue: BucketQueue, token: object) -> list[Waiter] | None:
         with self._lock:
-            if lane.server is not token:
+            if queue.server is not token:
                 return None
             if _only_daemons_are_left():  # they keep no interpreter alive, and end with it where they wait
-                for ticket in [ticket for ticket in lane.waiting if ticket.droppable]:
-                    del lane.waiting[ticket]
-            if lane.waiting:
-                return lane.take()
-            lane.server = None
-            self._lanes.discard(lane)
+                for waiter in [waiter for waiter in queue.waiting if waiter.droppable]:
+                    del queue.waiting[waiter]
+            if queue.waiting:
+                return queue.take()
+            queue.server = None
+            self._lanes.discard(queue)
             return None
 
-    def _work(self, lane: Lane, batch: Sequence[Ticket], until: float) -> None:
+    def _work(self, queue: BucketQueue, batch: Sequence[Waiter], until: float) -> None:
         """One run, which asks nothing of the store behind ``until``. Where it is cut off, the batch has failed.
 
         Raises whatever is no answer of the store: a fault, or what a signal handler raised in the caller's thread.
         """
-        self._serving.lanes.append(lane)
+        self._serving.queues.append(queue)
         try:
-            self._play(lane.work(batch), Call(until))
+            self._play(queue.work(batch), Call(until))
         except Exception as problem:
             fail(batch, broken(problem))
             raise
         finally:
-            for ticket in batch:
-                if ticket.outcome is None:
-                    ticket.fail(OutcomeUnknown(CUT_OFF))
-                _tell_loss(ticket)
-            self._serving.lanes.pop()
+            for waiter in batch:
+                if waiter.outcome is None:
+                    waiter.fail(OutcomeUnknown(CUT_OFF))
+                _tell_loss(waiter)
+            self._serving.queues.pop()
 
-    def _let_go(self, batch: Sequence[Ticket]) -> None:
+    def _let_go(self, batch: Sequence[Waiter]) -> None:
         """Wake whoever waits for the batch, and give back what nobody wants any more."""
         with self._lock:
             _wake(batch)
-            unwanted = [ticket for ticket in batch if ticket.unwanted]
+            unwanted = [waiter for waiter in batch if waiter.unwanted]
         self._unwind(unwanted, [])
 
-    def _wake(self, tickets: Sequence[Ticket]) -> None:
+    def _wake(self, waiters: Sequence[Waiter]) -> None:
         with self._lock:
-            _wake(tickets)
+            _wake(waiters)
 
-    def _abandon_surely(self, tickets: list[Ticket]) -> None:
+    def _abandon_surely(self, waiters: list[Waiter]) -> None:
         """``_abandon``, also where it is interrupted itself; the first interruption is the one that is raised."""
         for _ in range(3):
             try:
-                return self._abandon(tickets)
+                return self._abandon(waiters)
             except Exception:
                 raise
             except BaseException as error:  # noqa: BLE001 - another signal; what it interrupted is done again
                 log.debug("interrupted again: %r", error)
         return None
 
-    def _abandon(self, tickets: list[Ticket]) -> None:
+    def _abandon(self, waiters: list[Waiter]) -> None:
         """Nobody wants these any more: leave the queue, or give back what was or will be taken."""
-        for ticket in tickets:  # grows by what is given back
-            lane = ticket.lane
+        for waiter in waiters:  # grows by what is given back
+            queue = waiter.queue
             with self._lock:
-                if ticket.droppable and ticket in lane.waiting:
-                    del lane.waiting[ticket]
-                ticket.unwanted = ticket.outcome is None
-                # interrupted before it was put into its lane, or before another thread took that over
-                outside = ticket.unwanted and ticket.waker is None and lane.server is not ticket
-            if outside and not ticket.droppable:
-                self._enter(ticket)
-            if lane.server is ticket:
-                self._pass_on(lane, ticket)
-            if not ticket.unwanted:
-                self._unwind([ticket], tickets)
+                if waiter.droppable and waiter in queue.waiting:
+                    del queue.waiting[waiter]
+                waiter.unwanted = waiter.outcome is None
+                # interrupted before it was put into its queue, or before another thread took that over
+                outside = waiter.unwanted and waiter.waker is None and queue.server is not waiter
+            if outside and not waiter.droppable:
+                self._enter(waiter)
+            if queue.server is waiter:
+                self._pass_on(queue, waiter)
+            if not waiter.unwanted:
+                self._unwind([waiter], waiters)
 
-    def _unwind(self, unwanted: Iterable[Ticket], entered: list[Ticket]) -> None:
+    def _unwind(self, unwanted: Iterable[Waiter], entered: list[Waiter]) -> None:
         """Queue what goes back; it is ``entered``, so that an interruption can be mended."""
-        for ticket in unwanted:
-            for entry in ticket.unwind():
-                entered.append(entry)
-                self._enter(entry)
+        for waiter in unwanted:
+            for request in waiter.unwind():
+                entered.append(request)
+                self._enter(request)
 
 
 def _only_daemons_are_left() -> bool:
@@ -411,24 +411,24 @@ def _only_daemons_are_left() -> bool:
     return all(thread.daemon or thread.name == NAME for thread in threading.enumerate())
 
 
-def _tell_loss(ticket: Ticket) -> None:
-    if (lost := loss(ticket)) is not None:
+def _tell_loss(waiter: Waiter) -> None:
+    if (lost := loss(waiter)) is not None:
         log.warning(lost)
 
 
-def _settle(waiting: Sequence[Ticket], error: StoreError) -> None:
+def _settle(waiting: Sequence[Waiter], error: StoreError) -> None:
     """Take these out of their queues: nobody is going to serve them; with the lock held."""
-    for ticket in waiting:
-        del ticket.lane.waiting[ticket]
+    for waiter in waiting:
+        del waiter.queue.waiting[waiter]
     fail(waiting, error)
     _wake(waiting)
 
 
-def _wake(tickets: Sequence[Ticket]) -> None:
+def _wake(waiters: Sequence[Waiter]) -> None:
     """Let those go who wait for their outcome, once; with the lock held."""
-    for ticket in tickets:
-        if ticket.waker is not None:
-            waker, ticket.waker = ticket.waker, None
+    for waiter in waiters:
+        if waiter.waker is not None:
+            waker, waiter.waker = waiter.waker, None
             waker.release()
 
 

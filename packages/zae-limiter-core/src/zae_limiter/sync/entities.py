@@ -6,10 +6,10 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 from collections.abc import Mapping
 
 from ..entities import UNCHANGED, Entity, Unchanged
-from ..flows.acquire.requests import checked_entity
+from ..flows.acquire.requests import validate_entity
 from ..flows.records import entities
 from ..flows.records import entity_deletion as removal
-from ..flows.validation import checked_update
+from ..flows.validation import validate_update
 from ..naming import check_identifier
 from .running import SyncRunning
 
@@ -31,16 +31,16 @@ class SyncEntityMethods(SyncRunning):
 
         Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, ``ValidationError``.
         """
-        new = checked_entity(entity_id, name, parent_id, cascade=cascade, metadata=metadata)
-        return self._run(entities.create_entity(self.scope, new, self._cause(principal)))
+        new = validate_entity(entity_id, name, parent_id, cascade=cascade, metadata=metadata)
+        return self._run(entities.create_entity(self.namespace_state, new, self._cause(principal)))
 
     def get_entity(self, entity_id: str) -> Entity | None:
         """The entity, ``None`` where there is none."""
-        return self._run(entities.get_entity(self.scope, check_identifier("entity_id", entity_id)))
+        return self._run(entities.get_entity(self.namespace_state, check_identifier("entity_id", entity_id)))
 
     def get_children(self, parent_id: str) -> list[Entity]:
         """The entities whose parent this is, by id."""
-        return self._run(entities.get_children(self.scope, check_identifier("parent_id", parent_id)))
+        return self._run(entities.get_children(self.namespace_state, check_identifier("parent_id", parent_id)))
 
     def update_entity(
         self,
@@ -58,8 +58,8 @@ class SyncEntityMethods(SyncRunning):
         it and for an unknown parent, ``ValidationError`` where the tree would get a third level.
         """
         fields = {"name": name, "parent_id": parent_id, "cascade": cascade, "metadata": metadata}
-        given = checked_update(entity_id, fields)
-        return self._run(entities.update_entity(self.scope, entity_id, given, self._cause(principal)))
+        given = validate_update(entity_id, fields)
+        return self._run(entities.update_entity(self.namespace_state, entity_id, given, self._cause(principal)))
 
     def delete_entity(self, entity_id: str, *, principal: str | None = None) -> None:
         """Remove an entity's record, its own limits on all resources, and its buckets; usage and audit events stay.
@@ -69,4 +69,4 @@ class SyncEntityMethods(SyncRunning):
         parent: then nothing was removed.
         """
         check_identifier("entity_id", entity_id)
-        self._run(removal.delete_entity(self.scope, entity_id, self._cause(principal)))
+        self._run(removal.delete_entity(self.namespace_state, entity_id, self._cause(principal)))

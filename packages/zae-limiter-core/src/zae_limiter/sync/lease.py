@@ -10,10 +10,10 @@ from typing import Self, TypeVar
 
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows.acquire.acquire import acquire
-from ..flows.acquire.claims import Grant, Request
+from ..flows.acquire.claims import AcquireRequest, Grant
 from ..flows.acquire.lease import adjust, check_open, checked, consume, correct, release, roll_back
 from ..flows.acquire.statuses import statuses_after
-from ..flows.process.namespace_state import Scope
+from ..flows.process.namespace_state import NamespaceState
 from ..flows.steps import Flow
 from ..limits import MILLI, LimitStatus
 from ..runtime import forks
@@ -29,11 +29,11 @@ class SyncLease:
     It is entered once: for another block, acquire again.
     """
 
-    __slots__ = ("_driver", "_granted", "_once", "_process", "_request", "_scope")
+    __slots__ = ("_driver", "_granted", "_namespace_state", "_once", "_process", "_request")
 
-    def __init__(self, driver: SyncDriver, scope: Scope, request: Request) -> None:
+    def __init__(self, driver: SyncDriver, namespace_state: NamespaceState, request: AcquireRequest) -> None:
         self._driver = driver
-        self._scope = scope
+        self._namespace_state = namespace_state
         self._request = request
         self._granted: Grant | None = None
         self._once = Lock()
@@ -45,7 +45,7 @@ class SyncLease:
         So it does where the block ends before the store has answered: what was taken then goes back.
         """
         milli = checked(self._grant, "consume", amounts)
-        self._run(consume(self._scope, self._grant, milli))
+        self._run(consume(self._namespace_state, self._grant, milli))
 
     def adjust(self, /, **amounts: int) -> None:
         """Correct the estimate at the end of the block, up or down; never refused, and may go into debt.
@@ -76,7 +76,7 @@ class SyncLease:
     @property
     def statuses(self) -> list[LimitStatus]:
         """How the limits stood behind the writes that took from them; none where the store was away."""
-        return statuses_after(self._scope, self._grant.sides)
+        return statuses_after(self._namespace_state, self._grant.claims)
 
     @property
     def _grant(self) -> Grant:
@@ -87,7 +87,7 @@ class SyncLease:
     def __enter__(self) -> Self:
         if not self._once.acquire(blocking=False):  # never let go of: a lease is entered once, whatever comes of it
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
-        self._granted = self._run(acquire(self._scope, self._request))
+        self._granted = self._run(acquire(self._namespace_state, self._request))
         return self
 
     def __exit__(
@@ -104,7 +104,7 @@ class SyncLease:
 
     def _correct(self, grant: Grant, error: BaseException | None) -> None:
         try:
-            self._run(correct(self._scope, grant))
+            self._run(correct(self._namespace_state, grant))
         except InfrastructureError:
             if error is None:
                 raise
@@ -117,5 +117,5 @@ class SyncLease:
             log.warning("what the lease took was not given back; the block's own error goes on", exc_info=True)
 
     def _run(self, flow: Flow[T]) -> T:
-        """Every entry, and every way out, within the time that an acquire may take."""
-        return self._driver.run(flow, budget=self._scope.settings.acquire_timeout)
+        """Every request, and every way out, within the time that an acquire may take."""
+        return self._driver.run(flow, budget=self._namespace_state.settings.acquire_timeout)

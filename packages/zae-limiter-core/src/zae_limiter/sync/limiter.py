@@ -8,9 +8,9 @@ from typing import Self, TypeVar
 
 from ..entities import UNCHANGED, Entity, Unchanged
 from ..flows.acquire import inspection as inspect
-from ..flows.acquire.claims import Request
+from ..flows.acquire.claims import AcquireRequest
 from ..flows.acquire.inspection import Resolution
-from ..flows.acquire.requests import checked_place, checked_request, outward
+from ..flows.acquire.requests import validate_place, validate_request, with_public_errors
 from ..flows.records.bulk_configs import BulkResult
 from ..flows.steps import Flow
 from ..flows.validation import OwnPlace
@@ -43,9 +43,9 @@ class SyncRateLimiter:
 
         ``limits`` override the stored ones for this call. ``cascade`` also draws on the entity's parent. An exception
         or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is kept.
-        Raises ``ValidationError`` here and on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
+        Raises ``ValidationError`` here and on request; on request ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
-        request = checked_request(
+        request = validate_request(
             entity_id,
             resource,
             consume,
@@ -55,22 +55,22 @@ class SyncRateLimiter:
             on_unavailable=on_unavailable,
             rollback=rollback,
         )
-        return SyncLease(self.repository.driver, self.repository.scope, request)
+        return SyncLease(self.repository.driver, self.repository.namespace_state, request)
 
     def available(self, entity_id: str, resource: str) -> dict[str, int]:
         """Whole tokens in the entity's own bucket, by limit; negative in debt. Asks the store.
 
         Raises ``RateLimiterUnavailable``, and ``ValidationError`` where no level has limits.
         """
-        return self._run(inspect.available(self.repository.scope, self._place(entity_id, resource)))
+        return self._run(inspect.available(self.repository.namespace_state, self._place(entity_id, resource)))
 
     def time_until_available(self, entity_id: str, resource: str, consume: Mapping[str, int]) -> float:
         """Seconds until such an acquire can pass, ``math.inf`` if never; of the parent too where the entity cascades.
 
         Asks the store. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
-        request = checked_request(entity_id, resource, consume, default_limits=self._default_limits)
-        return self._run(inspect.time_until_available(self.repository.scope, request))
+        request = validate_request(entity_id, resource, consume, default_limits=self._default_limits)
+        return self._run(inspect.time_until_available(self.repository.namespace_state, request))
 
     def is_available(self, entity_id: str, resource: str, consume: Mapping[str, int]) -> bool:
         """Whether such an acquire would pass now. Raises as ``time_until_available``."""
@@ -198,8 +198,8 @@ class SyncRateLimiter:
         """See ``SyncRepository.get_children``."""
         return self.repository.get_children(parent_id)
 
-    def _place(self, entity_id: str, resource: str) -> Request:
-        return checked_place(entity_id, resource, default_limits=self._default_limits)
+    def _place(self, entity_id: str, resource: str) -> AcquireRequest:
+        return validate_place(entity_id, resource, default_limits=self._default_limits)
 
     def _run(self, flow: Flow[T]) -> T:
-        return self.repository.driver.run(outward(self.repository.scope, flow))
+        return self.repository.driver.run(with_public_errors(self.repository.namespace_state, flow))

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from ..audit import Cause
 from ..clock.system import Clock
-from ..flows.acquire.requests import outward
-from ..flows.process.namespace_state import Scope
+from ..flows.acquire.requests import with_public_errors
+from ..flows.process.namespace_state import NamespaceState
 from ..flows.steps import Flow
 from ..settings import Options
 from ..wiring import cause_of
@@ -21,12 +21,12 @@ class SyncRunning:
     """A namespace of a table, on a driver."""
 
     driver: SyncDriver
-    scope: Scope
+    namespace_state: NamespaceState
     _options: Options
     _clock: Clock
 
     def _run(self, flow: Flow[T]) -> T:
-        return self.driver.run(outward(self.scope, flow))
+        return self.driver.run(with_public_errors(self.namespace_state, flow))
 
     def _cause(self, principal: str | None) -> Cause:
         """Who is behind a change, now. Raises ``ValidationError``."""

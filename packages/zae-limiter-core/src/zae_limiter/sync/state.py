@@ -28,11 +28,11 @@ class SyncStateMethods(SyncRunning):
 
     def set_version_record(self, record: VersionRecord) -> None:
         """Replace what the stack says of its versions, for all namespaces; every open checks it."""
-        self._run(versions.set_version_record(versions.checked_record(record)))
+        self._run(versions.set_version_record(versions.validate_record(record)))
 
     def get_provisioner_state(self) -> ProvisionerState:
         """What the provisioner manages of this namespace; an empty state where there is none."""
-        return self._run(provisioner.get_state(self.scope))
+        return self._run(provisioner.get_state(self.namespace_state))
 
     def put_provisioner_state(self, state: ProvisionerState, *, expected_serial: int) -> ProvisionerState:
         """The state as it is stored now, under the serial after the expected one, whatever ``state.serial`` is.
@@ -40,9 +40,9 @@ class SyncStateMethods(SyncRunning):
         ``expected_serial`` is that of the state it replaces, 0 for none. Raises ``StaleStateError`` where that is
         another by now, and ``ValidationError``.
         """
-        checked = provisioner.checked_state(state, expected_serial)
+        checked = provisioner.validate_state(state, expected_serial)
         tag = secrets.randbits(39)
-        put = provisioner.put_state(self.scope, checked, expected_serial=expected_serial, tag=tag)
+        put = provisioner.put_state(self.namespace_state, checked, expected_serial=expected_serial, tag=tag)
         return self._run(put)
 
     def note_applied(self, *, expected_serial: int) -> str:
@@ -51,8 +51,8 @@ class SyncStateMethods(SyncRunning):
         Raises ``StaleStateError`` where the state has another serial, and ``ValidationError``.
         """
         at = iso_time(self._clock)
-        provisioner.checked_state(ProvisionerState(), expected_serial)
-        self._run(provisioner.note_applied(self.scope, at, expected_serial=expected_serial))
+        provisioner.validate_state(ProvisionerState(), expected_serial)
+        self._run(provisioner.note_applied(self.namespace_state, at, expected_serial=expected_serial))
         return at
 
     def get_configs(self, places: Sequence[ConfigPlace]) -> dict[ConfigPlace, StoredConfig]:
@@ -60,8 +60,8 @@ class SyncStateMethods(SyncRunning):
 
         Reads batches of 100, eight at a time. Raises ``ValidationError``.
         """
-        checked = declared.checked_config_places(places)
-        return self._run(declared.get_configs(self.scope, checked))
+        checked = declared.validate_config_places(places)
+        return self._run(declared.get_configs(self.namespace_state, checked))
 
     def put_configs(
         self, configs: Mapping[ConfigPlace, StoredConfig | None], *, principal: str | None = None
@@ -70,12 +70,12 @@ class SyncStateMethods(SyncRunning):
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
-        checked = declared.checked_configs(configs)
-        return self._run(declared.put_configs(self.scope, checked, self._cause(principal)))
+        checked = declared.validate_configs(configs)
+        return self._run(declared.put_configs(self.namespace_state, checked, self._cause(principal)))
 
     def list_config_places(self) -> list[ConfigPlace]:
         """Where limits may stand: the system, and all resources and entities that have some.
 
         A change of the last moment may be missing.
         """
-        return self._run(declared.list_config_places(self.scope))
+        return self._run(declared.list_config_places(self.namespace_state))

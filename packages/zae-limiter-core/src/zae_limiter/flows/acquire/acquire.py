@@ -1,4 +1,4 @@
-"""Acquire: who is asked, in which order, and what happens when one side says no.
+"""Acquire: who is asked, in which order, and what happens when one claim says no.
 
 Lives here: resolution, cascade, compensation, the unavailable store. Never: one bucket's write (commit).
 """
@@ -10,23 +10,23 @@ from ...exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationE
 from ...limits import LimitStatus, OnUnavailable
 from ...operations.errors import RaceLost, StoreError
 from ...resolution import Config, Resolved
-from ..bucket.limit_removal import Crowded
-from ..bucket.serving import resolve, shadow_of
-from ..process.bucket_queue import Ticket
-from ..process.namespace_state import Scope, Shadow
-from ..process.queueing import queue, take_back
+from ..bucket.limit_removal import TooManyLimits
+from ..bucket.serving import cached_bucket, resolve
+from ..process.bucket_queue import Waiter
+from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.queueing import give_back_all, queue
 from ..public_errors import public_error
-from ..steps import Flow, Queued, Sleep, Tell
-from .claims import Grant, Request, Side
-from .create_with_parent import create_pair
-from .shard_selection import aim, copies, covers, spread, survey
+from ..steps import Enqueue, Flow, Log, Sleep
+from .claims import AcquireRequest, Claim, Grant
+from .create_with_parent import create_with_parent
+from .shard_selection import cached_shards, choose_shard, covers, read_shards, spread
 from .statuses import statuses_before
 
 ROUNDS = 8
 AGAIN_SECONDS = 0.01
 
 
-def acquire(scope: Scope, request: Request) -> Flow[Grant]:
+def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
     """Take the amounts of every limit, or nothing.
 
     Raises ``RateLimitExceeded``, ``ValidationError``, ``RateLimiterUnavailable`` where the store is away and
@@ -36,202 +36,214 @@ def acquire(scope: Scope, request: Request) -> Flow[Grant]:
         for attempt in range(ROUNDS):
             if attempt > 1:  # let others finish
                 yield Sleep(AGAIN_SECONDS * attempt)
-            sides = _known_sides(scope, request) or _expired_sides(scope, request)
-            if sides is None:
-                sides = yield from find_sides(scope, request)
-            side = sides[0]
-            if len(sides) == 1 and not side.stale and not side.target.lane.busy:
-                entry = side.enter()
-                yield Queued(entry)
-                if entry.admitted:
-                    return Grant(request, sides)
+            claims = _fresh_claims(namespace_state, request) or _expired_claims(namespace_state, request)
+            if claims is None:
+                claims = yield from find_claims(namespace_state, request)
+            claim = claims[0]
+            if len(claims) == 1 and not claim.stale and not claim.target.queue.busy:
+                bucket_request = claim.enter()
+                yield Enqueue(bucket_request)
+                if bucket_request.admitted:
+                    return Grant(request, claims)
             else:
-                yield from _take_with_others(scope, sides)
-            yield from spread(scope, sides)
-            if (yield from _conclude(scope, sides)):
-                return Grant(request, sides)
+                yield from _take_with_others(namespace_state, claims)
+            yield from spread(namespace_state, claims)
+            if (yield from _conclude(namespace_state, claims)):
+                return Grant(request, claims)
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
-        yield from let_through(scope, request, error)
+        yield from let_through(namespace_state, request, error)
         return Grant(request, (), error)
 
 
-def let_through(scope: Scope, request: Request, error: StoreError) -> Flow[None]:
+def let_through(namespace_state: NamespaceState, request: AcquireRequest, error: StoreError) -> Flow[None]:
     """What the store could not count goes uncounted, where that is wanted.
 
     Raises ``RateLimiterUnavailable`` where it is not, and what else is wrong whatever is wanted.
     """
-    if isinstance(error, Crowded):
+    if isinstance(error, TooManyLimits):
         raise error.problem from None
-    shown = public_error(scope.stack, error)
-    if not isinstance(shown, RateLimiterUnavailable) or _policy(scope, request.on_unavailable) == "block":
+    shown = public_error(namespace_state.stack, error)
+    if not isinstance(shown, RateLimiterUnavailable) or _policy(namespace_state, request.on_unavailable) == "block":
         raise shown from error
-    more = scope.degraded.count(scope.now())
+    more = namespace_state.degraded.count(namespace_state.now())
     if more is not None:
         what, before = f"{request.entity_id}/{request.resource}", f"; {more} more since the last line" if more else ""
-        yield Tell(__name__, logging.WARNING, f"{what}: not counted, because the store is away: {error}{before}")
+        yield Log(__name__, logging.WARNING, f"{what}: not counted, because the store is away: {error}{before}")
 
 
-def _policy(scope: Scope, asked: OnUnavailable | None) -> OnUnavailable:
+def _policy(namespace_state: NamespaceState, asked: OnUnavailable | None) -> OnUnavailable:
     """What to do without the store: what the call says, else the system config read last, else the repository."""
-    return asked or scope.configs.on_unavailable or scope.settings.on_unavailable
+    return asked or namespace_state.configs.on_unavailable or namespace_state.settings.on_unavailable
 
 
-def find_sides(scope: Scope, request: Request) -> Flow[list[Side]]:
+def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
     """The buckets to ask, with the limits that hold for each, read where they are not known or not fresh.
 
     Raises ``ValidationError`` where an amount has no limit, or there are no limits at all.
     """
-    sides = [(yield from _approach(scope, request, request.entity_id))]
-    parent_id = _parent_to_ask(request, sides[0].resolved)
+    claims = [(yield from _approach(namespace_state, request, request.entity_id))]
+    parent_id = _parent_to_ask(request, claims[0].resolved)
     if parent_id is not None:
-        sides.append((yield from _approach(scope, request, parent_id)))
-    return _with_amounts(request, sides)
+        claims.append((yield from _approach(namespace_state, request, parent_id)))
+    return _with_amounts(request, claims)
 
 
-def _known_sides(scope: Scope, request: Request) -> list[Side] | None:
+def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
     """The common case: everything is known and fresh, and there is no parent to ask."""
-    shadow = scope.shadows.get((request.entity_id, request.resource, 0))
-    if shadow is None or not shadow.known:
+    cached = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
+    if cached is None or not cached.known:
         return None
-    resolved = scope.fresh(shadow)
+    resolved = namespace_state.fresh(cached)
     if resolved is None or (resolved.parent_id is not None and _parent_to_ask(request, resolved) is not None):
         return None
-    side = _side(scope, request, shadow, resolved)
-    if side.config.limits and request.amounts.keys() <= side.config.by_name.keys():
-        return [side]
-    return _with_amounts(request, [side])
+    claim = _claim(namespace_state, request, cached, resolved)
+    if claim.config.limits and request.amounts.keys() <= claim.config.by_name.keys():
+        return [claim]
+    return _with_amounts(request, [claim])
 
 
-def _expired_sides(scope: Scope, request: Request) -> list[Side] | None:
+def _expired_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
     """All is known, but the time of a config has come: it is read again beside the write."""
-    sides: list[Side] = []
+    claims: list[Claim] = []
     entity_id: str | None = request.entity_id
-    while entity_id is not None and len(sides) < 2:
-        shadow = scope.shadows.get((entity_id, request.resource, 0))
-        resolved = None if shadow is None or not shadow.known else scope.last_known(shadow)
-        if shadow is None or resolved is None:
+    while entity_id is not None and len(claims) < 2:
+        cached = namespace_state.cached_buckets.get((entity_id, request.resource, 0))
+        resolved = None if cached is None or not cached.known else namespace_state.last_known(cached)
+        if cached is None or resolved is None:
             return None
-        sides.append(_side(scope, request, shadow, resolved, stale=scope.has_expired(resolved)))
+        claims.append(_claim(namespace_state, request, cached, resolved, stale=namespace_state.has_expired(resolved)))
         entity_id = _parent_to_ask(request, resolved)
     try:
-        return _with_amounts(request, sides)
+        return _with_amounts(request, claims)
     except ValidationError:  # by limits that may no longer hold
         return None
 
 
-def _parent_to_ask(request: Request, resolved: Resolved) -> str | None:
+def _parent_to_ask(request: AcquireRequest, resolved: Resolved) -> str | None:
     return resolved.parent_id if resolved.cascade or request.cascade else None
 
 
-def _approach(scope: Scope, request: Request, entity_id: str) -> Flow[Side]:
-    shadow = shadow_of(scope, entity_id, request.resource)
-    resolved = yield from resolve(scope, shadow, bucket_too=True)
-    return _side(scope, request, shadow, resolved)
+def _approach(namespace_state: NamespaceState, request: AcquireRequest, entity_id: str) -> Flow[Claim]:
+    cached = cached_bucket(namespace_state, entity_id, request.resource)
+    resolved = yield from resolve(namespace_state, cached, bucket_too=True)
+    return _claim(namespace_state, request, cached, resolved)
 
 
-def _side(scope: Scope, request: Request, shadow: Shadow, resolved: Resolved, *, stale: bool = False) -> Side:
+def _claim(
+    namespace_state: NamespaceState,
+    request: AcquireRequest,
+    cached: CachedBucket,
+    resolved: Resolved,
+    *,
+    stale: bool = False,
+) -> Claim:
     config = resolved.config
     if request.limits:
-        config = Config(request.limits, scope.now(), own=config.own, given=True)
+        config = Config(request.limits, namespace_state.now(), own=config.own, given=True)
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, config.read_at_ms)
-    return Side(shadow, aim(scope, shadow), resolved, config, request.amounts, stale)
+    return Claim(cached, choose_shard(namespace_state, cached), resolved, config, request.amounts, stale)
 
 
-def _with_amounts(request: Request, sides: list[Side]) -> list[Side]:
-    """Each side with the amounts of its own limits. Raises ``ValidationError`` for one that none of them limits."""
-    for side in sides:
-        if not side.config.limits:
-            bucket = side.shadow.id
+def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
+    """Each claim with the amounts of its own limits. Raises ``ValidationError`` for one that none of them limits."""
+    for claim in claims:
+        if not claim.config.limits:
+            bucket = claim.cached.id
             problem = (
                 "no level has limits for it: set_limits, set_resource_defaults, set_system_defaults, or pass limits="
             )
             raise ValidationError("limits", f"{bucket.entity_id}/{bucket.resource}", problem)
-        side.amounts = {name: amount for name, amount in request.amounts.items() if name in side.config.by_name}
-    for name in request.amounts.keys() - {known for side in sides for known in side.amounts}:
-        there = ", ".join(sorted({known for side in sides for known in side.config.by_name}))
+        claim.amounts = {name: amount for name, amount in request.amounts.items() if name in claim.config.by_name}
+    for name in request.amounts.keys() - {known for claim in claims for known in claim.amounts}:
+        there = ", ".join(sorted({known for claim in claims for known in claim.config.by_name}))
         raise ValidationError("consume", name, f"no such limit on {request.resource}: there are {there}")
-    return sides
+    return claims
 
 
-def _take_with_others(scope: Scope, sides: list[Side]) -> Flow[None]:
+def _take_with_others(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[None]:
     """Take where others are at it, where there is a parent, or where the config's time has come."""
-    refuse_by_copies(scope, sides)
-    asked = [side for side in sides if any(side.amounts.values())]
-    if len(asked) == 2 and all(side.shadow.view is None and not side.stale for side in asked):
-        yield from create_pair(scope, asked[0], asked[1])
+    refuse_by_copies(namespace_state, claims)
+    asked = [claim for claim in claims if any(claim.amounts.values())]
+    if len(asked) == 2 and all(claim.cached.state is None and not claim.stale for claim in asked):
+        yield from create_with_parent(namespace_state, asked[0], asked[1])
     else:
-        yield from _take_beside_refresh(sides)
+        yield from _take_beside_refresh(claims)
 
 
-def refuse_by_copies(scope: Scope, sides: Sequence[Side]) -> None:
-    """Raises ``RateLimitExceeded`` where the last seen state of a side is fresh, and the tokens are not there."""
-    now = scope.now()
-    if any(_rules_out(scope, side, now) for side in sides):
-        for side in sides:
-            side.seen = scope.views(side.shadow)
-        raise RateLimitExceeded(statuses_before(sides, now))
+def refuse_by_copies(namespace_state: NamespaceState, claims: Sequence[Claim]) -> None:
+    """Raises ``RateLimitExceeded`` where the last seen state of a claim is fresh, and the tokens are not there."""
+    now = namespace_state.now()
+    if any(_rules_out(namespace_state, claim, now) for claim in claims):
+        for claim in claims:
+            claim.seen = namespace_state.states(claim.cached)
+        raise RateLimitExceeded(statuses_before(claims, now))
 
 
-def _rules_out(scope: Scope, side: Side, now_ms: int) -> bool:
-    views = () if side.stale else copies(scope, side, now_ms)
-    if not views:
+def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:
+    states = () if claim.stale else cached_shards(namespace_state, claim, now_ms)
+    if not states:
         return False
-    for view in views:
-        for name, limit in side.config.by_name.items():
-            if name not in view.shapes or view.shapes[name].limit != limit:
+    for state in states:
+        for name, limit in claim.config.by_name.items():
+            if name not in state.shard_limits or state.shard_limits[name].limit != limit:
                 return False
-    return not covers(side, views, now_ms)
+    return not covers(claim, states, now_ms)
 
 
-def _take_beside_refresh(sides: list[Side]) -> Flow[None]:
-    """All sides at once; a config whose time has come is read beside the write."""
-    tickets: list[Ticket] = [side.enter() for side in sides if side.amounts]
-    tickets += [Ticket(side.shadow.loading) for side in sides if side.stale]
-    yield from queue(tickets)
+def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:
+    """All claims at once; a config whose time has come is read beside the write."""
+    waiters: list[Waiter] = [claim.enter() for claim in claims if claim.amounts]
+    waiters += [Waiter(claim.cached.loading) for claim in claims if claim.stale]
+    yield from queue(waiters)
 
 
-def _conclude(scope: Scope, sides: list[Side]) -> Flow[bool]:
-    """Whether the sides stand after all; else take back what was taken, and say why it was."""
-    outcomes = [entry.outcome for side in sides for entry in side.last if entry.outcome is not None]
-    changed = any(side.stale and _changed(side) for side in sides)
-    if not changed and all(side.admitted for side in sides):
+def _conclude(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[bool]:
+    """Whether the claims stand after all; else take back what was taken, and say why it was."""
+    outcomes = [
+        bucket_request.outcome
+        for claim in claims
+        for bucket_request in claim.last
+        if bucket_request.outcome is not None
+    ]
+    changed = any(claim.stale and _changed(claim) for claim in claims)
+    if not changed and all(claim.admitted for claim in claims):
         return True
-    yield from take_back([entry for side in sides for entry in side.last], uncounted=True)
+    yield from give_back_all([bucket_request for claim in claims for bucket_request in claim.last], uncounted=True)
     if any(outcome.verdict == "outdated" for outcome in outcomes):
-        for side in sides:
-            yield from resolve(scope, side.shadow, bucket_too=True)
+        for claim in claims:
+            yield from resolve(namespace_state, claim.cached, bucket_too=True)
         return False
     if changed:
         return False
-    error = first_error(sides)
+    error = first_error(claims)
     if error is not None:
         raise error
-    raise RateLimitExceeded((yield from how_they_stood(scope, sides)))
+    raise RateLimitExceeded((yield from how_they_stood(namespace_state, claims)))
 
 
-def first_error(sides: Iterable[Side]) -> StoreError | None:
-    """Why a side was not asked, or did not answer."""
-    for side in sides:
-        for entry in side.last:
-            if entry.outcome is not None and entry.outcome.error is not None:
-                return entry.outcome.error
-        if side.error is not None:
-            return side.error
+def first_error(claims: Iterable[Claim]) -> StoreError | None:
+    """Why a claim was not asked, or did not answer."""
+    for claim in claims:
+        for bucket_request in claim.last:
+            if bucket_request.outcome is not None and bucket_request.outcome.error is not None:
+                return bucket_request.outcome.error
+        if claim.error is not None:
+            return claim.error
     return None
 
 
-def how_they_stood(scope: Scope, sides: Sequence[Side]) -> Flow[list[LimitStatus]]:
+def how_they_stood(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[list[LimitStatus]]:
     """The statuses of a refusal; of a bucket of several shards they tell of all of them, as well as can be known."""
-    for side in sides:
+    for claim in claims:
         try:
-            side.seen = (yield from survey(scope, side)) if side.is_split else ()
+            claim.seen = (yield from read_shards(namespace_state, claim)) if claim.is_split else ()
         except StoreError:  # also where the time is over: that it is refused is known
-            side.seen = scope.views(side.shadow)
-    return statuses_before(sides, scope.now())
+            claim.seen = namespace_state.states(claim.cached)
+    return statuses_before(claims, namespace_state.now())
 
 
-def _changed(side: Side) -> bool:
-    now = side.shadow.resolved
-    return now is not None and not now.agrees_with(side.resolved)
+def _changed(claim: Claim) -> bool:
+    now = claim.cached.resolved
+    return now is not None and not now.agrees_with(claim.resolved)

@@ -9,87 +9,91 @@ from functools import partial
 from ...operations.errors import StoreError, Throttled, TransactionCancelled
 from ...operations.values import Item, Put, Transact
 from ...schema.items import read_bucket
-from ..bucket.batch import weigh
-from ..bucket.write_plans import New
-from ..process.bucket_queue import Entry, Lane, Outcome, Ticket
-from ..process.namespace_state import Scope, Shadow
-from ..steps import Flow, Parallel, Queued
-from .claims import Side
+from ..bucket.batch import fit_batch
+from ..bucket.write_plans import CreateWrite
+from ..process.bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
+from ..process.namespace_state import CachedBucket, NamespaceState
+from ..steps import Enqueue, Flow, Parallel
+from .claims import Claim
 
 
-class Pair(Ticket):
-    """The entries of a child and of its parent that belong together."""
+class PairedRequest(Waiter):
+    """The requests of a child and of its parent that belong together."""
 
     droppable = True
 
-    def __init__(self, lane: Lane, child: Entry, parent: Entry) -> None:
-        super().__init__(lane)
+    def __init__(self, queue: BucketQueue, child: BucketRequest, parent: BucketRequest) -> None:
+        super().__init__(queue)
         self.child = child
         self.parent = parent
 
     def fail(self, error: StoreError) -> None:
-        """Also both sides: what cut the transaction off does not tell whether it was applied."""
+        """Also both claims: what cut the transaction off does not tell whether it was applied."""
         if self.outcome is None:
             self.child.fail(error)
             self.parent.fail(error)
         super().fail(error)
 
-    def unwind(self) -> Sequence[Entry]:
+    def unwind(self) -> Sequence[BucketRequest]:
         return [*self.child.unwind(), *self.parent.unwind()]
 
 
-def create_pair(scope: Scope, child: Side, parent: Side) -> Flow[None]:
+def create_with_parent(namespace_state: NamespaceState, child: Claim, parent: Claim) -> Flow[None]:
     """Make both buckets, and take from both; where one of them turns out to be there, take from each by itself."""
-    lane = child.shadow.pairing.get(parent.shadow.id.pk)
-    if lane is None:
-        lane = Lane(partial(_create, scope, child.shadow, parent.shadow))
-        child.shadow.pairing = {parent.shadow.id.pk: lane}
-    pair = Pair(lane, child.enter(), parent.enter())
-    yield Queued(pair)
+    queue = child.cached.pairing.get(parent.cached.id.pk)
+    if queue is None:
+        queue = BucketQueue(partial(_create, namespace_state, child.cached, parent.cached))
+        child.cached.pairing = {parent.cached.id.pk: queue}
+    pair = PairedRequest(queue, child.enter(), parent.enter())
+    yield Enqueue(pair)
     if pair.child.outcome is None:
-        yield Parallel((Queued(pair.child), Queued(pair.parent)))
+        yield Parallel((Enqueue(pair.child), Enqueue(pair.parent)))
 
 
-def _create(scope: Scope, child: Shadow, parent: Shadow, pairs: Sequence[Pair]) -> Flow[None]:
+def _create(
+    namespace_state: NamespaceState, child: CachedBucket, parent: CachedBucket, pairs: Sequence[PairedRequest]
+) -> Flow[None]:
     """The first pair makes the buckets; those that waited with it find them made."""
-    if child.view is None and parent.view is None:
-        yield from _create_for(scope, child, parent, pairs[0])
+    if child.state is None and parent.state is None:
+        yield from _create_for(namespace_state, child, parent, pairs[0])
     for pair in pairs:
-        pair.outcome = Outcome("admitted", None, scope.now())
+        pair.outcome = Outcome("admitted", None, namespace_state.now())
 
 
-def _create_for(scope: Scope, child: Shadow, parent: Shadow, pair: Pair) -> Flow[None]:
-    now = scope.now()
-    puts = [_put(scope, child, pair.child, now), _put(scope, parent, pair.parent, now)]
+def _create_for(
+    namespace_state: NamespaceState, child: CachedBucket, parent: CachedBucket, pair: PairedRequest
+) -> Flow[None]:
+    now = namespace_state.now()
+    puts = [_put(namespace_state, child, pair.child, now), _put(namespace_state, parent, pair.parent, now)]
     writes = tuple(put for put in puts if put is not None)
     if len(writes) < len(puts):
         return
     try:
         yield Transact(writes)
     except TransactionCancelled as cancelled:
-        for shadow, reason in zip((child, parent), cancelled.reasons, strict=True):
+        for cached, reason in zip((child, parent), cancelled.reasons, strict=True):
             if reason.item is not None:
-                _learn(shadow, reason.item, now)
+                _learn(cached, reason.item, now)
     except Throttled:
-        return  # not applied; each side decides for itself
+        return  # not applied; each claim decides for itself
     except StoreError as error:
         pair.child.outcome = pair.parent.outcome = Outcome("failed", None, now, error)
     else:
-        for shadow, entry, put in zip((child, parent), (pair.child, pair.parent), writes, strict=True):
-            entry.outcome = Outcome("admitted", read_bucket(put.item), now)
-            _learn(shadow, put.item, now)
+        for cached, request, put in zip((child, parent), (pair.child, pair.parent), writes, strict=True):
+            request.outcome = Outcome("admitted", read_bucket(put.item), now)
+            _learn(cached, put.item, now)
 
 
-def _learn(shadow: Shadow, item: Item, now_ms: int) -> None:
-    """What the transaction showed, unless the bucket's own lane has seen a later state, or is about to."""
-    if shadow.view is None and not shadow.lane.busy:
-        shadow.learn(item, now_ms, own_writes=0)
+def _learn(cached: CachedBucket, item: Item, now_ms: int) -> None:
+    """What the transaction showed, unless the bucket's own queue has seen a later state, or is about to."""
+    if cached.state is None and not cached.queue.busy:
+        cached.learn(item, now_ms, own_writes=0)
 
 
-def _put(scope: Scope, shadow: Shadow, entry: Entry, now_ms: int) -> Put | None:
-    """The new bucket; ``None`` where the entry asks for more than it holds."""
-    if entry.config is None:
+def _put(namespace_state: NamespaceState, cached: CachedBucket, request: BucketRequest, now_ms: int) -> Put | None:
+    """The new bucket; ``None`` where the request asks for more than it holds."""
+    if request.config is None:
         raise AssertionError("an entry that consumes carries its config")
-    frame = New(shadow, now_ms, scope.settings.ttl_multiplier, entry.config)
-    load = weigh([entry], frame.room, frame.ceilings)
-    return frame.write(load) if load.carried else None
+    plan = CreateWrite(cached, now_ms, namespace_state.settings.ttl_multiplier, request.config)
+    load = fit_batch([request], plan.headroom, plan.ceilings)
+    return plan.write(load) if load.carried else None

@@ -7,132 +7,136 @@ to be (splitting).
 from collections.abc import Sequence
 
 from ...operations.errors import StoreError
-from ...schema.items import View
+from ...schema.items import BucketState
 from ...sharding import allocate
 from ...token_bucket import refill_bucket
 from ..bucket.reading import read_whole
-from ..bucket.serving import shadow_of
-from ..process.namespace_state import Scope, Shadow
-from ..process.queueing import queue, take_back
+from ..bucket.serving import cached_bucket
+from ..process.namespace_state import CachedBucket, NamespaceState
+from ..process.queueing import give_back_all, queue
 from ..steps import Flow
-from .claims import Side
+from .claims import Claim
 
 ELSEWHERE = 2
 ROUNDS = 4
 
 
-def aim(scope: Scope, home: Shadow) -> Shadow:
+def choose_shard(namespace_state: NamespaceState, home: CachedBucket) -> CachedBucket:
     """The shard that an acquire tries first: any."""
     count = home.shard_count
-    return home if count == 1 else _shard(scope, home, scope.pick(count))
+    return home if count == 1 else _shard(namespace_state, home, namespace_state.pick(count))
 
 
-def spread(scope: Scope, sides: Sequence[Side]) -> Flow[None]:
-    """Try other shards for the sides whose first one was short; then all of them together."""
-    tried = {id(side): {side.target.id.shard} for side in sides}
-    while short := _short(sides):
-        again = [side for side in short if _go_elsewhere(scope, side, tried[id(side)])]
+def spread(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
+    """Try other shards for the claims whose first one was short; then all of them together."""
+    tried = {id(claim): {claim.target.id.shard} for claim in claims}
+    while short := _short(claims):
+        again = [claim for claim in short if _go_elsewhere(namespace_state, claim, tried[id(claim)])]
         if not again:
             break
-        yield from queue([side.enter() for side in again])
-    for side in _short(sides):
+        yield from queue([claim.enter() for claim in again])
+    for claim in _short(claims):
         try:
-            yield from _gather(scope, side)
+            yield from _take_from_many(namespace_state, claim)
         except StoreError as error:
-            side.error = error
+            claim.error = error
 
 
-def survey(scope: Scope, side: Side) -> Flow[Sequence[View]]:
+def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[BucketState]]:
     """Every shard of the bucket: by the copies where all are fresh, else as the store has them now, repaired."""
-    begun = scope.now()
-    views = copies(scope, side, begun)
-    if views:
-        return views
-    [views] = yield from read_whole([side.shadow.id])
-    if not views:
-        scope.learn_beside(side.shadow.id, None, begun)
-    for view in views:
-        scope.learn_beside(view.id, view.item, begun)
-    return [view.repaired(begun) for view in views]
+    begun = namespace_state.now()
+    states = cached_shards(namespace_state, claim, begun)
+    if states:
+        return states
+    [states] = yield from read_whole([claim.cached.id])
+    if not states:
+        namespace_state.learn_beside(claim.cached.id, None, begun)
+    for state in states:
+        namespace_state.learn_beside(state.id, state.item, begun)
+    return [state.repaired(begun) for state in states]
 
 
-def copies(scope: Scope, side: Side, now_ms: int) -> Sequence[View]:
+def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
     """The last seen state of every shard, none where one of them is missing or no longer fresh."""
-    count = side.shadow.shard_count
-    views = [view for shard in range(count) if (view := _fresh(scope, side, shard, now_ms)) is not None]
+    count = claim.cached.shard_count
+    states = [state for shard in range(count) if (state := _fresh(namespace_state, claim, shard, now_ms)) is not None]
     # a bucket that this process forgot and saw again may have more shards than the caller's copy says
-    return views if len(views) == count == views[0].shard_count else ()
+    return states if len(states) == count == states[0].shard_count else ()
 
 
-def rooms_of(side: Side, views: Sequence[View], now_ms: int) -> dict[int, dict[str, int]]:
+def headroom_of(claim: Claim, states: Sequence[BucketState], now_ms: int) -> dict[int, dict[str, int]]:
     """What each shard has of the limits that are asked for, in millitokens; a limit that is new to it is full."""
-    return {view.id.shard: {name: _room(side, view, name, now_ms) for name in side.amounts} for view in views}
+    return {state.id.shard: {name: _headroom(claim, state, name, now_ms) for name in claim.amounts} for state in states}
 
 
-def covers(side: Side, views: Sequence[View], now_ms: int) -> bool:
+def covers(claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
     """Whether the shards together have what is asked for; a debt blocks only the shard that carries it."""
-    rooms = rooms_of(side, views, now_ms)
-    for name, amount in side.amounts.items():
-        if amount == 0 and all(room[name] < 0 for room in rooms.values()):
+    headrooms = headroom_of(claim, states, now_ms)
+    for name, amount in claim.amounts.items():
+        if amount == 0 and all(headroom[name] < 0 for headroom in headrooms.values()):
             return False
-    return allocate(side.amounts, rooms) is not None
+    return allocate(claim.amounts, headrooms) is not None
 
 
-def _short(sides: Sequence[Side]) -> list[Side]:
-    """The sides that other shards may help; none where one side is beyond help."""
-    lost = any(not side.admitted and not (side.refused and side.is_split) for side in sides)
-    return [] if lost else [side for side in sides if not side.admitted]
+def _short(claims: Sequence[Claim]) -> list[Claim]:
+    """The claims that other shards may help; none where one claim is beyond help."""
+    lost = any(not claim.admitted and not (claim.refused and claim.is_split) for claim in claims)
+    return [] if lost else [claim for claim in claims if not claim.admitted]
 
 
-def _go_elsewhere(scope: Scope, side: Side, tried: set[int]) -> bool:
+def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]) -> bool:
     """Aim at another shard, by chance, that is not known to be short; up to two, or any that is not in debt."""
-    if len(tried) > ELSEWHERE and any(side.amounts.values()):
+    if len(tried) > ELSEWHERE and any(claim.amounts.values()):
         return False
-    others = [shard for shard in range(side.shadow.shard_count) if shard not in tried]
-    hopeful = [shard for shard in others if not _is_short(scope, side, shard)]
+    others = [shard for shard in range(claim.cached.shard_count) if shard not in tried]
+    hopeful = [shard for shard in others if not _is_short(namespace_state, claim, shard)]
     if not hopeful:
         return False
-    shard = hopeful[scope.pick(len(hopeful))]
+    shard = hopeful[namespace_state.pick(len(hopeful))]
     tried.add(shard)
-    side.target = _shard(scope, side.shadow, shard)
+    claim.target = _shard(namespace_state, claim.cached, shard)
     return True
 
 
-def _is_short(scope: Scope, side: Side, shard: int) -> bool:
+def _is_short(namespace_state: NamespaceState, claim: Claim, shard: int) -> bool:
     """Whether the shard is known not to have what is asked for."""
-    now = scope.now()
-    view = _fresh(scope, side, shard, now)
-    return view is not None and any(amount > _room(side, view, name, now) for name, amount in side.amounts.items())
+    now = namespace_state.now()
+    state = _fresh(namespace_state, claim, shard, now)
+    return state is not None and any(
+        amount > _headroom(claim, state, name, now) for name, amount in claim.amounts.items()
+    )
 
 
-def _gather(scope: Scope, side: Side) -> Flow[None]:
+def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
     """Serve a request from several shards: each what it has, all or none."""
     for _ in range(ROUNDS):
-        views = yield from survey(scope, side)
-        now = scope.now()
-        parts = allocate(side.amounts, rooms_of(side, views, now)) if covers(side, views, now) else None
+        states = yield from read_shards(namespace_state, claim)
+        now = namespace_state.now()
+        parts = allocate(claim.amounts, headroom_of(claim, states, now)) if covers(claim, states, now) else None
         if not parts:
             return
-        entries = side.enter_many((_shard(scope, side.shadow, shard), part) for shard, part in parts.items())
-        yield from queue(entries)
-        if side.admitted:
+        requests = claim.enter_many(
+            (_shard(namespace_state, claim.cached, shard), part) for shard, part in parts.items()
+        )
+        yield from queue(requests)
+        if claim.admitted:
             return
-        yield from take_back(entries, uncounted=True)
-        if not side.refused:
+        yield from give_back_all(requests, uncounted=True)
+        if not claim.refused:
             return
 
 
-def _fresh(scope: Scope, side: Side, shard: int, now_ms: int) -> View | None:
-    of = side.shadow.id
-    shadow = scope.shadows.get((of.entity_id, of.resource, shard))
-    if shadow is None or shadow.is_ahead(now_ms) or not shadow.is_fresh(now_ms, scope.settings.staleness_ms):
+def _fresh(namespace_state: NamespaceState, claim: Claim, shard: int, now_ms: int) -> BucketState | None:
+    of = claim.cached.id
+    cached = namespace_state.cached_buckets.get((of.entity_id, of.resource, shard))
+    if cached is None or cached.is_ahead(now_ms) or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms):
         return None
-    return shadow.view
+    return cached.state
 
 
-def _room(side: Side, view: View, name: str, now_ms: int) -> int:
-    return refill_bucket(*view.part(side.config.by_name[name], now_ms), now_ms)
+def _headroom(claim: Claim, state: BucketState, name: str, now_ms: int) -> int:
+    return refill_bucket(*state.part(claim.config.by_name[name], now_ms), now_ms)
 
 
-def _shard(scope: Scope, home: Shadow, shard: int) -> Shadow:
-    return shadow_of(scope, home.id.entity_id, home.id.resource, shard=shard)
+def _shard(namespace_state: NamespaceState, home: CachedBucket, shard: int) -> CachedBucket:
+    return cached_bucket(namespace_state, home.id.entity_id, home.id.resource, shard=shard)

@@ -8,77 +8,79 @@ from dataclasses import replace
 
 from ...limits import MILLI, LimitStatus
 from ...operations.values import NOTHING
-from ...schema.items import View
+from ...schema.items import BucketState
 from ...sharding import Part, calculate_balance, calculate_wait, full_part, unseen_parts
 from ..process.bucket_queue import Outcome
-from ..process.namespace_state import Scope
-from .claims import Side
+from ..process.namespace_state import NamespaceState
+from .claims import Claim
 
 ONE_MILLISECOND = 0.001
 
 
-def statuses_before(sides: Iterable[Side], now_ms: int) -> list[LimitStatus]:
+def statuses_before(claims: Iterable[Claim], now_ms: int) -> list[LimitStatus]:
     """Every limit that was checked, as it stood when this request had taken nothing."""
-    return [status for side in sides for status in _contended(side, _before(side, now_ms))]
+    return [status for claim in claims for status in _contended(claim, _before(claim, now_ms))]
 
 
-def statuses_after(scope: Scope, sides: Iterable[Side]) -> list[LimitStatus]:
+def statuses_after(namespace_state: NamespaceState, claims: Iterable[Claim]) -> list[LimitStatus]:
     """Every limit that was taken from, as the last write that took left it; other shards as they were seen last."""
-    return [status for side in sides for status in _after(scope, side)]
+    return [status for claim in claims for status in _after(namespace_state, claim)]
 
 
-def _before(side: Side, now_ms: int) -> list[LimitStatus]:
-    outcome = side.last[0].outcome if side.last else None
-    if outcome is None or side.seen:
-        return _statuses(side, side.amounts, side.seen, now_ms)
+def _before(claim: Claim, now_ms: int) -> list[LimitStatus]:
+    outcome = claim.last[0].outcome if claim.last else None
+    if outcome is None or claim.seen:
+        return _statuses(claim, claim.amounts, claim.seen, now_ms)
     left = outcome.left
     if outcome.verdict == "admitted":
-        left = {name: _balance(side, outcome, name) + taken for name, taken in side.amounts.items()}
-    return _statuses(side, side.amounts, _views(outcome), outcome.at_ms, left=left)
+        left = {name: _balance(claim, outcome, name) + taken for name, taken in claim.amounts.items()}
+    return _statuses(claim, claim.amounts, _states(outcome), outcome.at_ms, left=left)
 
 
-def _balance(side: Side, outcome: Outcome, name: str) -> int:
-    return calculate_balance(_parts(side, _views(outcome), name, outcome.at_ms), outcome.at_ms)
+def _balance(claim: Claim, outcome: Outcome, name: str) -> int:
+    return calculate_balance(_parts(claim, _states(outcome), name, outcome.at_ms), outcome.at_ms)
 
 
-def _contended(side: Side, statuses: list[LimitStatus]) -> list[LimitStatus]:
+def _contended(claim: Claim, statuses: list[LimitStatus]) -> list[LimitStatus]:
     """All limits as exceeded where a request of several shards lost every race for what there is."""
-    if not (side.refused and _was_split(side)) or any(status.exceeded for status in statuses):
+    if not (claim.refused and _was_split(claim)) or any(status.exceeded for status in statuses):
         return statuses
     return [replace(status, exceeded=True, retry_after_seconds=ONE_MILLISECOND) for status in statuses]
 
 
-def _was_split(side: Side) -> bool:
+def _was_split(claim: Claim) -> bool:
     """Whether the bucket has several shards, or had when it refused: it may be gone since."""
-    return side.is_split or any(
-        view.shard_count > 1 for entry in side.last if entry.outcome for view in _views(entry.outcome)
+    return claim.is_split or any(
+        state.shard_count > 1 for request in claim.last if request.outcome for state in _states(request.outcome)
     )
 
 
-def _after(scope: Scope, side: Side) -> list[LimitStatus]:
-    entries = [entry for entry in side.entries if entry.admitted and entry.outcome is not None and entry.checked]
-    if not entries:
+def _after(namespace_state: NamespaceState, claim: Claim) -> list[LimitStatus]:
+    requests = [
+        request for request in claim.requests if request.admitted and request.outcome is not None and request.checked
+    ]
+    if not requests:
         return []
-    views = {view.id.shard: view for view in scope.views(side.shadow)} if side.is_split else {}
+    states = {state.id.shard: state for state in namespace_state.states(claim.cached)} if claim.is_split else {}
     amounts: dict[str, int] = {}
     at_ms = 0
-    for entry in entries:
-        assert entry.outcome is not None, "what is admitted has an outcome"
-        at_ms = max(at_ms, entry.outcome.at_ms)
-        views |= {view.id.shard: view for view in _views(entry.outcome)}
-        amounts |= {name: amounts.get(name, 0) + amount for name, amount in entry.checked.items()}
-    statuses = _statuses(side, amounts, [*views.values()], at_ms, count_unseen=False)
+    for request in requests:
+        assert request.outcome is not None, "what is admitted has an outcome"
+        at_ms = max(at_ms, request.outcome.at_ms)
+        states |= {state.id.shard: state for state in _states(request.outcome)}
+        amounts |= {name: amounts.get(name, 0) + amount for name, amount in request.checked.items()}
+    statuses = _statuses(claim, amounts, [*states.values()], at_ms, count_unseen=False)
     return [replace(status, exceeded=False, retry_after_seconds=0.0) for status in statuses]
 
 
-def _views(outcome: Outcome) -> Sequence[View]:
-    return () if outcome.view is None else (outcome.view,)
+def _states(outcome: Outcome) -> Sequence[BucketState]:
+    return () if outcome.state is None else (outcome.state,)
 
 
 def _statuses(
-    side: Side,
+    claim: Claim,
     amounts: Mapping[str, int],
-    views: Sequence[View],
+    states: Sequence[BucketState],
     at_ms: int,
     *,
     left: Mapping[str, int] = NOTHING,
@@ -86,16 +88,16 @@ def _statuses(
 ) -> list[LimitStatus]:
     statuses = []
     for name, amount in amounts.items():
-        parts = _parts(side, views, name, at_ms, count_unseen=count_unseen)
+        parts = _parts(claim, states, name, at_ms, count_unseen=count_unseen)
         if name in left and len(parts) == 1:  # what the only shard held for this request, others served
-            parts = [Part(shape, left[name] - shape.minted_since_anchor(at_ms)) for shape, _ in parts]
+            parts = [Part(shard_limit, left[name] - shard_limit.minted_since_anchor(at_ms)) for shard_limit, _ in parts]
         wait = calculate_wait(parts, amount, at_ms)
         statuses.append(
             LimitStatus(
-                entity_id=side.shadow.id.entity_id,
-                resource=side.shadow.id.resource,
+                entity_id=claim.cached.id.entity_id,
+                resource=claim.cached.id.resource,
                 limit_name=name,
-                limit=parts[0].shape.limit,
+                limit=parts[0].shard_limit.limit,
                 available=calculate_balance(parts, at_ms) // MILLI,
                 requested=amount // MILLI,
                 exceeded=wait > 0,
@@ -105,15 +107,17 @@ def _statuses(
     return statuses
 
 
-def _parts(side: Side, views: Sequence[View], name: str, at_ms: int, *, count_unseen: bool = True) -> list[Part]:
+def _parts(
+    claim: Claim, states: Sequence[BucketState], name: str, at_ms: int, *, count_unseen: bool = True
+) -> list[Part]:
     """The limit on each shard; full where it is new to one, and where there is no bucket.
 
     A shard that was not seen counts as full to who is refused: he is not told "never" for it. To others it counts not.
     """
-    seen = [view.repaired(at_ms) for view in views]
-    counts = {view.id.shard: view.shard_count for view in seen}
-    limit = side.config.by_name[name]
-    parts = [view.part(limit, at_ms) for view in seen]
+    seen = [state.repaired(at_ms) for state in states]
+    counts = {state.id.shard: state.shard_count for state in seen}
+    limit = claim.config.by_name[name]
+    parts = [state.part(limit, at_ms) for state in seen]
     if count_unseen:
         parts += unseen_parts(limit, at_ms, counts)
     return parts or [full_part(limit, at_ms)]

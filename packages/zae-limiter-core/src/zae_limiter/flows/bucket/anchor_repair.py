@@ -7,34 +7,32 @@ import logging
 
 from ...operations.errors import ConditionFailed
 from ...operations.values import Item, Update
-from ...schema.items import View, bucket_attributes
+from ...schema.items import BucketState, bucket_attributes
 from ..process.namespace_state import bucket_key
-from ..steps import Flow, Tell
-from .batch import Draft, Load
+from ..steps import Flow, Log
+from .batch import Batch, UpdateDraft
 
 
-def repair(view: View, now_ms: int) -> Flow[tuple[Item | None, int]]:
+def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
     """The item as ``View.repaired`` says, and how many writes that took: none where others changed it first."""
     try:
-        item = yield _anchored(view, now_ms)
+        item = yield _anchored(state, now_ms)
     except ConditionFailed as failure:
         return failure.item, 0
-    shard = f"shard {view.id.shard} of bucket {view.id.entity_id}/{view.id.resource}"
-    yield Tell(
-        __name__, logging.WARNING, f"{shard} was anchored by a clock that was ahead: its anchor was brought back"
-    )
+    shard = f"shard {state.id.shard} of bucket {state.id.entity_id}/{state.id.resource}"
+    yield Log(__name__, logging.WARNING, f"{shard} was anchored by a clock that was ahead: its anchor was brought back")
     return item, 1
 
 
-def _anchored(view: View, now_ms: int) -> Update:
-    draft = Draft()
-    draft.equals["rf"] = view.anchor_ms
-    for name in view.shapes:
+def _anchored(state: BucketState, now_ms: int) -> Update:
+    draft = UpdateDraft()
+    draft.equals["rf"] = state.anchor_ms
+    for name in state.shard_limits:
         tk = bucket_attributes(name).tk
-        if view.tokens_milli(name) > 0:
+        if state.tokens_milli(name) > 0:
             draft.take_at_ceiling(tk, least=0, balance=0)
         else:
             draft.at_most[tk] = 0
     draft.set["rf"] = now_ms
-    draft.count_write(Load())
-    return draft.update(bucket_key(view.id))
+    draft.count_write(Batch())
+    return draft.update(bucket_key(state.id))

@@ -1,4 +1,4 @@
-"""What the entries of a batch add up to, and how a limit is written for them.
+"""What the requests of a batch add up to, and how a limit is written for them.
 
 Lives here: who fits, and the two rows of "The write", pure. Never: which write it is (frames), what then (commit).
 
@@ -15,13 +15,13 @@ from typing import Any
 
 from ...operations.values import Conditions, Key, Update
 from ...schema.items import ONE_WRITE, WRITES
-from ..process.bucket_queue import Entry
+from ..process.bucket_queue import BucketRequest
 
 TTL_SLACK_SECONDS = 5  # what the clocks of processes may differ by
 
 
-class Load:
-    """What the entries of a batch add up to, in millitokens by limit; who is carried, and who did not fit."""
+class Batch:
+    """What the requests of a batch add up to, in millitokens by limit; who is carried, and who did not fit."""
 
     __slots__ = ("carried", "checked", "events", "given", "short", "unchecked")
 
@@ -30,23 +30,23 @@ class Load:
         self.unchecked: dict[str, int] = {}
         self.given: dict[str, int] = {}
         self.events = 0
-        self.carried: list[Entry] = []
-        self.short: list[Entry] = []
+        self.carried: list[BucketRequest] = []
+        self.short: list[BucketRequest] = []
 
-    def carry(self, entry: Entry) -> None:
-        """Take an entry along; what it gives back and what is not checked counts from the start."""
+    def carry(self, request: BucketRequest) -> None:
+        """Take an request along; what it gives back and what is not checked counts from the start."""
         if self.checked:
-            _add(self.checked, entry.checked)
+            _add(self.checked, request.checked)
         else:
-            self.checked = dict(entry.checked)
-        self.events += entry.events
-        self.carried.append(entry)
+            self.checked = dict(request.checked)
+        self.events += request.events
+        self.carried.append(request)
 
-    def left(self, room: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
+    def left(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
         """What the batch leaves of each limit for those who did not fit."""
         return {
             name: min(ceilings[name], free + self.given.get(name, 0)) - self.checked.get(name, 0)
-            for name, free in room.items()
+            for name, free in headroom.items()
         }
 
     def net(self, limit: str) -> int:
@@ -70,26 +70,26 @@ class Load:
         return not (any(self.unchecked.values()) or any(self.given.values()))
 
 
-def weigh(entries: Sequence[Entry], room: Mapping[str, int], ceilings: Mapping[str, int]) -> Load:
+def fit_batch(requests: Sequence[BucketRequest], headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> Batch:
     """Who fits, first come first served; one that does not fit does not stand in the way of a smaller one behind it."""
-    load = Load()
-    for entry in entries:
-        if not entry.checked:
-            _add(load.given, entry.given)
-            _add(load.unchecked, entry.unchecked)
-    for entry in entries:
-        if _fits(entry.checked, load, room, ceilings):
-            load.carry(entry)
+    batch = Batch()
+    for request in requests:
+        if not request.checked:
+            _add(batch.given, request.given)
+            _add(batch.unchecked, request.unchecked)
+    for request in requests:
+        if _fits(request.checked, batch, headroom, ceilings):
+            batch.carry(request)
         else:
-            load.short.append(entry)
-    return load
+            batch.short.append(request)
+    return batch
 
 
-def _fits(amounts: Mapping[str, int], load: Load, room: Mapping[str, int], ceilings: Mapping[str, int]) -> bool:
-    checked, given = load.checked, load.given
+def _fits(amounts: Mapping[str, int], batch: Batch, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> bool:
+    checked, given = batch.checked, batch.given
     for limit, amount in amounts.items():
         total = amount + checked[limit] if limit in checked else amount
-        free = room[limit]
+        free = headroom[limit]
         if (total > free and (limit not in given or total > free + given[limit])) or total > ceilings[limit]:
             return False
     return True
@@ -100,7 +100,7 @@ def _add(totals: dict[str, int], amounts: Mapping[str, int]) -> None:
         totals[limit] = totals.get(limit, 0) + amount
 
 
-class Draft:
+class UpdateDraft:
     """An update in the making: each limit puts its conditions and its change into it."""
 
     __slots__ = ("absent", "add", "at_least", "at_most", "equals", "exists", "remove", "set")
@@ -116,7 +116,7 @@ class Draft:
         self.at_most: dict[str, int] = {}
 
     def take_below(self, tk: str, *, least: int | None, most: int, change: int) -> None:
-        """Row ADD."""
+        """Relative write."""
         self.at_most[tk] = most
         if least is not None:
             self.at_least[tk] = least
@@ -124,7 +124,7 @@ class Draft:
             self.add[tk] = change
 
     def take_at_ceiling(self, tk: str, *, least: int, balance: int) -> None:
-        """Row SET."""
+        """Absolute write."""
         self.at_least[tk] = least
         self.set[tk] = balance
 
@@ -133,10 +133,10 @@ class Draft:
         if amount:
             self.add[attribute] = amount
 
-    def count_write(self, load: Load) -> None:
+    def count_write(self, batch: Batch) -> None:
         """Count the acquires, and the write itself."""
         self.add[WRITES] = ONE_WRITE
-        self.count("ev", load.events)
+        self.count("ev", batch.events)
 
     def expire(self, ttl: int | None, item: Mapping[str, Any]) -> None:
         """Set when the item expires, or that it does not: never sooner than one wants who is in debt, unseen."""

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...resolution import Config
-from ...schema.items import View
-from ..process.bucket_queue import Entry
-from ..process.namespace_state import Scope, Shadow
+from ...schema.items import BucketState
+from ..process.bucket_queue import BucketRequest
+from ..process.namespace_state import CachedBucket, NamespaceState
 
 RESHAPES_LOST: Final = 3
 UNDONE_MS: Final = 1_000
@@ -20,29 +20,36 @@ FOLLOW_MS: Final = 5_000
 
 
 def insists(
-    scope: Scope, shadow: Shadow, view: View, config: Config, entries: Sequence[Entry], *, lost: int, now_ms: int
+    namespace_state: NamespaceState,
+    cached: CachedBucket,
+    state: BucketState,
+    config: Config,
+    requests: Sequence[BucketRequest],
+    *,
+    lost: int,
+    now_ms: int,
 ) -> bool:
     """Whether to reshape the bucket, although ``lost`` reshapes of this run came too late; else its shape will do."""
-    if any(_demands(config, view, entry) for entry in entries):
+    if any(_demands(config, state, request) for request in requests):
         return True
     if not config.given:
         return lost < RESHAPES_LOST
-    limits, reshaped_ms = shadow.reshaped
+    limits, reshaped_ms = cached.reshaped
     undone = limits == config.limits and 0 <= now_ms - reshaped_ms < UNDONE_MS
-    if (undone or lost >= RESHAPES_LOST) and not _follows(shadow, now_ms):
-        shadow.follows_until_ms = now_ms + FOLLOW_MS + scope.pick(FOLLOW_MS)
-    return not _follows(shadow, now_ms)
+    if (undone or lost >= RESHAPES_LOST) and not _follows(cached, now_ms):
+        cached.follows_until_ms = now_ms + FOLLOW_MS + namespace_state.pick(FOLLOW_MS)
+    return not _follows(cached, now_ms)
 
 
-def _follows(shadow: Shadow, now_ms: int) -> bool:
+def _follows(cached: CachedBucket, now_ms: int) -> bool:
     """Whether the time is not over; one further off than it can be was set before the clock was set back."""
-    return 0 < shadow.follows_until_ms - now_ms <= 2 * FOLLOW_MS
+    return 0 < cached.follows_until_ms - now_ms <= 2 * FOLLOW_MS
 
 
-def _demands(config: Config, view: View, entry: Entry) -> bool:
-    """Whether an entry asks for what the config has, and the bucket cannot hold."""
-    for name, amount in entry.checked.items():
-        limit, ceiling = config.by_name.get(name), view.ceilings.get(name)
+def _demands(config: Config, state: BucketState, request: BucketRequest) -> bool:
+    """Whether an request asks for what the config has, and the bucket cannot hold."""
+    for name, amount in request.checked.items():
+        limit, ceiling = config.by_name.get(name), state.ceilings.get(name)
         if limit is not None and (ceiling is None or ceiling < amount <= limit.ceiling_milli):
             return True
     return False

@@ -7,26 +7,31 @@ every acquire of a quiet bucket pays for it. Never: another case.
 from collections.abc import Sequence
 
 from ...operations.values import Conditions, Update
-from ...schema.items import ONE_WRITE, WRITES, View
-from ..process.bucket_queue import Entry
-from ..process.namespace_state import Scope, Shadow
+from ...schema.items import ONE_WRITE, WRITES, BucketState
+from ..process.bucket_queue import BucketRequest
+from ..process.namespace_state import CachedBucket, NamespaceState
 from .batch import TTL_SLACK_SECONDS
 from .write_plans import TTL_GRACE_MS
 
 
-def lone_update(  # noqa: C901 - one pass, so that the commonest write is short in time
-    scope: Scope, shadow: Shadow, *, view: View | None, entries: Sequence[Entry], now_ms: int
+def fast_path_update(  # noqa: C901 - one pass, so that the commonest write is short in time
+    namespace_state: NamespaceState,
+    cached: CachedBucket,
+    *,
+    state: BucketState | None,
+    requests: Sequence[BucketRequest],
+    now_ms: int,
 ) -> Update | None:
     """The write, ``None`` where it is another case."""
-    entry, multiplier = entries[0], scope.settings.ttl_multiplier
-    config, checked = entry.config, entry.checked
-    if view is None or config is None or not checked or len(entries) > 1:
+    request, multiplier = requests[0], namespace_state.settings.ttl_multiplier
+    config, checked = request.config, request.checked
+    if state is None or config is None or not checked or len(requests) > 1:
         return None
-    item = view.item
-    if not shadow.alone or item["shard_count"] > 1 or shadow.is_ahead(now_ms) or not shadow.agrees_with(config):
+    item = state.item
+    if not cached.uncontended or item["shard_count"] > 1 or cached.is_ahead(now_ms) or not cached.agrees_with(config):
         return None
-    add, values, least, most = {"ev": entry.events, WRITES: ONE_WRITE}, {}, {}, {}
-    for name, tk, tc, ceiling, amount, period, at_anchor in view.rows:
+    add, values, least, most = {"ev": request.events, WRITES: ONE_WRITE}, {}, {}, {}
+    for name, tk, tc, ceiling, amount, period, at_anchor in state.rows:
         minted = amount * now_ms // period - at_anchor
         full = ceiling - minted
         missing, net = full - item[tk], checked.get(name)
@@ -49,8 +54,8 @@ def lone_update(  # noqa: C901 - one pass, so that the commonest write is short 
     if multiplier and not config.own:
         if "ttl" not in item:
             return None
-        values["ttl"] = ttl = max(item["ttl"], -(-(now_ms + TTL_GRACE_MS + multiplier * view.fill_ms) // 1000))
+        values["ttl"] = ttl = max(item["ttl"], -(-(now_ms + TTL_GRACE_MS + multiplier * state.fill_ms) // 1000))
         most["ttl"] = ttl + TTL_SLACK_SECONDS
     elif "ttl" in item:
         return None
-    return Update(shadow.key, add, values, (), Conditions((), (), {"rf": item["rf"]}, least, most))
+    return Update(cached.key, add, values, (), Conditions((), (), {"rf": item["rf"]}, least, most))

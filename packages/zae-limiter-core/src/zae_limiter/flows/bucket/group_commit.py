@@ -1,4 +1,4 @@
-"""Group commit: one run serves all entries that waited for a bucket, in one write where they fit.
+"""Group commit: one run serves all requests that waited for a bucket, in one write where they fit.
 
 Lives here: what is done about each answer. Never: who fits (batch), what is written (frames), waiting (drivers).
 """
@@ -8,38 +8,38 @@ from collections.abc import Mapping, Sequence
 from ...operations.errors import ConditionFailed, Conflict, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...resolution import Config
-from ...schema.items import View, bucket_attributes
+from ...schema.items import BucketState, bucket_attributes
 from ...token_bucket import reached_at
-from ..process.bucket_queue import Entry, Outcome, Verdict
-from ..process.namespace_state import Scope, Shadow
+from ..process.bucket_queue import BucketRequest, Outcome, Verdict
+from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES, RaceLost
 from ..steps import Flow, Sleep
 from .anchor_repair import repair
-from .batch import Draft, Load, weigh
+from .batch import Batch, UpdateDraft, fit_batch
 from .contest import insists
-from .fast_path import lone_update
-from .limit_removal import Crowded, excess, make_room
-from .splitting import appear
-from .write_plans import Frame, New, Ordinary, Reshape, expires_at
+from .fast_path import fast_path_update
+from .limit_removal import TooManyLimits, excess, make_room
+from .splitting import find_or_create_shard
+from .write_plans import ConsumeWrite, CreateWrite, ReshapeWrite, WritePlan, expires_at
 
 
-def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]:
-    """Settle every entry."""
-    view, now_ms = shadow.view, scope.now()
-    write = lone_update(scope, shadow, view=view, entries=entries, now_ms=now_ms)
+def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
+    """Settle every request."""
+    state, now_ms = cached.state, namespace_state.now()
+    write = fast_path_update(namespace_state, cached, state=state, requests=requests, now_ms=now_ms)
     if write is None:
-        return (yield from _serve(_Run(scope, shadow, entries), attempts=ATTEMPTS))
+        return (yield from _serve(_CommitRun(namespace_state, cached, requests), attempts=ATTEMPTS))
     failure: StoreError | None = None
     try:
         answer = yield write
     except StoreError as error:
         failure = error
     else:
-        entries[0].outcome = Outcome("admitted", shadow.learn(answer, now_ms, own_writes=1), now_ms)
-        if shadow.alone:
+        requests[0].outcome = Outcome("admitted", cached.learn(answer, now_ms, own_writes=1), now_ms)
+        if cached.uncontended:
             return
-    run = _Run(scope, shadow, entries)
-    run.see_as_batch(view, now_ms)
+    run = _CommitRun(namespace_state, cached, requests)
+    run.see_as_batch(state, now_ms)
     if failure is None:
         yield from run.prolong()
     else:
@@ -47,7 +47,7 @@ def commit(scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> Flow[None]
         yield from _serve(run, attempts=ATTEMPTS - 1)
 
 
-def _serve(run: "_Run", *, attempts: int) -> Flow[None]:
+def _serve(run: "_CommitRun", *, attempts: int) -> Flow[None]:
     answered = False
     for _ in range(attempts):
         if not (yield from run.prepare()):
@@ -64,17 +64,17 @@ def _serve(run: "_Run", *, attempts: int) -> Flow[None]:
             answered = True
     else:
         run.settle(run.pending, "failed", RaceLost())
-    if answered and not run.shadow.alone:
+    if answered and not run.cached.uncontended:
         yield from run.prolong()
 
 
-def _is_newer(config: Config, view: View) -> bool:
+def _is_newer(config: Config, state: BucketState) -> bool:
     """Whether the config decides over the bucket's shape: it was read since, or holds now."""
-    return config.given or config.read_at_ms > view.item["cv"]
+    return config.given or config.read_at_ms > state.item["cv"]
 
 
-class _Run:
-    """One run of a bucket's lane: who is still pending, and what its own answers have shown so far.
+class _CommitRun:
+    """One run of a bucket's queue: who is still pending, and what its own answers have shown so far.
 
     ``seen``: one of them has shown the bucket, there or absent. What was seen before may be older than what now comes
     back, so that nothing is dropped by it. ``lost``: how many races.
@@ -86,27 +86,29 @@ class _Run:
     lost = 0
     reshapes_lost = 0
     now_ms = 0
-    frame: Frame
-    load: Load
+    plan: WritePlan
+    batch: Batch
 
-    def __init__(self, scope: Scope, shadow: Shadow, entries: Sequence[Entry]) -> None:
-        self.scope = scope
-        self.shadow = shadow
-        self.pending: Sequence[Entry] = entries
+    def __init__(
+        self, namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]
+    ) -> None:
+        self.namespace_state = namespace_state
+        self.cached = cached
+        self.pending: Sequence[BucketRequest] = requests
         self.pauses = iter(PAUSES)
-        for entry in entries:  # all with the same limits
-            if entry.config is not None and (self.config is None or entry.config.is_newer_than(self.config)):
-                self.config = entry.config
+        for request in requests:  # all with the same limits
+            if request.config is not None and (self.config is None or request.config.is_newer_than(self.config)):
+                self.config = request.config
 
     def prepare(self) -> Flow[bool]:
         """Whether there is a shard that can be written: one that was found, and whose anchor no wrong clock has set."""
-        shadow = self.shadow
+        cached = self.cached
         try:
-            if shadow.view is None and shadow.id.shard:
+            if cached.state is None and cached.id.shard:
                 yield from self._find_shard()
-            now = self.scope.now()
-            if shadow.view is not None and shadow.view.is_ahead(now):
-                item, writes = yield from repair(shadow.view, now)
+            now = self.namespace_state.now()
+            if cached.state is not None and cached.state.is_ahead(now):
+                item, writes = yield from repair(cached.state, now)
                 self._learn(item, now, own_writes=writes)
                 if not writes:
                     yield from self._lose()
@@ -118,63 +120,63 @@ class _Run:
 
     def _make_room(self, now_ms: int) -> Flow[bool]:
         """Whether the bucket has a place for the limits of the config, where they are to be its own."""
-        view, config = self.shadow.view, self.config
-        if view is None or config is None or not excess(view, config) or not self._is_to_reshape(view, config):
+        state, config = self.cached.state, self.config
+        if state is None or config is None or not excess(state, config) or not self._is_to_reshape(state, config):
             return True
         try:
-            return (yield from make_room(self.shadow, config, now_ms))
-        except Crowded as error:
-            self.settle([entry for entry in self.pending if entry.checked], "failed", error)
+            return (yield from make_room(self.cached, config, now_ms))
+        except TooManyLimits as error:
+            self.settle([request for request in self.pending if request.checked], "failed", error)
             return True
 
     def _find_shard(self) -> Flow[None]:
         """Look for a shard that this process has not seen; without it, whoever consumes is to look at the bucket."""
-        yield from appear(self.scope, self.shadow)
+        yield from find_or_create_shard(self.namespace_state, self.cached)
         self.seen = True
-        if self.shadow.view is None:
+        if self.cached.state is None:
             self._drop_corrections()
             self.settle(self.pending, "outdated")
 
     def decide(self) -> Put | Update | Get | None:
         """What to ask of the store, by the last seen state; ``None`` where everybody could be told without."""
-        self.now_ms = self.scope.now()
+        self.now_ms = self.namespace_state.now()
         if self._has_to_look():
-            self.load = Load()
-            return Get(self.shadow.key)
-        if self.shadow.view is None:
+            self.batch = Batch()
+            return Get(self.cached.key)
+        if self.cached.state is None:
             self._drop_corrections()
             if not self.pending:
                 return None
         else:
-            self._send_on(self.shadow.view.shard_count)
-        self.frame = frame = self._frame()
-        self._sort_out(frame)
-        self.load = load = weigh(self.pending, frame.room, frame.ceilings)
-        if frame.reshapes:
-            return frame.write(load) if self.pending else None
-        if load.short:
-            self._refuse_or_probe(load)
-        if not load.carried:
+            self._send_on(self.cached.state.shard_count)
+        self.plan = plan = self._plan()
+        self._sort_out(plan)
+        self.batch = batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
+        if plan.reshapes:
+            return plan.write(batch) if self.pending else None
+        if batch.short:
+            self._refuse_or_probe(batch)
+        if not batch.carried:
             return None
-        if load.moves_nothing:
-            return self._judge(load)
-        return frame.write(load)
+        if batch.moves_nothing:
+            return self._judge(batch)
+        return plan.write(batch)
 
     def answered(self, operation: Put | Update | Get, answer: Item | None) -> None:
         """Settle whom the answer tells about."""
-        shadow = self.shadow
+        cached = self.cached
         if isinstance(operation, Get):
             self._learn(answer, self.now_ms, own_writes=0)
-            if shadow.is_ahead(self.now_ms):
+            if cached.is_ahead(self.now_ms):
                 return  # the anchor is repaired first, then they are judged
             self._settle_by_answer()
-            self.settle([entry for entry in self.load.carried if entry.outcome is None], "admitted")
+            self.settle([request for request in self.batch.carried if request.outcome is None], "admitted")
             return
         item = operation.item if isinstance(operation, Put) else answer
         self._learn(item, self.now_ms, own_writes=1)
-        if self.frame.reshapes and self.config is not None:
-            shadow.reshaped = self.config.limits, self.now_ms
-        self.settle(self.load.carried, "admitted")
+        if self.plan.reshapes and self.config is not None:
+            cached.reshaped = self.config.limits, self.now_ms
+        self.settle(self.batch.carried, "admitted")
         if self.pending:
             self._settle_by_answer()
 
@@ -182,7 +184,7 @@ class _Run:
         """The write was not applied: try again where that may help."""
         pause = next(self.pauses, None) if isinstance(error, Throttled) else None
         if isinstance(error, Throttled) and not isinstance(error, Conflict):
-            self.shadow.pace.throttled()
+            self.cached.write_rate.throttled()
         if isinstance(error, ConditionFailed):
             self._refused(error.item)
             yield from self._lose()
@@ -199,163 +201,165 @@ class _Run:
 
     def _refused(self, item: Item | None) -> None:
         """A condition did not hold: settle whom the true state, as of that write, does not fit."""
-        view = self._learn(item, self.now_ms, own_writes=0)
-        self.reshapes_lost += self.frame.reshapes
-        if view is not None and not self.shadow.alone:
-            self._note_row_add_above(view)
+        state = self._learn(item, self.now_ms, own_writes=0)
+        self.reshapes_lost += self.plan.reshapes
+        if state is not None and not self.cached.uncontended:
+            self._note_relative_above(state)
         self._settle_by_answer()
 
-    def see_as_batch(self, view: View | None, now_ms: int) -> None:
+    def see_as_batch(self, state: BucketState | None, now_ms: int) -> None:
         """See what a lone write was decided from as the rest of the rules does."""
-        assert view is not None, "a lone write is to a bucket that was seen"
+        assert state is not None, "a lone write is to a bucket that was seen"
         self.now_ms = now_ms
-        multiplier = self.scope.settings.ttl_multiplier
-        self.frame = Ordinary(self.shadow, view, now_ms, multiplier, self.config, self.slack)
-        self.load = weigh(self.pending, self.frame.room, self.frame.ceilings)
-        self.frame.write(self.load)
+        multiplier = self.namespace_state.settings.ttl_multiplier
+        self.plan = ConsumeWrite(self.cached, state, now_ms, multiplier, self.config, self.slack)
+        self.batch = fit_batch(self.pending, self.plan.headroom, self.plan.ceilings)
+        self.plan.write(self.batch)
 
     def settle(
         self,
-        entries: Sequence[Entry],
+        requests: Sequence[BucketRequest],
         verdict: Verdict,
         error: StoreError | None = None,
         left: Mapping[str, int] = NOTHING,
     ) -> None:
-        """Give the entries their outcome, by the state seen last."""
-        outcome = Outcome(verdict, self.shadow.view, self.now_ms, error, left)
-        for entry in entries:
-            entry.outcome = outcome
-        if len(entries) == len(self.pending):
+        """Give the requests their outcome, by the state seen last."""
+        outcome = Outcome(verdict, self.cached.state, self.now_ms, error, left)
+        for request in requests:
+            request.outcome = outcome
+        if len(requests) == len(self.pending):
             self.pending = ()
         else:
-            self.pending = [entry for entry in self.pending if entry.outcome is None]
+            self.pending = [request for request in self.pending if request.outcome is None]
 
     def prolong(self) -> Flow[None]:
         """Write a ``ttl`` again that comes before the bucket is full: others consumed what we had not seen."""
-        view, config, now = self.shadow.view, self.config, self.now_ms
-        multiplier = self.scope.settings.ttl_multiplier
-        if view is None or config is None or "ttl" not in view.item:
+        state, config, now = self.cached.state, self.config, self.now_ms
+        multiplier = self.namespace_state.settings.ttl_multiplier
+        if state is None or config is None or "ttl" not in state.item:
             return
-        frame = Ordinary(self.shadow, view, now, multiplier, config, frozenset())
-        shapes = view.shapes.values()
-        longest_ms = max(reached_at(s, view.tokens_milli(s.limit.name), s.ceiling_milli) for s in shapes) - now
-        ttl = expires_at(frame, config, longest_ms)
-        if ttl is None or view.item["ttl"] * 1000 >= now + longest_ms:
+        plan = ConsumeWrite(self.cached, state, now, multiplier, config, frozenset())
+        shard_limits = state.shard_limits.values()
+        longest_ms = max(reached_at(s, state.tokens_milli(s.limit.name), s.ceiling_milli) for s in shard_limits) - now
+        ttl = expires_at(plan, config, longest_ms)
+        if ttl is None or state.item["ttl"] * 1000 >= now + longest_ms:
             return
-        draft = Draft()
-        draft.expire(ttl, view.item)
-        draft.equals["rf"] = view.anchor_ms
-        draft.count_write(Load())
+        draft = UpdateDraft()
+        draft.expire(ttl, state.item)
+        draft.equals["rf"] = state.anchor_ms
+        draft.count_write(Batch())
         try:
-            item = yield draft.update(self.shadow.key)
+            item = yield draft.update(self.cached.key)
         except StoreError:
             return  # the next write sets it
-        self.shadow.learn(item, now, own_writes=1)
+        self.cached.learn(item, now, own_writes=1)
 
-    def _frame(self) -> Frame:
+    def _plan(self) -> WritePlan:
         """The kind of write that the last seen state asks for."""
-        shadow, config, view = self.shadow, self.config, self.shadow.view
-        multiplier = self.scope.settings.ttl_multiplier
-        if view is None:
+        cached, config, state = self.cached, self.config, self.cached.state
+        multiplier = self.namespace_state.settings.ttl_multiplier
+        if state is None:
             assert config is not None, "an entry that consumes carries its config"
-            return New(shadow, self.now_ms, multiplier, config)
-        if config is not None and not shadow.agrees_with(config) and any(entry.checked for entry in self.pending):
-            if not _is_newer(config, view):
-                self.scope.expire(shadow)
-            elif insists(self.scope, shadow, view, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms):
-                return Reshape(shadow, view, self.now_ms, multiplier, config)
-        return Ordinary(shadow, view, self.now_ms, multiplier, config, self.slack)
+            return CreateWrite(cached, self.now_ms, multiplier, config)
+        if config is not None and not cached.agrees_with(config) and any(request.checked for request in self.pending):
+            if not _is_newer(config, state):
+                self.namespace_state.expire(cached)
+            elif insists(
+                self.namespace_state, cached, state, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms
+            ):
+                return ReshapeWrite(cached, state, self.now_ms, multiplier, config)
+        return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
 
-    def _is_to_reshape(self, view: View, config: Config) -> bool:
-        if self.shadow.agrees_with(config) or not _is_newer(config, view):
+    def _is_to_reshape(self, state: BucketState, config: Config) -> bool:
+        if self.cached.agrees_with(config) or not _is_newer(config, state):
             return False
-        return any(entry.checked for entry in self.pending)
+        return any(request.checked for request in self.pending)
 
     def _send_on(self, shards: int) -> None:
         """What was taken before the shard was split goes back to each half."""
-        for entry in self.pending:
-            if entry.given:
-                entry.divide(self.shadow.id.shard, shards)
+        for request in self.pending:
+            if request.given:
+                request.divide(self.cached.id.shard, shards)
 
-    def _learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> View | None:
+    def _learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> BucketState | None:
         self.seen = True
-        return self.shadow.learn(item, at_ms, own_writes=own_writes)
+        return self.cached.learn(item, at_ms, own_writes=own_writes)
 
     def _has_to_look(self) -> bool:
         """Whether a correction would be dropped by what was seen before this run."""
         if self.seen:
             return False
-        view = self.shadow.view
-        if view is None:
-            return any(entry.given and not entry.unchecked for entry in self.pending)
-        known = view.shapes.keys()
-        corrections = (entry for entry in self.pending if not entry.checked)
-        return any(not (entry.given.keys() <= known and entry.unchecked.keys() <= known) for entry in corrections)
+        state = self.cached.state
+        if state is None:
+            return any(request.given and not request.unchecked for request in self.pending)
+        known = state.shard_limits.keys()
+        corrections = (request for request in self.pending if not request.checked)
+        return any(not (request.given.keys() <= known and request.unchecked.keys() <= known) for request in corrections)
 
     def _drop_corrections(self) -> None:
         """Without a bucket there is nothing to give back to: it was full when it expired."""
-        self.settle([entry for entry in self.pending if entry.given and not entry.unchecked], "admitted")
+        self.settle([request for request in self.pending if request.given and not request.unchecked], "admitted")
 
-    def _sort_out(self, frame: Frame) -> None:
+    def _sort_out(self, plan: WritePlan) -> None:
         """Settle whom no answer could help."""
-        room, ceilings = frame.room, frame.ceilings
+        headroom, ceilings = plan.headroom, plan.ceilings
         outdated, hopeless = [], []
-        for entry in self.pending:
-            for name, amount in entry.checked.items():
-                if name not in room:
-                    outdated.append(entry)
+        for request in self.pending:
+            for name, amount in request.checked.items():
+                if name not in headroom:
+                    outdated.append(request)
                     break
-                if amount > ceilings[name] and not frame.reshapes:
-                    hopeless.append(entry)
+                if amount > ceilings[name] and not plan.reshapes:
+                    hopeless.append(request)
                     break
-            if not entry.checked:
-                entry.trim(room)
+            if not request.checked:
+                request.trim(headroom)
         if outdated:
             self.settle(outdated, "outdated")
         if hopeless:
-            self.settle(hopeless, "refused", left=room)
+            self.settle(hopeless, "refused", left=headroom)
 
-    def _refuse_or_probe(self, load: Load) -> None:
+    def _refuse_or_probe(self, batch: Batch) -> None:
         """Refuse by a fresh copy who would not fit alone; who stands behind others waits for what comes of them.
 
         By an old copy nobody is refused: if nobody fits, the first one asks the store.
         """
-        room = self.frame.room
+        headroom = self.plan.headroom
         if self._fresh():
-            hopeless = [e for e in load.short if any(amount > room[name] for name, amount in e.checked.items())]
+            hopeless = [e for e in batch.short if any(amount > headroom[name] for name, amount in e.checked.items())]
             if hopeless:
-                self.settle(hopeless, "refused", left=room)
-        elif not load.carried:
-            load.carry(load.short.pop(0))
+                self.settle(hopeless, "refused", left=headroom)
+        elif not batch.carried:
+            batch.carry(batch.short.pop(0))
 
-    def _judge(self, load: Load) -> Get | None:
+    def _judge(self, batch: Batch) -> Get | None:
         """Amounts of 0 are admitted unless the limit is in debt."""
         if not self._fresh():
-            return Get(self.shadow.key)
-        self.settle(load.carried, "admitted")
+            return Get(self.cached.key)
+        self.settle(batch.carried, "admitted")
         return None
 
     def _fresh(self) -> bool:
-        return self.shadow.is_fresh(self.now_ms, self.scope.settings.staleness_ms)
+        return self.cached.is_fresh(self.now_ms, self.namespace_state.settings.staleness_ms)
 
-    def _note_row_add_above(self, view: View) -> None:
-        """Row ADD that failed at the ceiling while others are at it: the next try is row SET with slack."""
-        frame = self.frame
-        if isinstance(frame, Ordinary) and view.anchor_ms == frame.view.anchor_ms:
-            names = ((name, bucket_attributes(name).tk) for name in frame.room)
-            self.slack |= {name for name, tk in names if tk in frame.upper and view.item[tk] > frame.upper[tk]}
+    def _note_relative_above(self, state: BucketState) -> None:
+        """A relative write failed at the ceiling while others write too: the next try is an absolute one, with slack."""
+        plan = self.plan
+        if isinstance(plan, ConsumeWrite) and state.anchor_ms == plan.state.anchor_ms:
+            names = ((name, bucket_attributes(name).tk) for name in plan.headroom)
+            self.slack |= {name for name, tk in names if tk in plan.upper and state.item[tk] > plan.upper[tk]}
 
     def _settle_by_answer(self) -> None:
         """Refuse what does not fit the state that the answer showed, at the instant of the write; keep the rest.
 
         By an anchor that is to be repaired nobody is judged.
         """
-        if self.shadow.view is None or self.shadow.is_ahead(self.now_ms):
+        if self.cached.state is None or self.cached.is_ahead(self.now_ms):
             return
-        frame = self._frame()
-        if frame.reshapes:
+        plan = self._plan()
+        if plan.reshapes:
             return
-        known = [entry for entry in self.pending if entry.checked.keys() <= frame.room.keys()]
-        load = weigh(known, frame.room, frame.ceilings)
-        if load.short:
-            self.settle(load.short, "refused", left=load.left(frame.room, frame.ceilings))
+        known = [request for request in self.pending if request.checked.keys() <= plan.headroom.keys()]
+        batch = fit_batch(known, plan.headroom, plan.ceilings)
+        if batch.short:
+            self.settle(batch.short, "refused", left=batch.left(plan.headroom, plan.ceilings))

@@ -14,15 +14,15 @@ from ...limits import MAX_LIMITS
 from ...operations.errors import ConditionFailed, StoreError
 from ...operations.values import Conditions, Get, Update
 from ...resolution import Config
-from ...schema.items import ONE_WRITE, WRITES, BucketId, View, bucket_attributes
+from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, bucket_attributes
 from ...token_bucket import refill_bucket
-from ..process.namespace_state import Scope, Shadow, bucket_key
+from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..steps import Flow
 
 MAX_IN_BUCKET: Final = 2 * MAX_LIMITS  # those of one config, and as many that others have left behind
 
 
-class Crowded(StoreError):
+class TooManyLimits(StoreError):
     """A bucket has no place for the limits that are new to it; ``problem`` is what its caller is told."""
 
     def __init__(self, bucket: BucketId, held: int, new: int) -> None:
@@ -36,80 +36,80 @@ class Crowded(StoreError):
         super().__init__(str(self.problem))
 
 
-def excess(view: View, config: Config) -> int:
+def excess(state: BucketState, config: Config) -> int:
     """By how many limits the bucket would be too full if it had those of the config, too."""
-    if len(view.shapes) + len(config.limits) <= MAX_IN_BUCKET:
+    if len(state.shard_limits) + len(config.limits) <= MAX_IN_BUCKET:
         return 0
-    return max(0, len(view.shapes.keys() | config.by_name.keys()) - MAX_IN_BUCKET)
+    return max(0, len(state.shard_limits.keys() | config.by_name.keys()) - MAX_IN_BUCKET)
 
 
-def leaving(scope: Scope, shadow: Shadow, config: Config | None) -> Sequence[str]:
+def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Config | None) -> Sequence[str]:
     """What the config does not name and is full, where the config decides about that.
 
     It does where it is stored, and no older than the one behind the bucket's shape. Once in a cache life at most, so
     that a limit that a call site gives, and no level has, does not come and go with every write.
     """
-    view = shadow.view
-    if view is None or config is None or not config.stored or len(view.rows) <= len(config.limits):
+    state = cached.state
+    if state is None or config is None or not config.stored or len(state.rows) <= len(config.limits):
         return ()
-    now, cv = scope.now(), view.item["cv"]
-    if config.read_at_ms < cv or now - cv < scope.settings.config_ttl_ms or view.is_ahead(now):
+    now, cv = namespace_state.now(), state.item["cv"]
+    if config.read_at_ms < cv or now - cv < namespace_state.settings.config_ttl_ms or state.is_ahead(now):
         return ()
-    return full(view, _anchor(view, now), config.by_name) if shadow.agrees_with(config) else ()
+    return full(state, _anchor(state, now), config.by_name) if cached.agrees_with(config) else ()
 
 
-def tidy(scope: Scope, shadow: Shadow, config: Config, names: Sequence[str]) -> Flow[None]:
+def tidy(namespace_state: NamespaceState, cached: CachedBucket, config: Config, names: Sequence[str]) -> Flow[None]:
     """Take these out. Where that fails, the next write tries again."""
-    assert shadow.view is not None, "only a bucket that was seen has limits"
+    assert cached.state is not None, "only a bucket that was seen has limits"
     try:
-        yield from drop(shadow, names, scope.now(), cv=max(config.read_at_ms, shadow.view.item["cv"]))
+        yield from drop(cached, names, namespace_state.now(), cv=max(config.read_at_ms, cached.state.item["cv"]))
     except StoreError:
         return
 
 
-def make_room(shadow: Shadow, config: Config, now_ms: int) -> Flow[bool]:
-    """Take out as many as are in the way of the config's; whether that was done. Raises ``Crowded``, ``StoreError``."""
-    names = _in_the_way(shadow.view, config, now_ms)
+def make_room(cached: CachedBucket, config: Config, now_ms: int) -> Flow[bool]:
+    """Take out the limits that leave no place for the config's; whether it did. Raises ``TooManyLimits``, ``StoreError``."""
+    names = _in_the_way(cached.state, config, now_ms)
     if names is None:  # by an old copy nobody is refused
-        shadow.learn((yield Get(shadow.key)), now_ms, own_writes=0)
-        names = _in_the_way(shadow.view, config, now_ms)
-    if names is None and shadow.view is not None:
-        new = config.by_name.keys() - shadow.view.shapes.keys()
-        raise Crowded(shadow.id, len(shadow.view.shapes), len(new))
-    if not names or shadow.view is None:
+        cached.learn((yield Get(cached.key)), now_ms, own_writes=0)
+        names = _in_the_way(cached.state, config, now_ms)
+    if names is None and cached.state is not None:
+        new = config.by_name.keys() - cached.state.shard_limits.keys()
+        raise TooManyLimits(cached.id, len(cached.state.shard_limits), len(new))
+    if not names or cached.state is None:
         return False
-    return (yield from drop(shadow, names, now_ms, cv=shadow.view.item["cv"]))
+    return (yield from drop(cached, names, now_ms, cv=cached.state.item["cv"]))
 
 
-def _in_the_way(view: View | None, config: Config, now_ms: int) -> Sequence[str] | None:
+def _in_the_way(state: BucketState | None, config: Config, now_ms: int) -> Sequence[str] | None:
     """The limits that are to leave so that there is a place for the config's; ``None`` where there are not enough."""
-    missing = 0 if view is None else excess(view, config)
-    if view is None or not missing:
+    missing = 0 if state is None else excess(state, config)
+    if state is None or not missing:
         return ()
-    names = full(view, _anchor(view, now_ms), config.by_name)
+    names = full(state, _anchor(state, now_ms), config.by_name)
     return names[:missing] if len(names) >= missing else None
 
 
-def full(view: View, at_ms: int, named: Collection[str]) -> list[str]:
+def full(state: BucketState, at_ms: int, named: Collection[str]) -> list[str]:
     """The limits that are not named and are at their ceiling at an instant, by name."""
-    others = sorted(view.shapes.keys() - named)
-    return [name for name in others if _is_full(view, name, at_ms)]
+    others = sorted(state.shard_limits.keys() - named)
+    return [name for name in others if _is_full(state, name, at_ms)]
 
 
-def drop(shadow: Shadow, names: Sequence[str], now_ms: int, *, cv: int) -> Flow[bool]:
+def drop(cached: CachedBucket, names: Sequence[str], now_ms: int, *, cv: int) -> Flow[bool]:
     """The write; ``False`` where another one came first."""
-    view = shadow.view
-    assert view is not None, "only a bucket that was seen has limits"
+    state = cached.state
+    assert state is not None, "only a bucket that was seen has limits"
     try:
-        item = yield dropped(view, names, _anchor(view, now_ms), cv=cv)
+        item = yield dropped(state, names, _anchor(state, now_ms), cv=cv)
     except ConditionFailed as failure:
-        shadow.learn(failure.item, now_ms, own_writes=0)
+        cached.learn(failure.item, now_ms, own_writes=0)
         return False
-    shadow.learn(item, now_ms, own_writes=1)
+    cached.learn(item, now_ms, own_writes=1)
     return True
 
 
-def dropped(view: View, names: Collection[str], at_ms: int, *, cv: int) -> Update:
+def dropped(state: BucketState, names: Collection[str], at_ms: int, *, cv: int) -> Update:
     """The bucket without these limits, if they are full at ``at_ms``; what the others have stays as it is.
 
     The anchor moves, so that every write that was decided by the limits before it fails, and is decided again. The
@@ -117,21 +117,21 @@ def dropped(view: View, names: Collection[str], at_ms: int, *, cv: int) -> Updat
     """
     add, least = {WRITES: ONE_WRITE}, {}
     gone: list[str] = []
-    for name, shape in view.shapes.items():
-        at, minted = bucket_attributes(name), shape.minted_since_anchor(at_ms)
+    for name, shard_limit in state.shard_limits.items():
+        at, minted = bucket_attributes(name), shard_limit.minted_since_anchor(at_ms)
         if name in names:
-            least[at.tk] = shape.ceiling_milli - minted
-            gone += [attribute for attribute in at if attribute in view.item]
+            least[at.tk] = shard_limit.ceiling_milli - minted
+            gone += [attribute for attribute in at if attribute in state.item]
         elif minted:
             add[at.tk] = minted
-    when = Conditions(equals={"rf": view.anchor_ms}, at_least=least)
-    return Update(bucket_key(view.id), add, {"rf": at_ms, "cv": cv}, tuple(gone), when)
+    when = Conditions(equals={"rf": state.anchor_ms}, at_least=least)
+    return Update(bucket_key(state.id), add, {"rf": at_ms, "cv": cv}, tuple(gone), when)
 
 
-def _is_full(view: View, name: str, at_ms: int) -> bool:
-    shape = view.shapes[name]
-    return refill_bucket(shape, view.tokens_milli(name), at_ms) >= shape.ceiling_milli
+def _is_full(state: BucketState, name: str, at_ms: int) -> bool:
+    shard_limit = state.shard_limits[name]
+    return refill_bucket(shard_limit, state.tokens_milli(name), at_ms) >= shard_limit.ceiling_milli
 
 
-def _anchor(view: View, now_ms: int) -> int:
-    return max(now_ms, view.anchor_ms + 1)
+def _anchor(state: BucketState, now_ms: int) -> int:
+    return max(now_ms, state.anchor_ms + 1)

@@ -10,50 +10,50 @@ from ...buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
 from ...limits import MILLI
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
-from ...schema.items import BucketId, View, bucket_attributes, read_bucket
+from ...schema.items import BucketId, BucketState, bucket_attributes, read_bucket
 from ...token_bucket import refill_bucket, share
-from ..process.namespace_state import Scope, bucket_key
-from ..retry import patiently, read_all
+from ..process.namespace_state import NamespaceState, bucket_key
+from ..retry import read_all, with_retries
 from ..steps import Flow
 
 
-def get_bucket(scope: Scope, entity_id: str, resource: str) -> Flow[Bucket | None]:
+def get_bucket(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Bucket | None]:
     """The bucket, ``None`` where there is none: it is full."""
-    [views] = yield from read_whole([BucketId(scope.namespace_id, entity_id, resource)])
-    return bucket_of(views, scope.now()) if views else None
+    [states] = yield from read_whole([BucketId(namespace_state.namespace_id, entity_id, resource)])
+    return bucket_of(states, namespace_state.now()) if states else None
 
 
-def get_buckets(scope: Scope, entity_id: str, resource: str | None) -> Flow[list[Bucket]]:
+def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str | None) -> Flow[list[Bucket]]:
     """The buckets of an entity, by resource; the one of ``resource`` where it is given."""
     if resource is not None:
-        bucket = yield from get_bucket(scope, entity_id, resource)
+        bucket = yield from get_bucket(namespace_state, entity_id, resource)
         return [] if bucket is None else [bucket]
-    pk = keys.gsi3_pk_entity(scope.namespace_id, entity_id)
+    pk = keys.gsi3_pk_entity(namespace_state.namespace_id, entity_id)
     query: Query | None = Query(pk, index="GSI3", begins_with=keys.INDEX_BUCKET_PREFIX)
-    shards: dict[str, list[View]] = {}
+    shards: dict[str, list[BucketState]] = {}
     while query is not None:
-        query, views = yield from _views_of_page(query)
-        for view in views:
-            shards.setdefault(view.item["resource"], []).append(view)
-    return [bucket_of(shards[name], scope.now()) for name in sorted(shards)]
+        query, states = yield from _views_of_page(query)
+        for state in states:
+            shards.setdefault(state.item["resource"], []).append(state)
+    return [bucket_of(shards[name], namespace_state.now()) for name in sorted(shards)]
 
 
-def get_resource_capacity(scope: Scope, resource: str) -> Flow[ResourceCapacity]:
+def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flow[ResourceCapacity]:
     """The sums over all buckets of a resource; a page of them at a time is held in memory."""
-    pk = keys.gsi2_pk_resource(scope.namespace_id, resource)
+    pk = keys.gsi2_pk_resource(namespace_state.namespace_id, resource)
     query: Query | None = Query(pk, index="GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
     sums: dict[str, _Sum] = {}
     entities = 0
     while query is not None:
-        query, views = yield from _views_of_page(query)
-        entities += sum(_shard_of(view) == 0 for view in views)
-        now = scope.now()
-        for view in views:
-            _add(sums, view.repaired(now), now)
+        query, states = yield from _views_of_page(query)
+        entities += sum(_shard_of(state) == 0 for state in states)
+        now = namespace_state.now()
+        for state in states:
+            _add(sums, state.repaired(now), now)
     return ResourceCapacity(resource, tuple(sums[name].total(name) for name in sorted(sums)), entities)
 
 
-def read_whole(buckets: Sequence[BucketId]) -> Flow[list[list[View]]]:
+def read_whole(buckets: Sequence[BucketId]) -> Flow[list[list[BucketState]]]:
     """Every shard of each bucket, given by its shard 0, which knows the newest count; none where there is no bucket."""
     homes = yield from read_all([bucket_key(bucket) for bucket in buckets])
     shards = [_shard_keys(bucket, homes.get(bucket_key(bucket))) for bucket in buckets]
@@ -65,36 +65,36 @@ def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:
     return [bucket_key(bucket.other(shard)) for shard in range(home["shard_count"] if home else 0)]
 
 
-def bucket_of(views: Sequence[View], now_ms: int) -> Bucket:
+def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
     """The shards of a bucket as one."""
-    views = [view.repaired(now_ms) for view in views]
-    first = min(views, key=_shard_of)
+    states = [state.repaired(now_ms) for state in states]
+    first = min(states, key=_shard_of)
     ttl = first.item.get("ttl")
     return Bucket(
         entity_id=first.item["entity_id"],
         resource=first.item["resource"],
         shard_count=first.shard_count,
-        limits=tuple(_limit_of(views, first, name, now_ms) for name in sorted(first.shapes)),
+        limits=tuple(_limit_of(states, first, name, now_ms) for name in sorted(first.shard_limits)),
         anchor_ms=first.anchor_ms,
         expires_at_ms=None if ttl is None else ttl * 1000,
     )
 
 
-def _limit_of(views: Sequence[View], first: View, name: str, now_ms: int) -> BucketLimit:
-    holders = [view for view in views if name in view.shapes]
-    available = sum(balance(view, name, now_ms) for view in holders)
-    consumed = sum(view.item.get(bucket_attributes(name).tc, 0) for view in holders)
-    return BucketLimit(first.shapes[name].limit, available // MILLI, consumed // MILLI)
+def _limit_of(states: Sequence[BucketState], first: BucketState, name: str, now_ms: int) -> BucketLimit:
+    holders = [state for state in states if name in state.shard_limits]
+    available = sum(balance(state, name, now_ms) for state in holders)
+    consumed = sum(state.item.get(bucket_attributes(name).tc, 0) for state in holders)
+    return BucketLimit(first.shard_limits[name].limit, available // MILLI, consumed // MILLI)
 
 
-def balance(view: View, name: str, now_ms: int) -> int:
+def balance(state: BucketState, name: str, now_ms: int) -> int:
     """What a shard has of a limit, in millitokens."""
-    return refill_bucket(view.shapes[name], view.tokens_milli(name), now_ms)
+    return refill_bucket(state.shard_limits[name], state.tokens_milli(name), now_ms)
 
 
-def _views_of_page(query: Query) -> Flow[tuple[Query | None, list[View]]]:
+def _views_of_page(query: Query) -> Flow[tuple[Query | None, list[BucketState]]]:
     """The items behind one page of keys, and the query of the next page."""
-    page: Page = yield from patiently(query)
+    page: Page = yield from with_retries(query)
     places = [Key(item["PK"], item["SK"]) for item in page.items]
     found = yield from read_all(places)
     behind = None if page.next is None else replace(query, start=page.next)
@@ -113,13 +113,13 @@ class _Sum:
         return LimitCapacity(name, self.capacity // MILLI, self.available // MILLI, self.entities)
 
 
-def _add(sums: dict[str, _Sum], view: View, now_ms: int) -> None:
-    for name, shape in view.shapes.items():
+def _add(sums: dict[str, _Sum], state: BucketState, now_ms: int) -> None:
+    for name, shard_limit in state.shard_limits.items():
         total = sums.setdefault(name, _Sum())
-        total.capacity += share(shape.limit.capacity * MILLI, shape.shard, shape.shards)
-        total.available += balance(view, name, now_ms)
-        total.entities += shape.shard == 0
+        total.capacity += share(shard_limit.limit.capacity * MILLI, shard_limit.shard, shard_limit.shards)
+        total.available += balance(state, name, now_ms)
+        total.entities += shard_limit.shard == 0
 
 
-def _shard_of(view: View) -> int:
-    return keys.parse_bucket_pk(view.item["PK"]).shard
+def _shard_of(state: BucketState) -> int:
+    return keys.parse_bucket_pk(state.item["PK"]).shard

@@ -5,7 +5,7 @@ Lives here: that write. Never: when it is worth its while (aggregator).
 
 from ...operations.errors import ConditionFailed
 from ...operations.values import Conditions, Item, Key, Update
-from ...schema.items import ONE_WRITE, WRITES, View, bucket_attributes, read_bucket
+from ...schema.items import ONE_WRITE, WRITES, BucketState, bucket_attributes, read_bucket
 from ..steps import Flow
 
 
@@ -18,7 +18,7 @@ def reanchor(image: Item, at_ms: int) -> Flow[bool]:
     return True
 
 
-def reanchored(view: View, at_ms: int) -> Update:
+def reanchored(state: BucketState, at_ms: int) -> Update:
     """The write: what any process finds available is the same before and after it, at every instant.
 
     ``min(ceiling, tk + minted(t) - minted(rf))`` stays as it is where ``tk`` grows by ``minted(at) - minted(rf)`` and
@@ -26,7 +26,7 @@ def reanchored(view: View, at_ms: int) -> Update:
     ceiling: the image's may be old, but what is minted between two instants is not.
     """
     add = {WRITES: ONE_WRITE}
-    for name, shape in view.shapes.items():
-        add[bucket_attributes(name).tk] = shape.minted_since_anchor(at_ms)
-    key = Key(view.item["PK"], view.item["SK"])
-    return Update(key, add=add, set={"rf": at_ms}, when=Conditions(equals={"rf": view.anchor_ms}))
+    for name, shard_limit in state.shard_limits.items():
+        add[bucket_attributes(name).tk] = shard_limit.minted_since_anchor(at_ms)
+    key = Key(state.item["PK"], state.item["SK"])
+    return Update(key, add=add, set={"rf": at_ms}, when=Conditions(equals={"rf": state.anchor_ms}))

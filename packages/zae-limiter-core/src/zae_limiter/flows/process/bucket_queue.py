@@ -1,6 +1,6 @@
-"""Lanes: what waits for a bucket in this process, and how each of those who wait fared.
+"""Bucket queues: the requests of this process that wait for a bucket, and the outcome of each.
 
-Lives here: the queue and its entries, as plain data. Never: waiting itself (drivers), what a batch does (flows.commit).
+Lives here: queue and requests, as plain data. Never: waiting itself (drivers), the writes of a batch (group_commit).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,28 +9,28 @@ from typing import Any, Literal, NamedTuple
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING
 from ...resolution import Config
-from ...schema.items import View
+from ...schema.items import BucketState
 from ..steps import Flow
 
 Verdict = Literal["admitted", "refused", "outdated", "failed"]
 
 
 class Outcome(NamedTuple):
-    """How an entry fared: at ``at_ms``, on a bucket that stood as in ``view`` (``None``: there was none).
+    """How an request fared: at ``at_ms``, on a bucket that stood as in ``state`` (``None``: there was none).
 
-    ``outdated``: the bucket does not know a limit of the entry, and its config is newer than the entry's. A refusal
+    ``outdated``: the bucket does not know a limit of the request, and its config is newer than the request's. A refusal
     tells what was ``left``, in millitokens by limit, behind those who came first.
     """
 
     verdict: Verdict
-    view: View | None
+    state: BucketState | None
     at_ms: int
     error: StoreError | None = None
     left: Mapping[str, int] = NOTHING
 
 
-class Ticket:
-    """One place in a lane. A flow settles it by giving it an ``outcome``; ``waker`` belongs to the driver.
+class Waiter:
+    """One place in a queue. A flow settles it by giving it an ``outcome``; ``waker`` belongs to the driver.
 
     ``unwanted`` is set when its caller went away while a run was at work on it. ``droppable``: it may leave the queue
     with its caller.
@@ -41,10 +41,10 @@ class Ticket:
     waker: Any = None
     droppable = True
 
-    def __init__(self, lane: "Lane") -> None:
-        self.lane = lane
+    def __init__(self, queue: "BucketQueue") -> None:
+        self.queue = queue
 
-    def goes_with(self, other: Any) -> bool:  # noqa: ARG002 - the rule for tickets that are all alike
+    def goes_with(self, other: Any) -> bool:  # noqa: ARG002 - the rule for waiters that are all alike
         """Whether one run can serve both."""
         return True
 
@@ -53,12 +53,12 @@ class Ticket:
         if self.outcome is None:
             self.outcome = Outcome("failed", None, 0, error)
 
-    def unwind(self) -> "Sequence[Entry]":
+    def unwind(self) -> "Sequence[BucketRequest]":
         """What has to be queued because nobody wants the outcome any more."""
         return ()
 
 
-class Entry(Ticket):
+class BucketRequest(Waiter):
     """One request on one bucket: amounts in millitokens by limit.
 
     ``checked`` has to be there, ``unchecked`` may go into debt, ``given`` comes back; ``events`` counts acquires.
@@ -67,11 +67,11 @@ class Entry(Ticket):
     """
 
     returned = False
-    elsewhere: "Sequence[Elsewhere]" = ()
+    elsewhere: "Sequence[ShardReturn]" = ()
 
     def __init__(
         self,
-        lane: "Lane",
+        queue: "BucketQueue",
         checked: Mapping[str, int] = NOTHING,
         config: Config | None = None,
         events: int = 0,
@@ -80,7 +80,7 @@ class Entry(Ticket):
         given: Mapping[str, int] = NOTHING,
         shards: int = 0,
     ) -> None:
-        self.lane = lane
+        self.queue = queue
         self.checked = checked
         self.unchecked = unchecked
         self.given = given
@@ -98,28 +98,28 @@ class Entry(Ticket):
         """Whether a confirmed write took the amounts, and they were not given back since."""
         return self.outcome is not None and self.outcome.verdict == "admitted" and not self.returned
 
-    def goes_with(self, other: "Entry") -> bool:
+    def goes_with(self, other: "BucketRequest") -> bool:
         """Whether one write can carry both: it holds the bucket to one set of limits."""
         mine, yours = self.config, other.config
         return mine is yours or mine is None or yours is None or mine.limits == yours.limits
 
-    def give_back(self, *, events: int) -> "Entry":
-        """The entry that gives back what this one took; once."""
+    def give_back(self, *, events: int) -> "BucketRequest":
+        """The request that gives back what this one took; once."""
         self.returned = True
         given = {name: amount for name, amount in self.checked.items() if amount}
-        return Entry(self.lane, given=given, events=events, shards=self.taken_among)
+        return BucketRequest(self.queue, given=given, events=events, shards=self.taken_among)
 
-    def merged(self, other: "Entry") -> "Entry":
+    def merged(self, other: "BucketRequest") -> "BucketRequest":
         """One give-back for two."""
         names = {**self.given, **other.given}
         given = {name: self.given.get(name, 0) + other.given.get(name, 0) for name in names}
-        return Entry(self.lane, given=given, events=self.events + other.events, shards=self.shards)
+        return BucketRequest(self.queue, given=given, events=self.events + other.events, shards=self.shards)
 
     @property
     def taken_among(self) -> int:
         """Among how many shards the bucket was divided when the amounts were taken; 0 where they were not."""
-        view = None if self.outcome is None else self.outcome.view
-        return 0 if view is None else view.shard_count
+        state = None if self.outcome is None else self.outcome.state
+        return 0 if state is None else state.shard_count
 
     def divide(self, shard: int, shards: int) -> None:
         """Leave half of what comes back to the other half of the shard, for each time that it was split since."""
@@ -127,7 +127,7 @@ class Entry(Ticket):
             halves = {name: amount // 2 for name, amount in self.given.items()}
             self.given = {name: amount - halves[name] for name, amount in self.given.items()}
             self.shards *= 2
-            self.elsewhere = (*self.elsewhere, Elsewhere(shard + self.shards // 2, self.shards, halves))
+            self.elsewhere = (*self.elsewhere, ShardReturn(shard + self.shards // 2, self.shards, halves))
 
     def trim(self, known: Mapping[str, int]) -> None:
         """Drop corrections of limits that the bucket has not: it expired, and was made again under another config."""
@@ -135,25 +135,25 @@ class Entry(Ticket):
             self.given = {name: amount for name, amount in self.given.items() if name in known}
             self.unchecked = {name: amount for name, amount in self.unchecked.items() if name in known}
 
-    def unwind(self) -> "Sequence[Entry]":
+    def unwind(self) -> "Sequence[BucketRequest]":
         """The give-back, where tokens were taken that no caller has."""
         return [self.give_back(events=-self.events)] if self.admitted and any(self.checked.values()) else ()
 
 
-class Elsewhere(NamedTuple):
+class ShardReturn(NamedTuple):
     """Amounts that go back to another shard of a bucket that then was divided among ``shards``."""
 
     shard: int
     shards: int
     given: Mapping[str, int]
 
-    def enter(self, lane: "Lane") -> Entry:
-        """The entry that gives them back there."""
-        return Entry(lane, given=self.given, shards=self.shards)
+    def enter(self, queue: "BucketQueue") -> BucketRequest:
+        """The request that gives them back there."""
+        return BucketRequest(queue, given=self.given, shards=self.shards)
 
 
-class Lane:
-    """A queue whose entries are served together: while one run is at work, what comes waits for the next.
+class BucketQueue:
+    """A queue whose requests are served together: while one run is at work, what comes waits for the next.
 
     ``server`` is who serves it, a token of the driver's; ``None`` while nobody does. ``lingers``: it waits for whoever
     comes next, and no run is at work.
@@ -173,22 +173,22 @@ class Lane:
         return self.server is not None and not self.lingers
 
     def take(self) -> list[Any]:
-        """The entries of the next run, in order: all that go together with the first."""
+        """The requests of the next run, in order: all that go together with the first."""
         waiting = self.waiting
         first = next(iter(waiting))
-        batch = [first] if len(waiting) == 1 else [ticket for ticket in waiting if first.goes_with(ticket)]
+        batch = [first] if len(waiting) == 1 else [waiter for waiter in waiting if first.goes_with(waiter)]
         if len(batch) == len(waiting):
             waiting.clear()
         else:
-            for ticket in batch:
-                del waiting[ticket]
+            for waiter in batch:
+                del waiting[waiter]
         return batch
 
 
-def fail(tickets: Iterable[Ticket], error: StoreError) -> None:
+def fail(waiters: Iterable[Waiter], error: StoreError) -> None:
     """Settle whom a run left behind when it broke or was cut off, so that nobody waits for ever."""
-    for ticket in tickets:
-        ticket.fail(error)
+    for waiter in waiters:
+        waiter.fail(error)
 
 
 def broken(problem: Exception) -> StoreError:
@@ -198,9 +198,9 @@ def broken(problem: Exception) -> StoreError:
     return error
 
 
-def loss(ticket: Ticket) -> str | None:
+def loss(waiter: Waiter) -> str | None:
     """What a give-back that did not reach the store has lost, for the log."""
-    outcome = ticket.outcome
-    if outcome is None or outcome.error is None or not isinstance(ticket, Entry) or not ticket.given:
+    outcome = waiter.outcome
+    if outcome is None or outcome.error is None or not isinstance(waiter, BucketRequest) or not waiter.given:
         return None
-    return f"{dict(ticket.given)} millitokens were not given back: {outcome.error}"
+    return f"{dict(waiter.given)} millitokens were not given back: {outcome.error}"

@@ -18,7 +18,7 @@ from ...schema.items import read_limits, read_on_unavailable
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """How often the config cache knew the answer; ``entries`` is what it holds, ``ttl_seconds`` for how long."""
+    """How often the config cache knew the answer; ``requests`` is what it holds, ``ttl_seconds`` for how long."""
 
     hits: int
     misses: int
@@ -58,7 +58,7 @@ def config_keys(namespace_id: str, entity_id: str, resource: str) -> ConfigKeys:
     )
 
 
-class Configs:
+class ConfigCache:
     """The config cache of one namespace in one process."""
 
     def __init__(self, namespace_id: str, *, ttl_ms: int, size: int) -> None:

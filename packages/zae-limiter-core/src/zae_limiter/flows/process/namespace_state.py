@@ -13,10 +13,10 @@ from ...operations.values import Item, Key
 from ...resolution import Config, Resolved
 from ...runtime.lru import LRU
 from ...schema import keys
-from ...schema.items import ONE_WRITE, WRITES, BucketId, View, bucket_attributes, read_bucket
-from .bucket_queue import Lane
-from .config_cache import Configs
-from .write_rate import Pace
+from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, bucket_attributes, read_bucket
+from .bucket_queue import BucketQueue
+from .config_cache import ConfigCache
+from .write_rate import WriteRate
 
 RECENT_ANSWERS = 0xFF
 A_LINE_MS = 60_000
@@ -47,77 +47,77 @@ def bucket_key(bucket: BucketId) -> Key:
     return Key(bucket.pk, keys.sk_state())
 
 
-class Shadow:
-    """The shadow copy of one bucket, and its lanes. It only picks which write to try; the conditions decide.
+class CachedBucket:
+    """The last seen state of one bucket, and its queues. It only picks which write to try; the conditions decide.
 
-    ``alone``: the last eight answers showed no write but our own. ``reshaped``: the limits that this process last gave
-    the bucket, and when; until ``follows_until_ms`` it goes by those that others give it.
+    ``uncontended``: the last eight answers showed no write but our own. ``reshaped``: the limits that this process
+    gave the bucket last, and when; until ``follows_until_ms`` it goes by those that others give it.
     """
 
     __slots__ = (
         "_agreed",
         "_flow",
         "_others",
-        "alone",
         "family",
         "follows_until_ms",
         "id",
         "key",
         "known",
-        "lane",
         "loading",
-        "pace",
         "pairing",
+        "queue",
         "reshaped",
         "resolved",
         "seen_at_ms",
-        "view",
+        "state",
+        "uncontended",
+        "write_rate",
     )
 
     def __init__(self, bucket: BucketId) -> None:
         self.id = bucket
         self.key = bucket_key(bucket)
-        self.view: View | None = None
+        self.state: BucketState | None = None
         self.resolved: Resolved | None = None
         self.known = False
         self.seen_at_ms = 0
         self._flow: dict[str, tuple[float, float]] = {}
         self.family: dict[str, Any] = {"cascade": False}
-        self.lane: Lane
-        self.loading: Lane
-        self.pairing: dict[str, Lane] = {}
-        self.pace = Pace()
+        self.queue: BucketQueue
+        self.loading: BucketQueue
+        self.pairing: dict[str, BucketQueue] = {}
+        self.write_rate = WriteRate()
         self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)
         self.follows_until_ms = 0
         self._others = 0
-        self.alone = True
+        self.uncontended = True
         self._agreed: tuple[object, object] = (None, None)
 
-    def learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> View | None:
+    def learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> BucketState | None:
         """Take over the state that an answer showed; ``own_writes`` of this process brought it about."""
-        before, since_ms = self.view, self.seen_at_ms
-        self.view = view = None if item is None else read_bucket(item, before)
+        before, since_ms = self.state, self.seen_at_ms
+        self.state = state = None if item is None else read_bucket(item, before)
         self.known = True
         self.seen_at_ms = at_ms
-        if item is not None and not self.pace.since_ms <= at_ms < self.pace.due_ms:
-            self.pace.measure(item, at_ms)
-        if before is not None and item is not None and view is not None:
+        if item is not None and not self.write_rate.since_ms <= at_ms < self.write_rate.due_ms:
+            self.write_rate.measure(item, at_ms)
+        if before is not None and item is not None and state is not None:
             others = item[WRITES] != before.item[WRITES] + own_writes * ONE_WRITE
-            if others or not self.alone:
+            if others or not self.uncontended:
                 self._others = (self._others << 1 | others) & RECENT_ANSWERS
-                self.alone = self._others == 0
-                if not self.alone:
-                    self._watch(before, view, since_ms, at_ms)
-        return view
+                self.uncontended = self._others == 0
+                if not self.uncontended:
+                    self._watch(before, state, since_ms, at_ms)
+        return state
 
     @property
     def shard_count(self) -> int:
         """Among how many shards the bucket is divided, as far as its shard 0 has told; 1 where it has not."""
-        return 1 if self.view is None else self.view.shard_count
+        return 1 if self.state is None else self.state.shard_count
 
     def is_ahead(self, now_ms: int) -> bool:
         """Whether the bucket's anchor lies so far ahead that a clock must have been wrong."""
-        return self.view is not None and self.view.is_ahead(now_ms)
+        return self.state is not None and self.state.is_ahead(now_ms)
 
     def is_fresh(self, now_ms: int, staleness_ms: int) -> bool:
         """Whether the copy is young enough; one from the future was made before the clock was set back."""
@@ -128,32 +128,32 @@ class Shadow:
         consumed, minted = self._flow.get(limit, (0, 0))
         return consumed / minted if minted > 0 else 0.0
 
-    def _watch(self, before: View, view: View, since_ms: int, at_ms: int) -> None:
-        for name, shape in view.shapes.items():
+    def _watch(self, before: BucketState, state: BucketState, since_ms: int, at_ms: int) -> None:
+        for name, shard_limit in state.shard_limits.items():
             tc = bucket_attributes(name).tc
             consumed, minted = self._flow.get(name, (0.0, 0.0))
             self._flow[name] = (
-                consumed * KEPT + view.item[tc] - before.item.get(tc, 0),
-                minted * KEPT + shape.minted(at_ms) - shape.minted(since_ms),
+                consumed * KEPT + state.item[tc] - before.item.get(tc, 0),
+                minted * KEPT + shard_limit.minted(at_ms) - shard_limit.minted(since_ms),
             )
 
     def agrees_with(self, config: Config) -> bool:
         """Whether the bucket's shape is what the config asks for."""
-        view = self.view
-        if view is None:
+        state = self.state
+        if state is None:
             return False
-        limits, shapes = self._agreed  # one tuple: threads must not see half of it
-        if limits is config.limits and shapes is view.shapes:
+        limits, shard_limits = self._agreed  # one tuple: threads must not see half of it
+        if limits is config.limits and shard_limits is state.shard_limits:
             return True
         for limit in config.limits:
-            shape = view.shapes.get(limit.name)
-            if shape is None or shape.limit != limit:
+            shard_limit = state.shard_limits.get(limit.name)
+            if shard_limit is None or shard_limit.limit != limit:
                 return False
-        self._agreed = (config.limits, view.shapes)
+        self._agreed = (config.limits, state.shard_limits)
         return True
 
 
-class Seldom:
+class LogThrottle:
     """How often something happens that is worth a line a minute."""
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ class Seldom:
         return since
 
 
-class Scope:
+class NamespaceState:
     """One namespace as one process knows it.
 
     ``now`` gives epoch milliseconds, ``pick`` a number below the one given, by chance; ``doubted``, whether the last
@@ -194,25 +194,27 @@ class Scope:
         self.pick = pick
         self.doubted = doubted
         self.settings = settings
-        self.configs = Configs(namespace_id, ttl_ms=settings.config_ttl_ms, size=settings.buckets_remembered)
-        self.degraded = Seldom()
-        self.shadows: LRU[tuple[str, str, int], Shadow] = LRU(settings.buckets_remembered)
+        self.configs = ConfigCache(namespace_id, ttl_ms=settings.config_ttl_ms, size=settings.buckets_remembered)
+        self.degraded = LogThrottle()
+        self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
 
-    def views(self, home: Shadow) -> list[View]:
+    def states(self, home: CachedBucket) -> list[BucketState]:
         """The last seen state of every shard of a bucket, given by its shard 0; those that were seen."""
         of = home.id
-        shadows = (self.shadows.get((of.entity_id, of.resource, shard)) for shard in range(home.shard_count))
-        return [shadow.view for shadow in shadows if shadow is not None and shadow.view is not None]
+        cached_buckets = (
+            self.cached_buckets.get((of.entity_id, of.resource, shard)) for shard in range(home.shard_count)
+        )
+        return [cached.state for cached in cached_buckets if cached is not None and cached.state is not None]
 
     def learn_beside(self, bucket: BucketId, item: Item | None, at_ms: int, *, own_writes: int = 0) -> None:
-        """Take over what a read beside a bucket's lane showed, unless the lane has seen more, or is about to."""
-        shadow = self.shadows.get((bucket.entity_id, bucket.resource, bucket.shard))
-        if shadow is not None and not shadow.lane.busy and shadow.seen_at_ms <= at_ms:
-            shadow.learn(item, at_ms, own_writes=own_writes)
+        """Take over what a read beside a bucket's queue showed, unless the queue has seen more, or is about to."""
+        cached = self.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
+        if cached is not None and not cached.queue.busy and cached.seen_at_ms <= at_ms:
+            cached.learn(item, at_ms, own_writes=own_writes)
 
-    def fresh(self, shadow: Shadow) -> Resolved | None:
+    def fresh(self, cached: CachedBucket) -> Resolved | None:
         """The limits of the bucket, where they are known and still hold; counted in the cache's statistics."""
-        resolved, configs = self.last_known(shadow), self.configs
+        resolved, configs = self.last_known(cached), self.configs
         if resolved is None or self.has_expired(resolved):
             configs.misses += 1
             return None
@@ -223,21 +225,21 @@ class Scope:
         """Whether the time of the limits is over; limits from the future were read before the clock was set back."""
         return not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
 
-    def last_known(self, shadow: Shadow) -> Resolved | None:
+    def last_known(self, cached: CachedBucket) -> Resolved | None:
         """The limits of the bucket, where they are known and this process has not changed them, fresh or not."""
-        resolved, configs = shadow.resolved, self.configs
+        resolved, configs = cached.resolved, self.configs
         if resolved is None or resolved.generation == configs.generation:
             return resolved
         generation = configs.generation
-        if not configs.is_current(resolved, shadow.id.entity_id, shadow.id.resource):
+        if not configs.is_current(resolved, cached.id.entity_id, cached.id.resource):
             return None
-        shadow.resolved = resolved = replace(resolved, generation=generation)
+        cached.resolved = resolved = replace(resolved, generation=generation)
         return resolved
 
-    def expire(self, shadow: Shadow) -> None:
+    def expire(self, cached: CachedBucket) -> None:
         """Have the limits of the bucket read again, beside its next write."""
-        entity_id, resource = shadow.id.entity_id, shadow.id.resource
+        entity_id, resource = cached.id.entity_id, cached.id.resource
         self.configs.expire(entity_id, resource)
-        home = self.shadows.get((entity_id, resource, 0))
+        home = self.cached_buckets.get((entity_id, resource, 0))
         if home is not None and home.resolved is not None:
             home.resolved = replace(home.resolved, valid_until_ms=0)

@@ -12,7 +12,7 @@ WINDOW_MS: Final = 1000
 THROTTLED_PART: Final = 10
 
 
-class Pace:
+class WriteRate:
     """Writes a second between two own answers at least a second apart; 0 until there were two.
 
     An item counts its own writes, in thousandths: by the milliseconds between, that is writes a second.

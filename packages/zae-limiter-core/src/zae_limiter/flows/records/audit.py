@@ -10,15 +10,15 @@ from ...audit import AuditAction, AuditEvent, AuditPage, Cause
 from ...operations.values import Page, Put, Query
 from ...schema import keys
 from ...schema.audit import audit_item, read_audit_event
-from ..process.namespace_state import Scope
-from ..retry import patiently
+from ..process.namespace_state import NamespaceState
+from ..retry import with_retries
 from ..steps import Flow
 
 Plain = Mapping[str, Any]
 
 
 def event(
-    scope: Scope,
+    namespace_state: NamespaceState,
     cause: Cause,
     action: AuditAction,
     entity_id: str,
@@ -42,17 +42,17 @@ def event(
         before=before,
         after=after,
     )
-    return Put(audit_item(scope.namespace_id, record, expires_at=cause.expires_at))
+    return Put(audit_item(namespace_state.namespace_id, record, expires_at=cause.expires_at))
 
 
-def get_events(scope: Scope, entity_id: str, *, limit: int, start: str | None) -> Flow[AuditPage]:
+def get_events(namespace_state: NamespaceState, entity_id: str, *, limit: int, start: str | None) -> Flow[AuditPage]:
     """Up to ``limit`` events, newest first, from behind the event ``start`` on."""
-    pk = keys.pk_audit(scope.namespace_id, entity_id)
+    pk = keys.pk_audit(namespace_state.namespace_id, entity_id)
     behind: Mapping[str, str] | None = None if start is None else {"PK": pk, "SK": keys.sk_audit(start)}
     events: list[AuditEvent] = []
     while len(events) < limit:
         query = Query(pk, begins_with=keys.AUDIT_PREFIX, limit=limit - len(events), descending=True, start=behind)
-        page: Page = yield from patiently(query)
+        page: Page = yield from with_retries(query)
         events += [read_audit_event(item) for item in page.items]
         behind = page.next
         if behind is None:

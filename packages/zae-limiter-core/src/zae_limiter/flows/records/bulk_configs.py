@@ -13,7 +13,7 @@ from ...limits import Limit
 from ...operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Transact
 from ..optimistic import Write
-from ..process.namespace_state import Scope
+from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
 from ..steps import Flow, Parallel, Sleep
@@ -39,13 +39,13 @@ class BulkResult(Generic[P]):
 class _Wanted(NamedTuple, Generic[P]):
     """One change of many; ``number`` tells its event from the others.
 
-    ``alone``: it was in a transaction that the store refused, and may not be what was wrong with it.
+    ``uncontended``: it was in a transaction that the store refused, and may not be what was wrong with it.
     """
 
     number: int
     place: P
     change: Change
-    alone: bool = False
+    uncontended: bool = False
 
 
 class _Batch(NamedTuple, Generic[P]):
@@ -55,36 +55,44 @@ class _Batch(NamedTuple, Generic[P]):
     transact: Transact
 
 
-def set_many(scope: Scope, limits: Mapping[OwnPlace, tuple[Limit, ...]], cause: Cause) -> Flow[BulkResult[OwnPlace]]:
+def set_many(
+    namespace_state: NamespaceState, limits: Mapping[OwnPlace, tuple[Limit, ...]], cause: Cause
+) -> Flow[BulkResult[OwnPlace]]:
     """Replace the limits of all places."""
-    changes = {place: Change(entity_place(scope, *place), chosen) for place, chosen in limits.items()}
-    return (yield from change_many(scope, changes, cause))
+    changes = {place: Change(entity_place(namespace_state, *place), chosen) for place, chosen in limits.items()}
+    return (yield from change_many(namespace_state, changes, cause))
 
 
-def delete_many(scope: Scope, places: Iterable[OwnPlace], cause: Cause) -> Flow[BulkResult[OwnPlace]]:
+def delete_many(
+    namespace_state: NamespaceState, places: Iterable[OwnPlace], cause: Cause
+) -> Flow[BulkResult[OwnPlace]]:
     """Remove the limits of all places."""
-    changes = {place: Change(entity_place(scope, *place), None) for place in places}
-    return (yield from change_many(scope, changes, cause))
+    changes = {place: Change(entity_place(namespace_state, *place), None) for place in places}
+    return (yield from change_many(namespace_state, changes, cause))
 
 
-def change_many(scope: Scope, changes: Mapping[P, Change], cause: Cause) -> Flow[BulkResult[P]]:
+def change_many(namespace_state: NamespaceState, changes: Mapping[P, Change], cause: Cause) -> Flow[BulkResult[P]]:
     """Make all changes, each with its event."""
     waiting = [_Wanted(number, place, change) for number, (place, change) in enumerate(changes.items())]
     failures: dict[P, StoreError] = {}
     for attempt in range(ATTEMPTS):
-        batches = yield from _prepare(scope, waiting, cause, attempt, failures)
+        batches = yield from _prepare(namespace_state, waiting, cause, attempt, failures)
         waiting = yield from _send(batches, failures)
         if not waiting:
             break
     failures |= {wanted.place: RaceLost() for wanted in waiting}
     for change in changes.values():
-        scope.configs.forget(change.place.key)
+        namespace_state.configs.forget(change.place.key)
     done = tuple(place for place in changes if place not in failures)
-    return BulkResult(done, {place: _shown(scope, error) for place, error in failures.items()})
+    return BulkResult(done, {place: _shown(namespace_state, error) for place, error in failures.items()})
 
 
 def _prepare(
-    scope: Scope, waiting: Sequence[_Wanted[P]], cause: Cause, attempt: int, failures: dict[P, StoreError]
+    namespace_state: NamespaceState,
+    waiting: Sequence[_Wanted[P]],
+    cause: Cause,
+    attempt: int,
+    failures: dict[P, StoreError],
 ) -> Flow[list[_Batch[P]]]:
     """The transactions for what has something to change, as the table has it now."""
     try:
@@ -97,11 +105,11 @@ def _prepare(
     to_write: list[tuple[_Wanted[P], tuple[Write, ...]]] = []
     for wanted in waiting:
         before = found.get(wanted.change.place.key)
-        if writes := writes_of(scope, wanted.change, before, cause, number=wanted.number):
+        if writes := writes_of(namespace_state, wanted.change, before, cause, number=wanted.number):
             to_write.append((wanted, writes))
-    together = [each for each in to_write if not each[0].alone]
-    alone = [each for each in to_write if each[0].alone]
-    parts = (*_parts(together, CHANGES_PER_TRANSACTION), *_parts(alone, 1))
+    together = [each for each in to_write if not each[0].uncontended]
+    uncontended = [each for each in to_write if each[0].uncontended]
+    parts = (*_parts(together, CHANGES_PER_TRANSACTION), *_parts(uncontended, 1))
     return [_batch(part, cause.token(attempt, number)) for number, part in enumerate(parts)]
 
 
@@ -118,7 +126,7 @@ def _send(batches: Sequence[_Batch[P]], failures: dict[P, StoreError]) -> Flow[l
             if isinstance(answer, TransactionCancelled):
                 again += _judge(batch, answer, failures)
             elif type(answer) is NotApplied and len(batch.wanted) > 1:
-                again += [wanted._replace(alone=True) for wanted in batch.wanted]
+                again += [wanted._replace(uncontended=True) for wanted in batch.wanted]
             elif isinstance(answer, StoreError):
                 failures |= {wanted.place: answer for wanted in batch.wanted}
     return again
@@ -156,8 +164,8 @@ def _judge(batch: _Batch[P], cancelled: TransactionCancelled, failures: dict[P, 
     return again
 
 
-def _shown(scope: Scope, error: StoreError) -> InfrastructureError:
-    shown = public_error(scope.stack, error)
+def _shown(namespace_state: NamespaceState, error: StoreError) -> InfrastructureError:
+    shown = public_error(namespace_state.stack, error)
     shown.__cause__ = error
     return shown
 

@@ -16,8 +16,8 @@ from ...schema import keys
 from ...schema.items import CHILDREN, entity_item, read_entity
 from ..optimistic import Write, lost_race, optimistic
 from ..pages import query_all
-from ..process.namespace_state import Scope
-from ..retry import patiently, read, read_all
+from ..process.namespace_state import NamespaceState
+from ..retry import read, read_all, with_retries
 from ..steps import Flow
 from . import audit
 
@@ -33,38 +33,40 @@ class NewEntity:
     metadata: Mapping[str, str]
 
 
-def create_entity(scope: Scope, new: NewEntity, cause: Cause) -> Flow[Entity]:
+def create_entity(namespace_state: NamespaceState, new: NewEntity, cause: Cause) -> Flow[Entity]:
     """The entity as it was stored. Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, and
     ``ValidationError`` for a parent that is the entity itself or has a parent.
     """
     entity = Entity(new.entity_id, new.name, new.parent_id, new.cascade, dict(new.metadata), cause.at, 1)
     check_not_itself(new.entity_id, new.parent_id)
-    put = Put(entity_item(scope.namespace_id, entity), Conditions(absent=("PK",)))
-    told = audit.event(scope, cause, "entity_created", new.entity_id, before=None, after=plain(entity))
-    joins = [] if new.parent_id is None else [_join(scope, new.parent_id)]
+    put = Put(entity_item(namespace_state.namespace_id, entity), Conditions(absent=("PK",)))
+    told = audit.event(namespace_state, cause, "entity_created", new.entity_id, before=None, after=plain(entity))
+    joins = [] if new.parent_id is None else [_join(namespace_state, new.parent_id)]
     try:
-        yield from patiently(Transact((put, told, *joins), cause.token(0)))
+        yield from with_retries(Transact((put, told, *joins), cause.token(0)))
     except TransactionCancelled as cancelled:
         if not lost_race(cancelled):
             raise
         raise _not_created(new, cancelled.reasons) from None
-    scope.configs.forget(meta_key(scope, new.entity_id))
+    namespace_state.configs.forget(meta_key(namespace_state, new.entity_id))
     return entity
 
 
-def get_entity(scope: Scope, entity_id: str) -> Flow[Entity | None]:
+def get_entity(namespace_state: NamespaceState, entity_id: str) -> Flow[Entity | None]:
     """The entity, ``None`` where there is none."""
-    item = yield from read(meta_key(scope, entity_id))
+    item = yield from read(meta_key(namespace_state, entity_id))
     return None if item is None else read_entity(item)
 
 
-def get_children(scope: Scope, parent_id: str) -> Flow[list[Entity]]:
+def get_children(namespace_state: NamespaceState, parent_id: str) -> Flow[list[Entity]]:
     """The entities whose parent this is, by id."""
-    items = yield from query_all(Query(keys.gsi1_pk_parent(scope.namespace_id, parent_id), index="GSI1"))
+    items = yield from query_all(Query(keys.gsi1_pk_parent(namespace_state.namespace_id, parent_id), index="GSI1"))
     return [read_entity(item) for item in items]
 
 
-def update_entity(scope: Scope, entity_id: str, given: Mapping[str, Any], cause: Cause) -> Flow[Entity]:
+def update_entity(
+    namespace_state: NamespaceState, entity_id: str, given: Mapping[str, Any], cause: Cause
+) -> Flow[Entity]:
     """The entity with the fields ``given``; nothing is written where nothing changes.
 
     Raises ``EntityNotFoundError`` for it and for an unknown parent, ``ValidationError`` against the rules of the tree.
@@ -72,7 +74,7 @@ def update_entity(scope: Scope, entity_id: str, given: Mapping[str, Any], cause:
     check_not_itself(entity_id, given.get("parent_id"))
 
     def attempt() -> Flow[tuple[Sequence[Write], Entity]]:
-        asked = [meta_key(scope, each) for each in (entity_id, given.get("parent_id")) if each is not None]
+        asked = [meta_key(namespace_state, each) for each in (entity_id, given.get("parent_id")) if each is not None]
         found = yield from read_all(asked)
         if (item := found.get(asked[0])) is None:
             raise EntityNotFoundError(entity_id)
@@ -85,10 +87,10 @@ def update_entity(scope: Scope, entity_id: str, given: Mapping[str, Any], cause:
             _check_parent(after.parent_id, found.get(asked[-1]), children=item[CHILDREN])
         if after.cascade and after.parent_id is None:
             raise ValidationError("cascade", after.cascade, "needs a parent_id to cascade to")
-        return _update(scope, before, after, cause), after
+        return _update(namespace_state, before, after, cause), after
 
     entity = yield from optimistic(cause, attempt)
-    scope.configs.forget(meta_key(scope, entity_id))
+    namespace_state.configs.forget(meta_key(namespace_state, entity_id))
     return entity
 
 
@@ -98,14 +100,14 @@ def plain(entity: Entity) -> dict[str, Any]:
     return {name: getattr(entity, name) for name in fields}
 
 
-def leave(scope: Scope, parent_id: str) -> Update:
+def leave(namespace_state: NamespaceState, parent_id: str) -> Update:
     """The write by which a parent loses a child."""
-    return Update(meta_key(scope, parent_id), add={CHILDREN: -1}, when=Conditions(exists=("PK",)))
+    return Update(meta_key(namespace_state, parent_id), add={CHILDREN: -1}, when=Conditions(exists=("PK",)))
 
 
-def meta_key(scope: Scope, entity_id: str) -> Key:
+def meta_key(namespace_state: NamespaceState, entity_id: str) -> Key:
     """Where the entity's record stands."""
-    return Key(keys.pk_entity(scope.namespace_id, entity_id), keys.sk_meta())
+    return Key(keys.pk_entity(namespace_state.namespace_id, entity_id), keys.sk_meta())
 
 
 def check_not_itself(entity_id: str, parent_id: str | None) -> None:
@@ -114,10 +116,10 @@ def check_not_itself(entity_id: str, parent_id: str | None) -> None:
         raise ValidationError("parent_id", parent_id, "an entity cannot be its own parent")
 
 
-def _join(scope: Scope, parent_id: str) -> Update:
+def _join(namespace_state: NamespaceState, parent_id: str) -> Update:
     """The write by which a parent gets a child. It counts them: no rule of the tree depends on an index."""
     is_top = Conditions(exists=("PK",), absent=("parent_id",))
-    return Update(meta_key(scope, parent_id), add={CHILDREN: 1}, when=is_top)
+    return Update(meta_key(namespace_state, parent_id), add={CHILDREN: 1}, when=is_top)
 
 
 def _not_created(new: NewEntity, reasons: Sequence[Reason]) -> Exception:
@@ -143,23 +145,25 @@ def _too_deep(parent_id: str, parent: Item) -> ValidationError:
     return ValidationError("parent_id", parent_id, problem)
 
 
-def _update(scope: Scope, before: Entity, after: Entity, cause: Cause) -> list[Write]:
-    told = audit.event(scope, cause, "entity_updated", after.entity_id, before=plain(before), after=plain(after))
-    writes: list[Write] = [_rewrite(scope, before, after), told]
+def _update(namespace_state: NamespaceState, before: Entity, after: Entity, cause: Cause) -> list[Write]:
+    told = audit.event(
+        namespace_state, cause, "entity_updated", after.entity_id, before=plain(before), after=plain(after)
+    )
+    writes: list[Write] = [_rewrite(namespace_state, before, after), told]
     if after.parent_id != before.parent_id:
-        writes += [] if before.parent_id is None else [leave(scope, before.parent_id)]
-        writes += [] if after.parent_id is None else [_join(scope, after.parent_id)]
+        writes += [] if before.parent_id is None else [leave(namespace_state, before.parent_id)]
+        writes += [] if after.parent_id is None else [_join(namespace_state, after.parent_id)]
     return writes
 
 
-def _rewrite(scope: Scope, before: Entity, after: Entity) -> Update:
+def _rewrite(namespace_state: NamespaceState, before: Entity, after: Entity) -> Update:
     """The write of the record. Its children are counted by others meanwhile: it is changed, not replaced."""
     is_as_seen: dict[str, Any] = {"version": before.version}
     if after.parent_id is not None and before.parent_id is None:
         is_as_seen[CHILDREN] = 0
-    item, old = (entity_item(scope.namespace_id, each) for each in (after, before))
+    item, old = (entity_item(namespace_state.namespace_id, each) for each in (after, before))
     return Update(
-        meta_key(scope, after.entity_id),
+        meta_key(namespace_state, after.entity_id),
         set={name: value for name, value in item.items() if value != old.get(name)},
         remove=tuple(name for name in old if name not in item),
         when=Conditions(equals=is_as_seen),

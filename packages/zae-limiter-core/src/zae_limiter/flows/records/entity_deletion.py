@@ -17,7 +17,7 @@ from ...schema import keys
 from ...schema.items import CHILDREN, read_entity
 from ..optimistic import Write, optimistic
 from ..pages import delete_all, query_all
-from ..process.namespace_state import Scope
+from ..process.namespace_state import NamespaceState
 from ..retry import key_of, read
 from ..steps import Flow
 from . import audit, entities, limits
@@ -26,7 +26,7 @@ from . import bulk_configs as bulk
 CONFIGS_IN_TRANSACTION = 90
 
 
-def delete_entity(scope: Scope, entity_id: str, cause: Cause) -> Flow[None]:
+def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause) -> Flow[None]:
     """Limits that the transaction has no room for, then the record with the other limits, then the buckets.
 
     Raises ``EntityHasChildrenError``, and ``EntityNotFoundError`` where there is nothing of it.
@@ -34,33 +34,35 @@ def delete_entity(scope: Scope, entity_id: str, cause: Cause) -> Flow[None]:
     rounds = count()
 
     def attempt() -> Flow[tuple[Sequence[Write], list[Item]]]:
-        item = yield from read(entities.meta_key(scope, entity_id))
+        item = yield from read(entities.meta_key(namespace_state, entity_id))
         if item is not None and item[CHILDREN]:
             raise EntityHasChildrenError(entity_id, item[CHILDREN])
-        configs = yield from _configs(scope, entity_id)
-        if item is None and not configs and not (yield from _buckets(scope, entity_id)):
+        configs = yield from _configs(namespace_state, entity_id)
+        if item is None and not configs and not (yield from _buckets(namespace_state, entity_id)):
             raise EntityNotFoundError(entity_id)
-        yield from _delete_limits(scope, configs[CONFIGS_IN_TRANSACTION:], cause.before(next(rounds)))
-        return _writes(scope, entity_id, item, configs[:CONFIGS_IN_TRANSACTION], cause), configs
+        yield from _delete_limits(namespace_state, configs[CONFIGS_IN_TRANSACTION:], cause.before(next(rounds)))
+        return _writes(namespace_state, entity_id, item, configs[:CONFIGS_IN_TRANSACTION], cause), configs
 
     configs = yield from optimistic(cause, attempt)
-    for key in (entities.meta_key(scope, entity_id), *map(key_of, configs)):
-        scope.configs.forget(key)
-    yield from _delete_buckets(scope, (yield from _buckets(scope, entity_id)))
+    for key in (entities.meta_key(namespace_state, entity_id), *map(key_of, configs)):
+        namespace_state.configs.forget(key)
+    yield from _delete_buckets(namespace_state, (yield from _buckets(namespace_state, entity_id)))
 
 
-def _configs(scope: Scope, entity_id: str) -> Flow[list[Item]]:
-    pk = keys.pk_entity(scope.namespace_id, entity_id)
+def _configs(namespace_state: NamespaceState, entity_id: str) -> Flow[list[Item]]:
+    pk = keys.pk_entity(namespace_state.namespace_id, entity_id)
     return (yield from query_all(Query(pk, begins_with=keys.CONFIG_PREFIX)))
 
 
-def _buckets(scope: Scope, entity_id: str) -> Flow[list[Item]]:
+def _buckets(namespace_state: NamespaceState, entity_id: str) -> Flow[list[Item]]:
     """What an index tells of them, which may be behind the table by a moment."""
-    pk = keys.gsi3_pk_entity(scope.namespace_id, entity_id)
+    pk = keys.gsi3_pk_entity(namespace_state.namespace_id, entity_id)
     return (yield from query_all(Query(pk, index="GSI3", begins_with=keys.INDEX_BUCKET_PREFIX)))
 
 
-def _writes(scope: Scope, entity_id: str, item: Item | None, configs: Sequence[Item], cause: Cause) -> Sequence[Write]:
+def _writes(
+    namespace_state: NamespaceState, entity_id: str, item: Item | None, configs: Sequence[Item], cause: Cause
+) -> Sequence[Write]:
     """One transaction for the record, where there is one, and for the limits."""
     before: dict[str, Any] = {"configs": {config["resource"]: limits.plain(config) for config in configs}}
     writes: list[Write] = [Delete(key_of(config), Conditions(equals=limits.version_of(config))) for config in configs]
@@ -68,23 +70,23 @@ def _writes(scope: Scope, entity_id: str, item: Item | None, configs: Sequence[I
         entity = read_entity(item)
         before |= entities.plain(entity)
         writes.append(Delete(key_of(item), Conditions(equals={"version": entity.version, CHILDREN: 0})))
-        writes += [] if entity.parent_id is None else [entities.leave(scope, entity.parent_id)]
-    return [*writes, audit.event(scope, cause, "entity_deleted", entity_id, before=before, after=None)]
+        writes += [] if entity.parent_id is None else [entities.leave(namespace_state, entity.parent_id)]
+    return [*writes, audit.event(namespace_state, cause, "entity_deleted", entity_id, before=before, after=None)]
 
 
-def _delete_limits(scope: Scope, configs: Sequence[Item], cause: Cause) -> Flow[None]:
+def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cause: Cause) -> Flow[None]:
     """Each is audited by itself."""
     places = [(config["entity_id"], config["resource"]) for config in configs]
-    result = yield from bulk.delete_many(scope, places, cause)
+    result = yield from bulk.delete_many(namespace_state, places, cause)
     for error in result.failed.values():
         raise error
 
 
-def _delete_buckets(scope: Scope, buckets: Sequence[Item]) -> Flow[None]:
+def _delete_buckets(namespace_state: NamespaceState, buckets: Sequence[Item]) -> Flow[None]:
     addresses = {key_of(item): keys.parse_bucket_pk(item["PK"]) for item in buckets}
     for last in (False, True):  # shard 0 knows how many there are: the others are not left without it
         yield from delete_all(key for key, address in addresses.items() if (address.shard == 0) is last)
     for _, entity_id, resource, shard in addresses.values():
-        shadow = scope.shadows.get((entity_id, resource, shard))
-        if shadow is not None:  # this process refuses by what it saw last: have it know that they are gone
-            shadow.learn(None, scope.now(), own_writes=0)
+        cached = namespace_state.cached_buckets.get((entity_id, resource, shard))
+        if cached is not None:  # this process refuses by what it saw last: have it know that they are gone
+            cached.learn(None, namespace_state.now(), own_writes=0)

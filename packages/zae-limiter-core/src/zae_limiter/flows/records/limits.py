@@ -12,7 +12,7 @@ from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Put
 from ...schema import keys
 from ...schema.items import FINGERPRINT, config_attributes, read_limits, read_on_unavailable
 from ..optimistic import Write, optimistic
-from ..process.namespace_state import Scope
+from ..process.namespace_state import NamespaceState
 from ..retry import read
 from ..steps import Flow
 from . import audit
@@ -43,22 +43,24 @@ class Change(NamedTuple):
     keeps_limits: bool = False
 
 
-def system_place(scope: Scope) -> Place:
+def system_place(namespace_state: NamespaceState) -> Place:
     """Where the limits of the whole namespace stand."""
-    key = Key(keys.pk_system(scope.namespace_id), keys.sk_config())
-    return Place(key, {"GSI4PK": keys.gsi4_pk(scope.namespace_id), "GSI4SK": key.pk}, keys.audit_system(), None)
+    key = Key(keys.pk_system(namespace_state.namespace_id), keys.sk_config())
+    return Place(
+        key, {"GSI4PK": keys.gsi4_pk(namespace_state.namespace_id), "GSI4SK": key.pk}, keys.audit_system(), None
+    )
 
 
-def resource_place(scope: Scope, resource: str) -> Place:
+def resource_place(namespace_state: NamespaceState, resource: str) -> Place:
     """Where the limits of a resource stand."""
-    key = Key(keys.pk_resource(scope.namespace_id, resource), keys.sk_config())
-    fixed = {"GSI4PK": keys.gsi4_pk(scope.namespace_id), "GSI4SK": key.pk, "resource": resource}
+    key = Key(keys.pk_resource(namespace_state.namespace_id, resource), keys.sk_config())
+    fixed = {"GSI4PK": keys.gsi4_pk(namespace_state.namespace_id), "GSI4SK": key.pk, "resource": resource}
     return Place(key, fixed, keys.audit_resource(resource), resource)
 
 
-def entity_place(scope: Scope, entity_id: str, resource: str) -> Place:
+def entity_place(namespace_state: NamespaceState, entity_id: str, resource: str) -> Place:
     """Where the limits of an entity stand, on a resource or on all (``_default_``)."""
-    ns = scope.namespace_id
+    ns = namespace_state.namespace_id
     fixed = {
         "GSI3PK": keys.gsi3_pk_entity_config(ns, resource),
         "GSI3SK": keys.gsi3_sk_entity(entity_id),
@@ -75,43 +77,48 @@ def get_limits(place: Place) -> Flow[list[Limit]]:
     return list(read_limits((yield from read(place.key))))
 
 
-def get_system(scope: Scope) -> Flow[tuple[list[Limit], OnUnavailable | None]]:
+def get_system(namespace_state: NamespaceState) -> Flow[tuple[list[Limit], OnUnavailable | None]]:
     """The system's limits, and what it says for a store that is away."""
-    item = yield from read(system_place(scope).key)
+    item = yield from read(system_place(namespace_state).key)
     return list(read_limits(item)), read_on_unavailable(item)
 
 
 def set_system(
-    scope: Scope, limits: tuple[Limit, ...] | None, on_unavailable: OnUnavailable | None, cause: Cause
+    namespace_state: NamespaceState,
+    limits: tuple[Limit, ...] | None,
+    on_unavailable: OnUnavailable | None,
+    cause: Cause,
 ) -> Flow[None]:
     """Replace what the system config says; limits and ``on_unavailable`` stay as they are where they are not given."""
     extra = {} if on_unavailable is None else {"on_unavailable": on_unavailable}
-    wanted = Change(system_place(scope), limits or (), extra, keeps_limits=limits is None)
-    yield from change(scope, wanted, cause)
+    wanted = Change(system_place(namespace_state), limits or (), extra, keeps_limits=limits is None)
+    yield from change(namespace_state, wanted, cause)
 
 
-def set_limits(scope: Scope, place: Place, limits: tuple[Limit, ...], cause: Cause) -> Flow[None]:
+def set_limits(namespace_state: NamespaceState, place: Place, limits: tuple[Limit, ...], cause: Cause) -> Flow[None]:
     """Replace the limits at a place."""
-    yield from change(scope, Change(place, limits), cause)
+    yield from change(namespace_state, Change(place, limits), cause)
 
 
-def delete_limits(scope: Scope, place: Place, cause: Cause) -> Flow[None]:
+def delete_limits(namespace_state: NamespaceState, place: Place, cause: Cause) -> Flow[None]:
     """Remove a config; removing what is not there is no error, and no event."""
-    yield from change(scope, Change(place, None), cause)
+    yield from change(namespace_state, Change(place, None), cause)
 
 
-def change(scope: Scope, wanted: Change, cause: Cause) -> Flow[None]:
+def change(namespace_state: NamespaceState, wanted: Change, cause: Cause) -> Flow[None]:
     """Change a config item whole, and tell it; nobody else's write in between is lost."""
 
     def attempt() -> Flow[tuple[Sequence[Write], None]]:
         before = yield from read(wanted.place.key)
-        return writes_of(scope, wanted, before, cause), None
+        return writes_of(namespace_state, wanted, before, cause), None
 
     yield from optimistic(cause, attempt)
-    scope.configs.forget(wanted.place.key)
+    namespace_state.configs.forget(wanted.place.key)
 
 
-def writes_of(scope: Scope, wanted: Change, before: Item | None, cause: Cause, *, number: int = 0) -> tuple[Write, ...]:
+def writes_of(
+    namespace_state: NamespaceState, wanted: Change, before: Item | None, cause: Cause, *, number: int = 0
+) -> tuple[Write, ...]:
     """The write of a change and that of its event; none where there is nothing to remove."""
     place = wanted.place
     if wanted.limits is None and before is None:
@@ -119,7 +126,7 @@ def writes_of(scope: Scope, wanted: Change, before: Item | None, cause: Cause, *
     when = Conditions(absent=("PK",)) if before is None else Conditions(equals=version_of(before))
     after = None if wanted.limits is None else _item(wanted, wanted.limits, before)
     told = audit.event(
-        scope,
+        namespace_state,
         cause,
         "limits_deleted" if after is None else "limits_set",
         place.audited_as,

@@ -8,38 +8,43 @@ from dataclasses import replace
 from ...operations.values import Page, Query
 from ...schema import keys
 from ..pages import query_all
-from ..process.namespace_state import Scope
-from ..retry import patiently
+from ..process.namespace_state import NamespaceState
+from ..retry import with_retries
 from ..steps import Flow
 
 ENTRIES_OF_FIRST_PAGE = 1100  # a thousand entities of one resource are one query: some 18 read units
 ENTRIES_PER_PAGE = 25  # what half a read unit pays for; behind each page the query skips to the next resource
 
 
-def resources_with_defaults(scope: Scope) -> Flow[list[str]]:
+def resources_with_defaults(namespace_state: NamespaceState) -> Flow[list[str]]:
     """The resources that have limits of their own, by name."""
-    ns = scope.namespace_id
+    ns = namespace_state.namespace_id
     items = yield from query_all(Query(keys.gsi4_pk(ns), index="GSI4", begins_with=keys.pk_resource(ns, "")))
     return sorted(keys.parse_resource_pk(item["PK"]) for item in items)
 
 
-def entities_with_limits(scope: Scope, resource: str) -> Flow[list[str]]:
+def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow[list[str]]:
     """The entities that have limits of their own on a resource, or with ``_default_`` on all, by id."""
-    items = yield from query_all(Query(keys.gsi3_pk_entity_config(scope.namespace_id, resource), index="GSI3"))
+    items = yield from query_all(
+        Query(keys.gsi3_pk_entity_config(namespace_state.namespace_id, resource), index="GSI3")
+    )
     return [item["GSI3SK"] for item in items]
 
 
-def resources_with_entity_limits(scope: Scope) -> Flow[list[str]]:
-    """The resources that any entity has limits of its own on, by name: one query for all where there are few entries.
+def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[str]]:
+    """The resources that any entity has limits of its own on, by name: one query for all where there are few requests.
 
-    Else at most one for each resource; one more for the end, where no resource has fewer entries than a page.
+    Else at most one for each resource; one more for the end, where no resource has fewer requests than a page.
     """
     resources: list[str] = []
     query = Query(
-        keys.gsi4_pk(scope.namespace_id), "GSI4", begins_with=keys.INDEX_CONFIG_PREFIX, limit=ENTRIES_OF_FIRST_PAGE
+        keys.gsi4_pk(namespace_state.namespace_id),
+        "GSI4",
+        begins_with=keys.INDEX_CONFIG_PREFIX,
+        limit=ENTRIES_OF_FIRST_PAGE,
     )
     while True:
-        page: Page = yield from patiently(query)
+        page: Page = yield from with_retries(query)
         found = [keys.parse_entity_config_sk(item["GSI4SK"]).resource for item in page.items]
         resources += dict.fromkeys(found)
         if page.next is None or not found:

@@ -13,9 +13,9 @@ from ...operations.values import BatchGet, Found, Item, Key, Query
 from ...provisioner import ConfigPlace, StoredConfig
 from ...schema import keys
 from ...schema.items import read_config, said_besides
-from ..acquire.requests import checked_own_place
+from ..acquire.requests import validate_own_place
 from ..pages import query_all
-from ..process.namespace_state import Scope
+from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, read_all
 from ..steps import Flow, Parallel
 from .bulk_configs import BulkResult, change_many
@@ -24,14 +24,14 @@ from .limits import Change, Place, entity_place, resource_place, system_place
 READS_AT_ONCE: Final = 8
 
 
-def checked_config_places(places: Sequence[ConfigPlace]) -> list[ConfigPlace]:
+def validate_config_places(places: Sequence[ConfigPlace]) -> list[ConfigPlace]:
     """Each place once, in order. Raises ``ValidationError``."""
     if not isinstance(places, Iterable):
         raise ValidationError("places", places, "must be places, each an entity and a resource, or None")
     return list(dict.fromkeys(_checked(place) for place in places))
 
 
-def checked_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[ConfigPlace, StoredConfig | None]:
+def validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[ConfigPlace, StoredConfig | None]:
     """What shall stand where. Raises ``ValidationError``."""
     if not isinstance(configs, Mapping):
         raise ValidationError("configs", configs, "must map places to what stands there")
@@ -44,24 +44,26 @@ def checked_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[
     return dict(configs)
 
 
-def get_configs(scope: Scope, places: Sequence[ConfigPlace]) -> Flow[dict[ConfigPlace, StoredConfig]]:
+def get_configs(
+    namespace_state: NamespaceState, places: Sequence[ConfigPlace]
+) -> Flow[dict[ConfigPlace, StoredConfig]]:
     """What stands at the places, where something does; in batches, several at a time."""
-    wanted = {_place(scope, place).key: place for place in places}
+    wanted = {_place(namespace_state, place).key: place for place in places}
     found = yield from _read_many(list(wanted))
     return {wanted[key]: read_config(item) for key, item in found.items()}
 
 
 def put_configs(
-    scope: Scope, configs: Mapping[ConfigPlace, StoredConfig | None], cause: Cause
+    namespace_state: NamespaceState, configs: Mapping[ConfigPlace, StoredConfig | None], cause: Cause
 ) -> Flow[BulkResult[ConfigPlace]]:
     """Have just this stand at the places, nothing where there is ``None``; each change with its event."""
-    changes = {place: _change(scope, place, config) for place, config in configs.items()}
-    return (yield from change_many(scope, changes, cause))
+    changes = {place: _change(namespace_state, place, config) for place, config in configs.items()}
+    return (yield from change_many(namespace_state, changes, cause))
 
 
-def list_config_places(scope: Scope) -> Flow[list[ConfigPlace]]:
+def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace]]:
     """Where limits may stand: the system, and what the index knows of resources and entities."""
-    ns = scope.namespace_id
+    ns = namespace_state.namespace_id
     resources = yield from query_all(Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_resource(ns, "")))
     entities = yield from query_all(Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.INDEX_CONFIG_PREFIX))
     own = [keys.parse_entity_config_sk(item["GSI4SK"]) for item in entities]
@@ -90,20 +92,20 @@ def _read_many(wanted: Sequence[Key]) -> Flow[dict[Key, Item]]:
     return items
 
 
-def _change(scope: Scope, place: ConfigPlace, config: StoredConfig | None) -> Change:
+def _change(namespace_state: NamespaceState, place: ConfigPlace, config: StoredConfig | None) -> Change:
     if config is None:
-        return Change(_place(scope, place), None)
-    return Change(_place(scope, place), config.limits, said_besides(config), kept=())
+        return Change(_place(namespace_state, place), None)
+    return Change(_place(namespace_state, place), config.limits, said_besides(config), kept=())
 
 
-def _place(scope: Scope, place: ConfigPlace) -> Place:
+def _place(namespace_state: NamespaceState, place: ConfigPlace) -> Place:
     match place:
         case (str(entity), str(resource)):
-            return entity_place(scope, entity, resource)
+            return entity_place(namespace_state, entity, resource)
         case (None, str(resource)):
-            return resource_place(scope, resource)
+            return resource_place(namespace_state, resource)
         case _:
-            return system_place(scope)
+            return system_place(namespace_state)
 
 
 def _checked(place: ConfigPlace) -> ConfigPlace:
@@ -113,5 +115,5 @@ def _checked(place: ConfigPlace) -> ConfigPlace:
         case (None, resource):
             return None, check_resource("resource", resource)
         case (entity, resource):
-            return checked_own_place(entity, resource)  # type: ignore[arg-type]  # it checks
+            return validate_own_place(entity, resource)  # type: ignore[arg-type]  # it checks
     raise ValidationError("places", place, "must name places as (entity_id, resource), None for what there is none of")

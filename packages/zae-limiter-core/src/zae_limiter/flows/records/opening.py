@@ -1,6 +1,6 @@
 """The table, and the way into a namespace, as far as opening a repository needs them.
 
-Lives here: what is asked before there is a scope. Never: anything inside a namespace.
+Lives here: what is asked before there is a namespace state. Never: anything inside a namespace.
 """
 
 import logging
@@ -14,8 +14,8 @@ from ...operations.values import CreateTable, DescribeTable, EnableTtl, Get, Ite
 from ...schema.registry import DELETED, read_version
 from ...versions import check_compatible
 from ..public_errors import public_error
-from ..retry import patiently, read_all
-from ..steps import Flow, Sleep, Tell
+from ..retry import read_all, with_retries
+from ..steps import Flow, Log, Sleep
 from . import registry, versions
 
 POLL_SECONDS = 0.5
@@ -68,10 +68,10 @@ def _agree_on_the_time(doubted: Callable[[], bool]) -> Flow[None]:
         if not doubted():
             return
         yield Sleep(DOUBT_SECONDS)
-        yield from patiently(PROBE)
+        yield from with_retries(PROBE)
     if doubted():
         told = "the dates of the store's answers do not agree with this machine's clock, nor with each other: it is"
-        yield Tell(__name__, logging.WARNING, f"{told} believed until they do; look at what stands between")
+        yield Log(__name__, logging.WARNING, f"{told} believed until they do; look at what stands between")
 
 
 def create_table(stack: str) -> Flow[None]:
@@ -84,10 +84,10 @@ def create_table(stack: str) -> Flow[None]:
 
 def _create(stack: str) -> Flow[None]:
     with suppress(TableExists):
-        yield from patiently(CreateTable())
+        yield from with_retries(CreateTable())
     for _ in range(POLLS):
         if (yield from _is_active()):
-            yield from patiently(EnableTtl())
+            yield from with_retries(EnableTtl())
             return
         yield Sleep(POLL_SECONDS)
     raise RateLimiterUnavailable(f"table {stack!r} did not become active within {POLLS * POLL_SECONDS:.0f} s")
@@ -95,7 +95,7 @@ def _create(stack: str) -> Flow[None]:
 
 def _is_active() -> Flow[bool]:
     try:
-        return bool((yield from patiently(DescribeTable())) == "ACTIVE")
+        return bool((yield from with_retries(DescribeTable())) == "ACTIVE")
     except TableMissing:  # created, but not everybody knows it yet
         return False
 

@@ -13,14 +13,14 @@ from ...provisioner import ProvisionerState
 from ...schema import keys
 from ...schema.provisioner import MAX_PARTS, parse_part_sk, read_state, serial_of, state_items
 from ..pages import delete_all, query_all
-from ..process.namespace_state import Scope
-from ..retry import patiently, read, read_all
+from ..process.namespace_state import NamespaceState
+from ..retry import read, read_all, with_retries
 from ..steps import Flow
 
 READS = 4  # each that meets a torn state met a write, which is over by the next one
 
 
-def checked_state(state: ProvisionerState, expected_serial: int) -> ProvisionerState:
+def validate_state(state: ProvisionerState, expected_serial: int) -> ProvisionerState:
     """A state, which checked itself, to be stored over another one. Raises ``ValidationError``."""
     if not isinstance(state, ProvisionerState):
         raise ValidationError("state", state, "must be a ProvisionerState")
@@ -29,14 +29,14 @@ def checked_state(state: ProvisionerState, expected_serial: int) -> ProvisionerS
     return state
 
 
-def get_state(scope: Scope) -> Flow[ProvisionerState]:
+def get_state(namespace_state: NamespaceState) -> Flow[ProvisionerState]:
     """The state, an empty one where there is none. Raises ``RateLimiterUnavailable`` where parts of it are lost."""
     problem: ValueError | None = None
     for _ in range(READS):
-        head = yield from read(_key(scope))
+        head = yield from read(_key(namespace_state))
         if head is None:
             return ProvisionerState()
-        wanted = [_key(scope, number) for number in head["parts"]]
+        wanted = [_key(namespace_state, number) for number in head["parts"]]
         found = yield from read_all(wanted)
         try:
             return read_state(head, [found[key] for key in wanted if key in found])
@@ -45,34 +45,36 @@ def get_state(scope: Scope) -> Flow[ProvisionerState]:
     raise RateLimiterUnavailable(f"the provisioner's state is damaged: {problem}") from problem
 
 
-def put_state(scope: Scope, state: ProvisionerState, *, expected_serial: int, tag: int) -> Flow[ProvisionerState]:
+def put_state(
+    namespace_state: NamespaceState, state: ProvisionerState, *, expected_serial: int, tag: int
+) -> Flow[ProvisionerState]:
     """The state as it is stored now. Raises ``StaleStateError`` where another was stored since.
 
     Parts stand under numbers of their own, and the head that names them comes last: until it is there the state before
     holds, whole; where it fails, nobody knows of the parts.
     """
     stored = replace(state, serial=expected_serial + 1)
-    head, parts = state_items(scope.namespace_id, stored, tag=tag)
+    head, parts = state_items(namespace_state.namespace_id, stored, tag=tag)
     if len(parts) > MAX_PARTS:
         raise ValidationError("state", f"{len(parts)} parts", f"must fit into {MAX_PARTS} parts")
-    before = yield from read(_key(scope))
+    before = yield from read(_key(namespace_state))
     _refuse_stale(before, expected_serial)
     for part in parts:
-        yield from patiently(Put(part))
+        yield from with_retries(Put(part))
     yield from _put_head(head, expected_serial)
     if parts or (before is not None and before["parts"]):
         try:
-            yield from _sweep(scope, head["serial"], head["parts"])
+            yield from _sweep(namespace_state, head["serial"], head["parts"])
         except StoreError:
             return stored  # it is stored; what could not be removed harms nobody, and the next sweep finds it
     return stored
 
 
-def note_applied(scope: Scope, at: str, *, expected_serial: int) -> Flow[None]:
+def note_applied(namespace_state: NamespaceState, at: str, *, expected_serial: int) -> Flow[None]:
     """Note that all was found as it shall be, and leave the state as it is. Raises ``StaleStateError``."""
     try:
-        yield from patiently(
-            Update(_key(scope), set={"last_applied": at}, when=Conditions(equals={"serial": expected_serial}))
+        yield from with_retries(
+            Update(_key(namespace_state), set={"last_applied": at}, when=Conditions(equals={"serial": expected_serial}))
         )
     except ConditionFailed as failure:
         _refuse_stale(failure.item, expected_serial)
@@ -82,7 +84,7 @@ def note_applied(scope: Scope, at: str, *, expected_serial: int) -> Flow[None]:
 def _put_head(head: Item, expected_serial: int) -> Flow[None]:
     unchanged = Conditions(equals={"serial": expected_serial}) if expected_serial else Conditions(absent=("PK",))
     try:
-        yield from patiently(Put(head, unchanged))
+        yield from with_retries(Put(head, unchanged))
     except ConditionFailed as failure:
         if failure.item is not None and failure.item["tag"] == head["tag"]:
             return  # our own write, whose answer was lost
@@ -96,14 +98,14 @@ def _refuse_stale(head: Item | None, expected_serial: int) -> None:
         raise StaleStateError(expected_serial, serial)
 
 
-def _sweep(scope: Scope, serial: int, numbers: Sequence[int]) -> Flow[None]:
+def _sweep(namespace_state: NamespaceState, serial: int, numbers: Sequence[int]) -> Flow[None]:
     """Remove the parts that no head can name any more, of this state's predecessors and of writes that failed."""
-    pk = keys.pk_system(scope.namespace_id)
-    items = yield from query_all(Query(keys.gsi4_pk(scope.namespace_id), "GSI4", begins_with=pk))
+    pk = keys.pk_system(namespace_state.namespace_id)
+    items = yield from query_all(Query(keys.gsi4_pk(namespace_state.namespace_id), "GSI4", begins_with=pk))
     found = [parse_part_sk(item["SK"]) for item in items if item["SK"].startswith(keys.PROVISIONER_PREFIX)]
     stale = [number for number in found if number and serial_of(number) <= serial and number not in numbers]
-    yield from delete_all(_key(scope, number) for number in stale)
+    yield from delete_all(_key(namespace_state, number) for number in stale)
 
 
-def _key(scope: Scope, number: int = 0) -> Key:
-    return Key(keys.pk_system(scope.namespace_id), keys.sk_provisioner(number))
+def _key(namespace_state: NamespaceState, number: int = 0) -> Key:
+    return Key(keys.pk_system(namespace_state.namespace_id), keys.sk_provisioner(number))

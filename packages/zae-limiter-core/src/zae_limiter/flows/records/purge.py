@@ -12,7 +12,7 @@ from ...operations.values import Delete, Page, Put, Query
 from ...schema import keys
 from ...schema.registry import PURGING, purged_item
 from ..pages import delete_all
-from ..retry import ATTEMPTS, RaceLost, key_of, patiently
+from ..retry import ATTEMPTS, RaceLost, key_of, with_retries
 from ..steps import Flow, Sleep
 from .registry import applied, as_seen, both, is_live, name_key
 
@@ -58,7 +58,7 @@ def _mark(namespace_id: str, at: str) -> Flow[None]:
         if PURGING in by_id:
             return
         try:
-            yield from patiently(Put(by_id | {PURGING: at}, as_seen(by_id)))
+            yield from with_retries(Put(by_id | {PURGING: at}, as_seen(by_id)))
         except ConditionFailed:  # somebody was faster, or our own first answer was lost
             continue
         return
@@ -70,7 +70,7 @@ def _found_some(namespace_id: str, removed: _Removed) -> Flow[bool]:
     before = removed.count
     query = Query(keys.gsi4_pk(namespace_id), "GSI4", limit=KEYS_PER_PAGE)
     while True:
-        page: Page = yield from patiently(query)
+        page: Page = yield from with_retries(query)
         yield from delete_all(map(key_of, page.items), removed.more)
         if page.next is None:
             return removed.count > before

@@ -13,7 +13,7 @@ from ...schema import keys
 from ...schema.items import namespace_items
 from ...schema.registry import DELETED, MARKS, PURGED, PURGING, read_namespace
 from ..pages import query_all
-from ..retry import ATTEMPTS, RaceLost, patiently, read, read_all
+from ..retry import ATTEMPTS, RaceLost, read, read_all, with_retries
 from ..steps import Flow
 
 PK = keys.pk_system(keys.REGISTRY)
@@ -71,7 +71,7 @@ def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
     """Those of the namespaces in which nothing is."""
     empty: set[str] = set()
     for each in namespace_ids:
-        page: Page = yield from patiently(Query(keys.gsi4_pk(each), "GSI4", limit=1))
+        page: Page = yield from with_retries(Query(keys.gsi4_pk(each), "GSI4", limit=1))
         if not page.items:
             empty.add(each)
     return empty
@@ -142,7 +142,7 @@ def as_seen(item: Item | None) -> Conditions:
 def applied(*writes: Put | Delete) -> Flow[bool]:
     """Whether the transaction took place; where not, somebody was faster, or its own first answer was lost."""
     try:
-        yield from patiently(Transact(writes))
+        yield from with_retries(Transact(writes))
     except TransactionCancelled as cancelled:
         if {reason.code for reason in cancelled.reasons} - PASSING:
             raise

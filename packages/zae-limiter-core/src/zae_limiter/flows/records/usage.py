@@ -25,8 +25,8 @@ from ...usage import (
     parse_window_key,
     window_key,
 )
-from ..process.namespace_state import Scope
-from ..retry import patiently, read_all
+from ..process.namespace_state import NamespaceState
+from ..retry import read_all, with_retries
 from ..steps import Flow
 
 MOST_OF_A_PAGE: Final = 1000
@@ -65,7 +65,7 @@ class Asked:
         return self.end is not None and start >= self.end
 
 
-def checked_usage(
+def validate_usage(
     entity_id: str | None, resource: str | None, window: str, start: datetime | None, end: datetime | None
 ) -> Asked:
     """What a caller asks for. Raises ``ValidationError``."""
@@ -83,7 +83,7 @@ def checked_usage(
     return asked
 
 
-def checked_page(limit: int, behind: str | None) -> tuple[int, str | None]:
+def validate_page(limit: int, behind: str | None) -> tuple[int, str | None]:
     """The size of a page, and the ``next`` of the page before. Raises ``ValidationError``."""
     if type(limit) is not int or not 1 <= limit <= MOST_OF_A_PAGE:
         raise ValidationError("limit", limit, f"must be a whole number from 1 to {MOST_OF_A_PAGE}")
@@ -92,9 +92,9 @@ def checked_page(limit: int, behind: str | None) -> tuple[int, str | None]:
     return limit, behind
 
 
-def get_snapshots(scope: Scope, asked: Asked, *, limit: int, behind: str | None) -> Flow[UsagePage]:
+def get_snapshots(namespace_state: NamespaceState, asked: Asked, *, limit: int, behind: str | None) -> Flow[UsagePage]:
     """Up to ``limit`` snapshots, the oldest first (of an entity on all resources: by resource), from ``behind`` on."""
-    page = yield from _page(scope, asked, limit, behind)
+    page = yield from _page(namespace_state, asked, limit, behind)
     return UsagePage(tuple(map(read_usage, page.items)), page.next)
 
 
@@ -105,11 +105,11 @@ class _Page(NamedTuple):
     next: str | None
 
 
-def _page(scope: Scope, asked: Asked, limit: int, behind: str | None) -> Flow[_Page]:
+def _page(namespace_state: NamespaceState, asked: Asked, limit: int, behind: str | None) -> Flow[_Page]:
     found: list[Item] = []
-    query = _query(scope, asked, limit, behind)
+    query = _query(namespace_state, asked, limit, behind)
     while True:
-        page: Page = yield from patiently(query)
+        page: Page = yield from with_retries(query)
         wanted = [item for item in page.items if asked.covers(*_window(asked, item))]
         taken = wanted[: limit - len(found)]
         found += yield from _read(asked, taken)
@@ -122,12 +122,12 @@ def _page(scope: Scope, asked: Asked, limit: int, behind: str | None) -> Flow[_P
         query = replace(query, start=page.next)
 
 
-def get_summary(scope: Scope, asked: Asked) -> Flow[UsageSummary]:
+def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSummary]:
     """All snapshots asked for, summed in millitokens: parts of tokens may add up to whole ones."""
     windows: dict[datetime, dict[str, int]] = {}
     events, behind, more = 0, None, True
     while more:
-        page = yield from _page(scope, asked, MOST_OF_A_PAGE, behind)
+        page = yield from _page(namespace_state, asked, MOST_OF_A_PAGE, behind)
         for item in page.items:
             _add(windows.setdefault(parse_window_key(item["window_start"])[1], {}), read_milli(item))
             events += item.get(TOTAL_EVENTS, 0)
@@ -147,8 +147,8 @@ def _limit_usage(name: str, milli: Sequence[int]) -> LimitUsage:
     return LimitUsage(name, total // MILLI, least // MILLI, most // MILLI, total / (MILLI * len(milli)))
 
 
-def _query(scope: Scope, asked: Asked, limit: int, behind: str | None) -> Query:
-    ns, size = scope.namespace_id, limit * KEYS_OF_A_DAY if asked.window == "daily" else 2 * limit
+def _query(namespace_state: NamespaceState, asked: Asked, limit: int, behind: str | None) -> Query:
+    ns, size = namespace_state.namespace_id, limit * KEYS_OF_A_DAY if asked.window == "daily" else 2 * limit
     after = _before_start(asked) if behind is None else asked.prefix + behind
     if asked.entity_id is not None:
         prefix = asked.prefix if asked.resource is None else keys.sk_usage(asked.resource, "")

@@ -14,7 +14,7 @@ from ...operations.errors import ConditionFailed
 from ...operations.values import Conditions, Item, Key, Update
 from ...schema.changes import Consumption
 from ...schema.usage import TOTAL_EVENTS, SnapshotId, counted_attribute, rest_attribute
-from ..retry import patiently
+from ..retry import with_retries
 from ..steps import Flow
 
 
@@ -35,7 +35,7 @@ def count(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: 
     left = [distinct[mark] for mark in sorted(distinct)]
     while left:
         try:
-            yield from patiently(_counting(snapshot, shard, left, expires_at))
+            yield from with_retries(_counting(snapshot, shard, left, expires_at))
         except ConditionFailed as failure:
             left = _not_counted(failure.item, shard, left)
         else:

@@ -8,13 +8,13 @@ from ...operations.values import Key, Put
 from ...schema import keys
 from ...schema.registry import read_version, version_item
 from ...versions import VersionRecord
-from ..retry import patiently, read
+from ..retry import read, with_retries
 from ..steps import Flow
 
 KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_version())
 
 
-def checked_record(record: VersionRecord) -> VersionRecord:
+def validate_record(record: VersionRecord) -> VersionRecord:
     """A version record, which checked itself. Raises ``ValidationError`` for anything else."""
     if not isinstance(record, VersionRecord):
         raise ValidationError("record", record, "must be a VersionRecord")
@@ -29,4 +29,4 @@ def get_version_record() -> Flow[VersionRecord | None]:
 
 def set_version_record(record: VersionRecord) -> Flow[None]:
     """Replace the record."""
-    yield from patiently(Put(version_item(record)))
+    yield from with_retries(Put(version_item(record)))
