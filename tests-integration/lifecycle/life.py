@@ -140,7 +140,7 @@ class Process:
         assert self._popen.stdout
         self._popen.stdout.close()
         if said := self._life.noise.sub("", self.errors.read_text(errors="replace")).strip():
-            self._life.wrong(f"on standard error: {said[:3000]}")
+            self._life.wrong(f"on standard error: {said[:10000]}")
 
     def _dump(self) -> None:
         for number in (signal.SIGUSR2, signal.SIGUSR1):

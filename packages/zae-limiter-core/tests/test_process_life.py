@@ -291,6 +291,30 @@ threading.Event().wait(0.3)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_daemon_threads_over_a_slow_store_keep_no_interpreter_alive() -> None:
+    program = """
+import random, threading, time
+from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
+from zae_limiter.sync.store import SyncMemoryStore
+class Slow(SyncMemoryStore):
+    def perform(self, operation):
+        time.sleep(0.05)
+        return super().perform(operation)
+repository = SyncRepository.over(Slow(), Options())
+limiter = SyncRateLimiter(repository, default_limits=[Limit.per_second("rpm", 10**9)])
+def work():
+    while True:
+        with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+            lease.adjust(rpm=1)
+            time.sleep(random.uniform(0, 0.1))
+for _ in range(10):
+    threading.Thread(target=work, daemon=True).start()
+threading.Event().wait(0.3)
+"""
+    done = subprocess.run([sys.executable, "-c", program], timeout=10, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_threads_go_on_when_the_main_thread_has_ended() -> None:
     program = """
 import threading

@@ -406,9 +406,10 @@ class SyncDriver:
 
 def _only_daemons_are_left() -> bool:
     """Whether the interpreter waits for nobody but the threads of this module."""
-    if threading.main_thread().is_alive():
+    main = threading.main_thread()
+    if main.is_alive():
         return False
-    return all(thread.daemon or thread.name == NAME for thread in threading.enumerate())
+    return all(thread.daemon or thread.name == NAME or thread is main for thread in threading.enumerate())
 
 
 def _tell_loss(waiter: Waiter) -> None:
