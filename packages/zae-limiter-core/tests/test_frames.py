@@ -52,7 +52,7 @@ def test_row_add_takes_between_the_cost_and_the_ceiling_as_of_the_anchor() -> No
     assert write.set == {"ttl": ttl(60)}
 
 
-def test_row_set_at_the_ceiling_forgets_what_overflowed() -> None:
+def test_an_absolute_write_at_the_ceiling_forgets_what_overflowed() -> None:
     it = at({RPM: 50_000}, elapsed_ms=MINUTE)
     write = first_write(it, it.request(RPM, checked={"rpm": 2000}))
     assert write.when == Conditions(

@@ -178,7 +178,7 @@ def _minted_since_floored(self: ShardLimit, now_ms: int) -> int:
 
 
 def _slack(part: float) -> Any:
-    return patch.object(ConsumeWrite, "_row_set", lambda self, limit, ceiling, checked: int(ceiling * part))
+    return patch.object(ConsumeWrite, "_absolute_slack", lambda self, limit, ceiling, checked: int(ceiling * part))
 
 
 def _no_bound_beside_adjust(self: UpdateDraft, tk: str, *, least: int | None, most: int, change: int) -> None:

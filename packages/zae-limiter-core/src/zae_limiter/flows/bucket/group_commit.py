@@ -343,7 +343,7 @@ class _CommitRun:
         return self.cached.is_fresh(self.now_ms, self.namespace_state.settings.staleness_ms)
 
     def _note_relative_above(self, state: BucketState) -> None:
-        """A relative write failed at the ceiling while others write too: the next try is an absolute one, with slack."""
+        """A relative write failed at the ceiling while others write too: the next is absolute, with slack."""
         plan = self.plan
         if isinstance(plan, ConsumeWrite) and state.anchor_ms == plan.state.anchor_ms:
             names = ((name, bucket_attributes(name).tk) for name in plan.headroom)

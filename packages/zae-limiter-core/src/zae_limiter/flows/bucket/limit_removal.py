@@ -68,7 +68,10 @@ def tidy(namespace_state: NamespaceState, cached: CachedBucket, config: Config, 
 
 
 def make_room(cached: CachedBucket, config: Config, now_ms: int) -> Flow[bool]:
-    """Take out the limits that leave no place for the config's; whether it did. Raises ``TooManyLimits``, ``StoreError``."""
+    """Take out limits that leave no place for the config's; whether it did.
+
+    Raises ``TooManyLimits`` or ``StoreError``.
+    """
     names = _in_the_way(cached.state, config, now_ms)
     if names is None:  # by an old copy nobody is refused
         cached.learn((yield Get(cached.key)), now_ms, own_writes=0)

@@ -43,7 +43,7 @@ def split_hot_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Fl
 def find_or_create_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
     """Find a shard, or make it where it is missing: by a split of its parent, or full where that has been split.
 
-    The cached bucket has no state afterwards if the bucket has no such shard. Raises ``RaceLost`` if that stays unclear.
+    The cached bucket has no state afterwards if there is no such shard. Raises ``RaceLost`` if that stays unclear.
     """
     written: Collection[int] = ()
     for _ in range(ATTEMPTS):

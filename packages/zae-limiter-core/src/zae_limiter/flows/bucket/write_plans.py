@@ -20,7 +20,7 @@ TTL_GRACE_MS = 60_000
 
 
 class ConsumeWrite:
-    """The bucket keeps its shape. ``upper`` holds, after ``write``, the upper bound of each ``tk`` written relatively."""
+    """The bucket keeps its shape. ``upper`` holds, after ``write``, the upper bound of each relative ``tk``."""
 
     __slots__ = (
         "cached",
@@ -107,7 +107,7 @@ class ConsumeWrite:
             draft.take_at_ceiling(at.tk, least=held, balance=held - net)
 
     def _absolute_slack(self, limit: str, ceiling: int, checked: int) -> int | None:
-        """The slack of an absolute write, ``None`` for a relative one, of a limit that is at its ceiling by the copy."""
+        """The slack of an absolute write, ``None`` for a relative one; for a limit that seems full."""
         if limit in self.slack:
             return min(ceiling // SLACK_DIVISOR, ceiling - checked)
         return 0 if self.cached.uncontended or self.cached.demand(limit) < DEMAND_FOR_ADD else None
