@@ -1,9 +1,10 @@
 """Group commit: one run serves all requests that waited for a bucket, in one write where they fit.
 
-Lives here: what is done about each answer. Never: who fits (batch), what is written (frames), waiting (drivers).
+Lives here: what is done about each answer. Never: who fits (batch), the writes (write_plans), waiting (drivers).
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed, Conflict, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
@@ -39,11 +40,11 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
         if cached.uncontended:
             return
     run = _CommitRun(namespace_state, cached, requests)
-    run.see_as_batch(state, now_ms)
+    decision = run.decision_of(write, state, now_ms)
     if failure is None:
         yield from run.prolong()
     else:
-        yield from run.failed(failure)
+        yield from run.failed(failure, decision)
         yield from _serve(run, attempts=ATTEMPTS - 1)
 
 
@@ -52,15 +53,15 @@ def _serve(run: "_CommitRun", *, attempts: int) -> Flow[None]:
     for _ in range(attempts):
         if not (yield from run.prepare()):
             continue
-        operation = run.decide() if run.pending else None
-        if operation is None:
+        decision = run.decide() if run.pending else None
+        if decision is None:
             break
         try:
-            answer = yield operation
+            answer = yield decision.operation
         except StoreError as error:
-            yield from run.failed(error)
+            yield from run.failed(error, decision)
         else:
-            run.answered(operation, answer)
+            run.answered(decision, answer)
             answered = True
     else:
         run.settle(run.pending, "failed", RaceLost())
@@ -71,6 +72,14 @@ def _serve(run: "_CommitRun", *, attempts: int) -> Flow[None]:
 def _is_newer(config: Config, state: BucketState) -> bool:
     """Whether the config decides over the bucket's shape: it was read since, or holds now."""
     return config.given or config.read_at_ms > state.item["cv"]
+
+
+class _Decision(NamedTuple):
+    """One request to the store, and the requests that it serves. A plan of ``None`` only looks at the bucket."""
+
+    operation: Put | Update | Get
+    batch: Batch
+    plan: WritePlan | None = None
 
 
 class _CommitRun:
@@ -86,8 +95,6 @@ class _CommitRun:
     lost = 0
     reshapes_lost = 0
     now_ms = 0
-    plan: WritePlan
-    batch: Batch
 
     def __init__(
         self, namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]
@@ -115,7 +122,7 @@ class _CommitRun:
                 return writes > 0
             return (yield from self._make_room(now))
         except StoreError as error:
-            yield from self.failed(error)
+            yield from self.failed(error, None)
             return not self.pending
 
     def _make_room(self, now_ms: int) -> Flow[bool]:
@@ -137,56 +144,55 @@ class _CommitRun:
             self._drop_corrections()
             self.settle(self.pending, "outdated")
 
-    def decide(self) -> Put | Update | Get | None:
-        """What to ask of the store, by the last seen state; ``None`` where everybody could be told without."""
+    def decide(self) -> _Decision | None:
+        """The next request to the store, by the last seen state; ``None`` if nobody needs one any more."""
         self.now_ms = self.namespace_state.now()
         if self._has_to_look():
-            self.batch = Batch()
-            return Get(self.cached.key)
+            return _Decision(Get(self.cached.key), Batch())
         if self.cached.state is None:
             self._drop_corrections()
             if not self.pending:
                 return None
         else:
             self._send_on(self.cached.state.shard_count)
-        self.plan = plan = self._plan()
+        plan = self._plan()
         self._sort_out(plan)
-        self.batch = batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
+        batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
         if plan.reshapes:
-            return plan.write(batch) if self.pending else None
+            return _Decision(plan.write(batch), batch, plan) if self.pending else None
         if batch.short:
-            self._refuse_or_probe(batch)
+            self._refuse_or_probe(batch, plan)
         if not batch.carried:
             return None
         if batch.moves_nothing:
             return self._judge(batch)
-        return plan.write(batch)
+        return _Decision(plan.write(batch), batch, plan)
 
-    def answered(self, operation: Put | Update | Get, answer: Item | None) -> None:
-        """Settle whom the answer tells about."""
-        cached = self.cached
-        if isinstance(operation, Get):
+    def answered(self, decision: _Decision, answer: Item | None) -> None:
+        """Settle the requests that the answer decides."""
+        cached, (operation, batch, plan) = self.cached, decision
+        if plan is None:
             self._learn(answer, self.now_ms, own_writes=0)
             if cached.is_ahead(self.now_ms):
                 return  # the anchor is repaired first, then they are judged
             self._settle_by_answer()
-            self.settle([request for request in self.batch.carried if request.outcome is None], "admitted")
+            self.settle([request for request in batch.carried if request.outcome is None], "admitted")
             return
         item = operation.item if isinstance(operation, Put) else answer
         self._learn(item, self.now_ms, own_writes=1)
-        if self.plan.reshapes and self.config is not None:
+        if plan.reshapes and self.config is not None:
             cached.reshaped = self.config.limits, self.now_ms
-        self.settle(self.batch.carried, "admitted")
+        self.settle(batch.carried, "admitted")
         if self.pending:
             self._settle_by_answer()
 
-    def failed(self, error: StoreError) -> Flow[None]:
-        """The write was not applied: try again where that may help."""
+    def failed(self, error: StoreError, decision: _Decision | None) -> Flow[None]:
+        """The request to the store was not applied: try again where that may help."""
         pause = next(self.pauses, None) if isinstance(error, Throttled) else None
         if isinstance(error, Throttled) and not isinstance(error, Conflict):
             self.cached.write_rate.throttled()
         if isinstance(error, ConditionFailed):
-            self._refused(error.item)
+            self._refused(error.item, None if decision is None else decision.plan)
             yield from self._lose()
         elif pause is not None:
             yield Sleep(pause)
@@ -199,22 +205,24 @@ class _CommitRun:
         if self.pending and 2 <= self.lost < ATTEMPTS:
             yield Sleep(RACE_PAUSES[self.lost])
 
-    def _refused(self, item: Item | None) -> None:
-        """A condition did not hold: settle whom the true state, as of that write, does not fit."""
+    def _refused(self, item: Item | None, plan: WritePlan | None) -> None:
+        """A condition did not hold: settle the requests that the true state, as of that write, does not fit."""
         state = self._learn(item, self.now_ms, own_writes=0)
-        self.reshapes_lost += self.plan.reshapes
-        if state is not None and not self.cached.uncontended:
-            self._note_relative_above(state)
+        if plan is not None:
+            self.reshapes_lost += plan.reshapes
+            if state is not None and not self.cached.uncontended:
+                self._note_relative_above(state, plan)
         self._settle_by_answer()
 
-    def see_as_batch(self, state: BucketState | None, now_ms: int) -> None:
-        """See what a lone write was decided from as the rest of the rules does."""
-        assert state is not None, "a lone write is to a bucket that was seen"
+    def decision_of(self, write: Update, state: BucketState | None, now_ms: int) -> _Decision:
+        """The decision that the write of the fast path is, as the other rules would have taken it."""
+        assert state is not None, "the fast path writes to a bucket that was seen"
         self.now_ms = now_ms
         multiplier = self.namespace_state.settings.ttl_multiplier
-        self.plan = ConsumeWrite(self.cached, state, now_ms, multiplier, self.config, self.slack)
-        self.batch = fit_batch(self.pending, self.plan.headroom, self.plan.ceilings)
-        self.plan.write(self.batch)
+        plan = ConsumeWrite(self.cached, state, now_ms, multiplier, self.config, self.slack)
+        batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
+        plan.write(batch)
+        return _Decision(write, batch, plan)
 
     def settle(
         self,
@@ -319,12 +327,12 @@ class _CommitRun:
         if hopeless:
             self.settle(hopeless, "refused", left=headroom)
 
-    def _refuse_or_probe(self, batch: Batch) -> None:
-        """Refuse by a fresh copy who would not fit alone; who stands behind others waits for what comes of them.
+    def _refuse_or_probe(self, batch: Batch, plan: WritePlan) -> None:
+        """Refuse, by a fresh copy, the requests that would not fit alone; those behind others wait for the outcome.
 
-        By an old copy nobody is refused: if nobody fits, the first one asks the store.
+        An old copy refuses nobody: if nobody fits, the first one asks the store.
         """
-        headroom = self.plan.headroom
+        headroom = plan.headroom
         if self._fresh():
             hopeless = [e for e in batch.short if any(amount > headroom[name] for name, amount in e.checked.items())]
             if hopeless:
@@ -332,19 +340,18 @@ class _CommitRun:
         elif not batch.carried:
             batch.carry(batch.short.pop(0))
 
-    def _judge(self, batch: Batch) -> Get | None:
+    def _judge(self, batch: Batch) -> _Decision | None:
         """Amounts of 0 are admitted unless the limit is in debt."""
         if not self._fresh():
-            return Get(self.cached.key)
+            return _Decision(Get(self.cached.key), batch)
         self.settle(batch.carried, "admitted")
         return None
 
     def _fresh(self) -> bool:
         return self.cached.is_fresh(self.now_ms, self.namespace_state.settings.staleness_ms)
 
-    def _note_relative_above(self, state: BucketState) -> None:
+    def _note_relative_above(self, state: BucketState, plan: WritePlan) -> None:
         """A relative write failed at the ceiling while others write too: the next is absolute, with slack."""
-        plan = self.plan
         if isinstance(plan, ConsumeWrite) and state.anchor_ms == plan.state.anchor_ms:
             names = ((name, bucket_attributes(name).tk) for name in plan.headroom)
             self.slack |= {name for name, tk in names if tk in plan.upper and state.item[tk] > plan.upper[tk]}
