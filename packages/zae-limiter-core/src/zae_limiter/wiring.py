@@ -65,7 +65,7 @@ def _new_id() -> str:
     return drawn
 
 
-def scope_of(options: Options, name: str, namespace_id: str, clock: Clock) -> NamespaceState:
+def namespace_state_of(options: Options, name: str, namespace_id: str, clock: Clock) -> NamespaceState:
     """A namespace as a process that has just opened it knows it."""
     return NamespaceState(
         name,

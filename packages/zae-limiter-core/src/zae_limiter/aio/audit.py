@@ -6,10 +6,10 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 from ..audit import AuditPage
 from ..flows.records import audit
 from ..flows.validation import validate_page, validate_subject
-from .running import Running
+from .flow_runner import FlowRunner
 
 
-class AuditMethods(Running):
+class AuditMethods(FlowRunner):
     """What was changed, by whom, from what to what."""
 
     async def get_audit_events(

@@ -10,10 +10,10 @@ from ..flows.acquire.requests import validate_place
 from ..flows.bucket import reading as buckets
 from ..flows.records import bucket_admin as giving
 from ..naming import check_identifier, check_resource
-from .running import Running
+from .flow_runner import FlowRunner
 
 
-class BucketMethods(Running):
+class BucketMethods(FlowRunner):
     """How buckets stand, and tokens given by hand."""
 
     async def get_bucket(self, entity_id: str, resource: str) -> Bucket | None:

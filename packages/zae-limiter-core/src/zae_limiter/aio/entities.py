@@ -11,10 +11,10 @@ from ..flows.records import entities
 from ..flows.records import entity_deletion as removal
 from ..flows.validation import validate_update
 from ..naming import check_identifier
-from .running import Running
+from .flow_runner import FlowRunner
 
 
-class EntityMethods(Running):
+class EntityMethods(FlowRunner):
     """Entities and their parents. Every change is audited; ``principal`` says whose it is."""
 
     async def create_entity(

@@ -5,7 +5,9 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..flows.acquire.requests import validate_own_place, validate_policy, validate_system
+from ..flows.acquire import inspection
+from ..flows.acquire.inspection import Resolution
+from ..flows.acquire.requests import validate_own_place, validate_place, validate_policy, validate_system
 from ..flows.records import bulk_configs as bulk
 from ..flows.records import limits as stored
 from ..flows.records import listing as lists
@@ -13,10 +15,10 @@ from ..flows.records.bulk_configs import BulkResult
 from ..flows.validation import OwnPlace, validate_changes, validate_places
 from ..limits import Limit, OnUnavailable, check_limits
 from ..naming import check_resource
-from .running import Running
+from .flow_runner import FlowRunner
 
 
-class LimitMethods(Running):
+class LimitMethods(FlowRunner):
     """Limits of the system, of resources and of entities. Every change is audited; ``principal`` says whose it is."""
 
     async def set_system_defaults(
@@ -126,3 +128,8 @@ class LimitMethods(Running):
         """
         checked = validate_places(places)
         return await self._run(bulk.delete_many(self.namespace_state, checked, self._cause(principal)))
+
+    async def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
+        """The limits that hold for an entity on a resource, what to do without the store, and which level won."""
+        place = validate_place(entity_id, resource)
+        return await self._run(inspection.resolve_limits(self.namespace_state, place.entity_id, place.resource))

@@ -9,10 +9,10 @@ from ..flows.records.purge import Progress
 from ..namespaces import Namespace
 from ..naming import check_namespace, check_namespace_id
 from ..wiring import iso_time, new_namespace
-from .running import Running
+from .flow_runner import FlowRunner
 
 
-class NamespaceMethods(Running):
+class NamespaceMethods(FlowRunner):
     """Which namespaces the table has."""
 
     _clock: Clock

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from ..flows.records import usage
 from ..usage import UsagePage, UsageSummary, Window
-from .running import Running
+from .flow_runner import FlowRunner
 
 
-class UsageMethods(Running):
+class UsageMethods(FlowRunner):
     """What was consumed, by the hour and by the day."""
 
     async def get_usage_snapshots(

@@ -6,10 +6,10 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 from ..audit import AuditPage
 from ..flows.records import audit
 from ..flows.validation import validate_page, validate_subject
-from .running import SyncRunning
+from .flow_runner import SyncFlowRunner
 
 
-class SyncAuditMethods(SyncRunning):
+class SyncAuditMethods(SyncFlowRunner):
     """What was changed, by whom, from what to what."""
 
     def get_audit_events(self, entity_id: str = "$SYSTEM", *, limit: int = 100, start: str | None = None) -> AuditPage:

@@ -10,10 +10,10 @@ from ..flows.acquire.requests import validate_place
 from ..flows.bucket import reading as buckets
 from ..flows.records import bucket_admin as giving
 from ..naming import check_identifier, check_resource
-from .running import SyncRunning
+from .flow_runner import SyncFlowRunner
 
 
-class SyncBucketMethods(SyncRunning):
+class SyncBucketMethods(SyncFlowRunner):
     """How buckets stand, and tokens given by hand."""
 
     def get_bucket(self, entity_id: str, resource: str) -> Bucket | None:

@@ -11,10 +11,10 @@ from ..flows.records import entities
 from ..flows.records import entity_deletion as removal
 from ..flows.validation import validate_update
 from ..naming import check_identifier
-from .running import SyncRunning
+from .flow_runner import SyncFlowRunner
 
 
-class SyncEntityMethods(SyncRunning):
+class SyncEntityMethods(SyncFlowRunner):
     """Entities and their parents. Every change is audited; ``principal`` says whose it is."""
 
     def create_entity(

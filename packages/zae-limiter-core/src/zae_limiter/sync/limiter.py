@@ -3,28 +3,24 @@
 Lives here: a list of methods, each a flow and its checks. Never: a rule.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Self, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Self
 
-from ..entities import UNCHANGED, Entity, Unchanged
-from ..flows.acquire import inspection as inspect
+from ..flows.acquire import inspection
 from ..flows.acquire.claims import AcquireRequest
-from ..flows.acquire.inspection import Resolution
-from ..flows.acquire.requests import validate_place, validate_request, with_public_errors
-from ..flows.records.bulk_configs import BulkResult
-from ..flows.steps import Flow
-from ..flows.validation import OwnPlace
+from ..flows.acquire.requests import validate_place, validate_request
 from ..limits import Limit, OnUnavailable, check_limits
+from .entities import SyncEntityMethods
 from .lease import SyncLease
+from .limits import SyncLimitMethods
 from .repository import SyncRepository
 
-T = TypeVar("T")
 
-
-class SyncRateLimiter:
+class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
     """Token buckets of one repository. ``default_limits`` hold where no level of the repository has any."""
 
     def __init__(self, repository: SyncRepository, *, default_limits: Sequence[Limit] | None = None) -> None:
+        super().__init__(repository.driver, repository.namespace_state, repository._options, repository._clock)
         self.repository = repository
         self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
 
@@ -55,14 +51,14 @@ class SyncRateLimiter:
             on_unavailable=on_unavailable,
             rollback=rollback,
         )
-        return SyncLease(self.repository.driver, self.repository.namespace_state, request)
+        return SyncLease(self.driver, self.namespace_state, request)
 
     def available(self, entity_id: str, resource: str) -> dict[str, int]:
         """Whole tokens in the entity's own bucket, by limit; negative in debt. Asks the store.
 
         Raises ``RateLimiterUnavailable``, and ``ValidationError`` where no level has limits.
         """
-        return self._run(inspect.available(self.repository.namespace_state, self._place(entity_id, resource)))
+        return self._run(inspection.available(self.namespace_state, self._place(entity_id, resource)))
 
     def time_until_available(self, entity_id: str, resource: str, consume: Mapping[str, int]) -> float:
         """Seconds until such an acquire can pass, ``math.inf`` if never; of the parent too where the entity cascades.
@@ -70,7 +66,7 @@ class SyncRateLimiter:
         Asks the store. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
         request = validate_request(entity_id, resource, consume, default_limits=self._default_limits)
-        return self._run(inspect.time_until_available(self.repository.namespace_state, request))
+        return self._run(inspection.time_until_available(self.namespace_state, request))
 
     def is_available(self, entity_id: str, resource: str, consume: Mapping[str, int]) -> bool:
         """Whether such an acquire would pass now. Raises as ``time_until_available``."""
@@ -86,120 +82,5 @@ class SyncRateLimiter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # the repository's methods for limits and entities
-
-    def set_system_defaults(
-        self,
-        limits: Sequence[Limit] | None,
-        on_unavailable: OnUnavailable | None = None,
-        *,
-        principal: str | None = None,
-    ) -> None:
-        """See ``SyncRepository.set_system_defaults``."""
-        return self.repository.set_system_defaults(limits, on_unavailable, principal=principal)
-
-    def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
-        """See ``SyncRepository.get_system_defaults``."""
-        return self.repository.get_system_defaults()
-
-    def delete_system_defaults(self, *, principal: str | None = None) -> None:
-        """See ``SyncRepository.delete_system_defaults``."""
-        return self.repository.delete_system_defaults(principal=principal)
-
-    def set_resource_defaults(self, resource: str, limits: Sequence[Limit], *, principal: str | None = None) -> None:
-        """See ``SyncRepository.set_resource_defaults``."""
-        return self.repository.set_resource_defaults(resource, limits, principal=principal)
-
-    def get_resource_defaults(self, resource: str) -> list[Limit]:
-        """See ``SyncRepository.get_resource_defaults``."""
-        return self.repository.get_resource_defaults(resource)
-
-    def delete_resource_defaults(self, resource: str, *, principal: str | None = None) -> None:
-        """See ``SyncRepository.delete_resource_defaults``."""
-        return self.repository.delete_resource_defaults(resource, principal=principal)
-
-    def set_limits(
-        self, entity_id: str, limits: Sequence[Limit], resource: str = "_default_", *, principal: str | None = None
-    ) -> None:
-        """See ``SyncRepository.set_limits``."""
-        return self.repository.set_limits(entity_id, limits, resource, principal=principal)
-
-    def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
-        """See ``SyncRepository.get_limits``."""
-        return self.repository.get_limits(entity_id, resource)
-
-    def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
-        """See ``SyncRepository.delete_limits``."""
-        return self.repository.delete_limits(entity_id, resource, principal=principal)
-
-    def list_resources_with_defaults(self) -> list[str]:
-        """See ``Repository.list_resources_with_defaults``."""
-        return self.repository.list_resources_with_defaults()
-
-    def list_entities_with_custom_limits(self, resource: str) -> list[str]:
-        """See ``Repository.list_entities_with_custom_limits``."""
-        return self.repository.list_entities_with_custom_limits(resource)
-
-    def list_resources_with_entity_configs(self) -> list[str]:
-        """See ``Repository.list_resources_with_entity_configs``."""
-        return self.repository.list_resources_with_entity_configs()
-
-    def set_many_limits(
-        self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
-    ) -> BulkResult[OwnPlace]:
-        """See ``Repository.set_many_limits``."""
-        return self.repository.set_many_limits(changes, principal=principal)
-
-    def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult[OwnPlace]:
-        """See ``Repository.delete_many_limits``."""
-        return self.repository.delete_many_limits(places, principal=principal)
-
-    def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
-        """See ``SyncRepository.resolve_limits``."""
-        return self.repository.resolve_limits(entity_id, resource)
-
-    def create_entity(
-        self,
-        entity_id: str,
-        name: str | None = None,
-        parent_id: str | None = None,
-        cascade: bool = False,  # noqa: FBT001 - the public signature
-        metadata: Mapping[str, str] | None = None,
-        *,
-        principal: str | None = None,
-    ) -> Entity:
-        """See ``SyncRepository.create_entity``."""
-        return self.repository.create_entity(entity_id, name, parent_id, cascade, metadata, principal=principal)
-
-    def get_entity(self, entity_id: str) -> Entity | None:
-        """See ``SyncRepository.get_entity``."""
-        return self.repository.get_entity(entity_id)
-
-    def update_entity(
-        self,
-        entity_id: str,
-        *,
-        name: str | Unchanged | None = UNCHANGED,
-        parent_id: str | Unchanged | None = UNCHANGED,
-        cascade: bool | Unchanged = UNCHANGED,
-        metadata: Mapping[str, str] | Unchanged | None = UNCHANGED,
-        principal: str | None = None,
-    ) -> Entity:
-        """See ``Repository.update_entity``."""
-        return self.repository.update_entity(
-            entity_id, name=name, parent_id=parent_id, cascade=cascade, metadata=metadata, principal=principal
-        )
-
-    def delete_entity(self, entity_id: str, *, principal: str | None = None) -> None:
-        """See ``Repository.delete_entity``."""
-        return self.repository.delete_entity(entity_id, principal=principal)
-
-    def get_children(self, parent_id: str) -> list[Entity]:
-        """See ``SyncRepository.get_children``."""
-        return self.repository.get_children(parent_id)
-
     def _place(self, entity_id: str, resource: str) -> AcquireRequest:
         return validate_place(entity_id, resource, default_limits=self._default_limits)
-
-    def _run(self, flow: Flow[T]) -> T:
-        return self.repository.driver.run(with_public_errors(self.repository.namespace_state, flow))

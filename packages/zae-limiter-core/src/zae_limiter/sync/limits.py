@@ -5,7 +5,9 @@ Lives here: a list of methods, each a flow and its checks. Never: a rule.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..flows.acquire.requests import validate_own_place, validate_policy, validate_system
+from ..flows.acquire import inspection
+from ..flows.acquire.inspection import Resolution
+from ..flows.acquire.requests import validate_own_place, validate_place, validate_policy, validate_system
 from ..flows.records import bulk_configs as bulk
 from ..flows.records import limits as stored
 from ..flows.records import listing as lists
@@ -13,10 +15,10 @@ from ..flows.records.bulk_configs import BulkResult
 from ..flows.validation import OwnPlace, validate_changes, validate_places
 from ..limits import Limit, OnUnavailable, check_limits
 from ..naming import check_resource
-from .running import SyncRunning
+from .flow_runner import SyncFlowRunner
 
 
-class SyncLimitMethods(SyncRunning):
+class SyncLimitMethods(SyncFlowRunner):
     """Limits of the system, of resources and of entities. Every change is audited; ``principal`` says whose it is."""
 
     def set_system_defaults(
@@ -122,3 +124,8 @@ class SyncLimitMethods(SyncRunning):
         """
         checked = validate_places(places)
         return self._run(bulk.delete_many(self.namespace_state, checked, self._cause(principal)))
+
+    def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
+        """The limits that hold for an entity on a resource, what to do without the store, and which level won."""
+        place = validate_place(entity_id, resource)
+        return self._run(inspection.resolve_limits(self.namespace_state, place.entity_id, place.resource))

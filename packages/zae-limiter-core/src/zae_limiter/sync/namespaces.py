@@ -9,10 +9,10 @@ from ..flows.records.purge import Progress
 from ..namespaces import Namespace
 from ..naming import check_namespace, check_namespace_id
 from ..wiring import iso_time, new_namespace
-from .running import SyncRunning
+from .flow_runner import SyncFlowRunner
 
 
-class SyncNamespaceMethods(SyncRunning):
+class SyncNamespaceMethods(SyncFlowRunner):
     """Which namespaces the table has."""
 
     _clock: Clock

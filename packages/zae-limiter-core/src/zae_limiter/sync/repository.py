@@ -7,16 +7,13 @@ from typing import Any, Self
 
 from ..clock.system import Clock
 from ..exceptions import NamespaceNotFoundError
-from ..flows.acquire import inspection as inspect
-from ..flows.acquire.inspection import Resolution
-from ..flows.acquire.requests import validate_place
 from ..flows.process.config_cache import CacheStats
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import play
 from ..operations.health import StoreStats
 from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, Options
-from ..wiring import clock_over, opening, scope_of
+from ..wiring import clock_over, namespace_state_of, opening
 from .audit import SyncAuditMethods
 from .buckets import SyncBucketMethods
 from .driver import SyncDriver
@@ -49,11 +46,9 @@ class SyncRepository(
         driver: SyncDriver | None = None,
         owner: bool = True,
     ) -> None:
+        driver = driver or SyncDriver(store, operation_timeout=options.operation_timeout)
+        super().__init__(driver, namespace_state, options, clock)
         self._store = store
-        self.driver = driver or SyncDriver(store, operation_timeout=options.operation_timeout)
-        self.namespace_state = namespace_state
-        self._options = options
-        self._clock = clock
         self._owner = owner
 
     @classmethod
@@ -99,7 +94,7 @@ class SyncRepository(
         store = SyncMemoryStore()
         time = clock_over(store, chosen)
         namespace_id = play(opening(chosen, namespace, time), store.table.execute)
-        return cls(store, scope_of(chosen, namespace, namespace_id, time), chosen, time)
+        return cls(store, namespace_state_of(chosen, namespace, namespace_id, time), chosen, time)
 
     @classmethod
     def over(cls, store: SyncStore, options: Options) -> Self:
@@ -113,13 +108,13 @@ class SyncRepository(
         except BaseException:
             store.close()
             raise
-        namespace_state = scope_of(options, options.namespace_name, namespace_id, time)
+        namespace_state = namespace_state_of(options, options.namespace_name, namespace_id, time)
         return cls(store, namespace_state, options, time, driver=driver)
 
     def namespace(self, name: str) -> Self:
         """Another namespace of the same table, over the same client; registered where it is missing."""
         namespace_id = self.driver.run(opening(self._options, name, self._clock))
-        namespace_state = scope_of(self._options, name, namespace_id, self._clock)
+        namespace_state = namespace_state_of(self._options, name, namespace_id, self._clock)
         return type(self)(self._store, namespace_state, self._options, self._clock, driver=self.driver, owner=False)
 
     @property
@@ -156,13 +151,6 @@ class SyncRepository(
     def get_store_stats(self) -> StoreStats:
         """How the store fares in this process: whether the breaker is open, and counts of what failed."""
         return self.driver.health.stats()
-
-    # limits
-
-    def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
-        """The limits that hold for an entity on a resource, what to do without the store, and which level won."""
-        place = validate_place(entity_id, resource)
-        return self._run(inspect.resolve_limits(self.namespace_state, place.entity_id, place.resource))
 
     def invalidate_config_cache(self) -> None:
         """Have everything read again."""

@@ -14,10 +14,10 @@ from ..flows.records.bulk_configs import BulkResult
 from ..provisioner import ConfigPlace, ProvisionerState, StoredConfig
 from ..versions import VersionRecord
 from ..wiring import iso_time
-from .running import SyncRunning
+from .flow_runner import SyncFlowRunner
 
 
-class SyncStateMethods(SyncRunning):
+class SyncStateMethods(SyncFlowRunner):
     """The versions of the stack, the state of the provisioner, and the limits of all levels as it sees them."""
 
     _clock: Clock

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from ..flows.records import usage
 from ..usage import UsagePage, UsageSummary, Window
-from .running import SyncRunning
+from .flow_runner import SyncFlowRunner
 
 
-class SyncUsageMethods(SyncRunning):
+class SyncUsageMethods(SyncFlowRunner):
     """What was consumed, by the hour and by the day."""
 
     def get_usage_snapshots(

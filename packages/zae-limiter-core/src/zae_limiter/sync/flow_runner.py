@@ -1,7 +1,4 @@
-"""What the groups of a repository's methods share: a namespace, and how a flow on it is run.
-
-Lives here: that. Never: a public method.
-"""
+"""Runs flows on the driver of a repository, for every group of methods."""
 
 from typing import TypeVar
 
@@ -17,13 +14,14 @@ from .driver import SyncDriver
 T = TypeVar("T")
 
 
-class SyncRunning:
+class SyncFlowRunner:
     """A namespace of a table, on a driver."""
 
-    driver: SyncDriver
-    namespace_state: NamespaceState
-    _options: Options
-    _clock: Clock
+    def __init__(self, driver: SyncDriver, namespace_state: NamespaceState, options: Options, clock: Clock) -> None:
+        self.driver = driver
+        self.namespace_state = namespace_state
+        self._options = options
+        self._clock = clock
 
     def _run(self, flow: Flow[T]) -> T:
         return self.driver.run(with_public_errors(self.namespace_state, flow))

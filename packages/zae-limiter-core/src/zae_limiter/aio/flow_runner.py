@@ -1,7 +1,4 @@
-"""What the groups of a repository's methods share: a namespace, and how a flow on it is run.
-
-Lives here: that. Never: a public method.
-"""
+"""Runs flows on the driver of a repository, for every group of methods."""
 
 from typing import TypeVar
 
@@ -17,13 +14,14 @@ from .driver import Driver
 T = TypeVar("T")
 
 
-class Running:
+class FlowRunner:
     """A namespace of a table, on a driver."""
 
-    driver: Driver
-    namespace_state: NamespaceState
-    _options: Options
-    _clock: Clock
+    def __init__(self, driver: Driver, namespace_state: NamespaceState, options: Options, clock: Clock) -> None:
+        self.driver = driver
+        self.namespace_state = namespace_state
+        self._options = options
+        self._clock = clock
 
     async def _run(self, flow: Flow[T]) -> T:
         return await self.driver.run(with_public_errors(self.namespace_state, flow))
