@@ -176,7 +176,7 @@ async def test_statistics_count_hits_and_misses(world: World) -> None:
     before = repository.get_cache_stats()
     await take(limiter, "e", "r", rpm=1)
     first = repository.get_cache_stats()
-    assert (first.misses > before.misses, first.hits, first.requests > 0) == (True, before.hits, True)
+    assert (first.misses > before.misses, first.hits, first.entries > 0) == (True, before.hits, True)
     for _ in range(5):
         await take(limiter, "e", "r", rpm=1)
     after = repository.get_cache_stats()
@@ -191,7 +191,7 @@ async def test_invalidate_has_everything_read_again(world: World) -> None:
     await elsewhere.set_system_defaults([Limit.per_minute("rpm", 100)])
     assert not await passes(here, "e", "r", rpm=3)
     await here.repository.invalidate_config_cache()
-    assert here.repository.get_cache_stats().requests == 0
+    assert here.repository.get_cache_stats().entries == 0
     wire.sent()
     assert (await here.resolve_limits("e", "r"))[0] == [Limit.per_minute("rpm", 100)]
     assert wire.sent() == ["BatchGet"]
@@ -216,7 +216,7 @@ async def test_memory_of_known_buckets_is_bounded(world: World) -> None:
     requests = []
     for number in range(2000):
         assert await passes(limiter, f"e-{number}", "r", rpm=1)
-        requests.append(limiter.repository.get_cache_stats().requests)
+        requests.append(limiter.repository.get_cache_stats().entries)
     assert len(limiter.repository.namespace_state.cached_buckets) == 10
     assert requests[-1] == requests[-200] == max(requests)
     for number in range(20):  # what was forgotten is read again

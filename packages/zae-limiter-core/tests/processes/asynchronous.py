@@ -14,10 +14,10 @@ from typing import Any
 from simulation.kernel import Violation
 
 from zae_limiter import RateLimiter, RateLimitExceeded, Repository
-from zae_limiter.aio import driver
 from zae_limiter.exceptions import InfrastructureError, RateLimiterUnavailable
 from zae_limiter.operations.errors import NotApplied, StoreError
 from zae_limiter.operations.values import Operation
+from zae_limiter.runtime import jitter
 
 from .callers import CLOSED, Caller
 from .listening import listening
@@ -108,7 +108,7 @@ class History:
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
         random.seed(seed)  # of the library's own chance
-        driver.jitter = Random(seed)  # type: ignore[assignment]
+        jitter.chance = Random(seed)
         self.plan: Plan = draw(self.rng)
         self.world = World(seed, self.plan, self.rng)
         self.process = Process(self.world)

@@ -60,8 +60,8 @@ async def _run_without_budget(self: Driver, flow: Any, *, budget: float | None =
 
 async def _drain_by_gather(self: Driver) -> None:
     """The loop of done tasks that never yields, so that they are never forgotten."""
-    while self._lanes:
-        await asyncio.gather(*self._lanes, return_exceptions=True)
+    while self._active:
+        await asyncio.gather(*self._active, return_exceptions=True)
 
 
 async def _no_drain(self: Driver) -> None:
@@ -85,7 +85,7 @@ async def _serve_until_cancelled(self: Driver, queue: BucketQueue, token: object
 
 
 def _served_by_nobody(self: Driver, queue: BucketQueue, token: object, task: asyncio.Task[None]) -> None:
-    self._lanes.pop(task, None)
+    self._active.pop(task, None)
 
 
 def _no_leaving(self: Driver, loop: asyncio.AbstractEventLoop) -> None:
@@ -129,7 +129,7 @@ def _pass_on_to_nobody(self: SyncDriver, queue: BucketQueue, server: object) -> 
     with self._lock:
         if queue.server is server:
             queue.server = None
-            self._lanes.discard(queue)
+            self._active.discard(queue)
 
 
 def _next_batch_unlocked(self: SyncDriver, queue: BucketQueue, token: object) -> list[Waiter] | None:
@@ -138,7 +138,7 @@ def _next_batch_unlocked(self: SyncDriver, queue: BucketQueue, token: object) ->
         return queue.take()
     with self._lock:
         queue.server = None
-        self._lanes.discard(queue)
+        self._active.discard(queue)
     return None
 
 

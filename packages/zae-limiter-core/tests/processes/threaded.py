@@ -18,7 +18,7 @@ from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepositor
 from zae_limiter.exceptions import InfrastructureError, RateLimiterUnavailable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Operation
-from zae_limiter.sync import driver
+from zae_limiter.runtime import jitter
 
 from .callers import CLOSED, Caller
 from .listening import listening
@@ -160,7 +160,7 @@ class History:
     def __init__(self, seed: int, *, point: int = 0, plan: Plan | None = None) -> None:
         self.rng = Random(seed)
         random.seed(seed)  # of the library's own chance
-        driver.jitter = Random(seed)  # type: ignore[assignment]
+        jitter.chance = Random(seed)
         self.plan = plan or draw(self.rng, endings=("rest", "rest", "rest", "close"))
         self.world = World(seed, self.plan, self.rng)
         self.scheduler = Scheduler(self.world.timeline, self.rng)

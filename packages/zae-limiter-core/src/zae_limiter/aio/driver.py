@@ -5,7 +5,6 @@ Lives here: sending, waiting, cancelling, closing. Never: a decision.
 
 import asyncio
 import logging
-import random
 import weakref
 from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
@@ -20,11 +19,11 @@ from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
 from ..operations.values import Operation
 from ..runtime import forks
+from ..runtime.jitter import jittered
 from .store import Store
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-jitter = random.SystemRandom()  # the application's own random numbers stay as they are, in forked processes too
 
 CUT_OFF = "the write was cut off: its event loop cancels its tasks"
 
@@ -42,7 +41,7 @@ class Driver:
         self._connect = getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._lanes: dict[asyncio.Task[None], BucketQueue] = {}  # by the tasks that serve them
+        self._active: dict[asyncio.Task[None], BucketQueue] = {}  # by the tasks that serve them
         self._prober: asyncio.Task[None] | None = None
         self._closed = False
         self._cut_off = False  # closed, and the time of what was under way is over
@@ -79,26 +78,26 @@ class Driver:
         self._take_over(loop)
         if self._prober is not None:
             self._prober.cancel()
-        for queue in self._lanes.values():
+        for queue in self._active.values():
             _settle([waiter for waiter in queue.waiting if waiter.droppable], Closed())
         await self.drain()
         self._cut_off = True
         for task in self._under_way(loop):
-            _settle(list(self._lanes[task].waiting), Closed())
+            _settle(list(self._active[task].waiting), Closed())
             task.cancel()
         await self.drain()
 
     def _under_way(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[None]]:
         """The tasks that serve a queue; what ran on another loop ended with it."""
-        return [task for task in self._lanes if not task.done()] if self._loop is loop else []
+        return [task for task in self._active if not task.done()] if self._loop is loop else []
 
     def forget(self) -> None:
         """Begin again in a child process: what the parent has under way is the parent's."""
         self._loop = self._prober = None
-        for queue in self._lanes.values():
+        for queue in self._active.values():
             queue.server = None
             queue.waiting.clear()
-        self._lanes = {}
+        self._active = {}
         self.health.reset()
 
     # flows
@@ -144,24 +143,24 @@ class Driver:
         return play_late(flow, error, perform)
 
     async def _perform(self, step: Step, waiters: list[Waiter]) -> Any:
-        if type(step) is Enqueue:
+        if isinstance(step, Enqueue):
             return await self._queue(step.waiter, waiters)
-        if type(step) is Sleep:
-            return await asyncio.sleep(step.seconds * jitter.uniform(0.5, 1.0))
-        if type(step) is Parallel:
+        if isinstance(step, Sleep):
+            return await asyncio.sleep(jittered(step.seconds))
+        if isinstance(step, Parallel):
             # What is to be queued is queued at once: a cancellation may come before a task has begun.
             parts = [
-                self._queue(part.waiter, waiters) if type(part) is Enqueue else self._perform(part, waiters)
+                self._queue(part.waiter, waiters) if isinstance(part, Enqueue) else self._perform(part, waiters)
                 for part in step.steps
             ]
             return await asyncio.gather(*parts, return_exceptions=True)
-        if type(step) is Log:
+        if isinstance(step, Log):
             return logging.getLogger(step.logger).log(step.level, step.message)
-        if type(step) is Release:
+        if isinstance(step, Release):
             return _wake(step.waiters)
         if self._answers_at_once:
-            return await self._store.perform(step)  # type: ignore[arg-type]
-        return await self._ask(step)  # type: ignore[arg-type]
+            return await self._store.perform(step)
+        return await self._ask(step)
 
     # operations
 
@@ -223,7 +222,7 @@ class Driver:
     def _serve_in_task(self, loop: asyncio.AbstractEventLoop, queue: BucketQueue) -> None:
         queue.server, queue.lingers = (token := object()), False
         task = _task(loop, self._serve(queue, token))
-        self._lanes[task] = queue
+        self._active[task] = queue
         task.add_done_callback(partial(self._served, queue, token))
 
     async def _serve(self, queue: BucketQueue, token: object) -> None:
@@ -258,7 +257,7 @@ class Driver:
 
     def _served(self, queue: BucketQueue, token: object, task: asyncio.Task[None]) -> None:
         """A task has ended; one that never began, or was interrupted, has left somebody waiting."""
-        self._lanes.pop(task, None)
+        self._active.pop(task, None)
         if not task.cancelled():
             task.exception()  # an interruption of the loop has been raised there
         if queue.server is token:
@@ -312,10 +311,10 @@ class Driver:
 
     def _leave_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         """What was under way on a loop that no longer runs is cut off; who waits there is told if it runs again."""
-        for queue in self._lanes.values():
+        for queue in self._active.values():
             queue.server = None
             _settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
-        self._lanes = {}
+        self._active = {}
         self._prober = None
 
 
@@ -353,7 +352,7 @@ async def _probe(of: "weakref.ref[Driver]") -> None:
     """Ask, one request at a time, until the store answers, or nobody has the driver any more."""
     pause, again = FIRST_PAUSE, True
     while again:
-        await asyncio.sleep(pause * jitter.uniform(0.5, 1.0))
+        await asyncio.sleep(jittered(pause))
         pause = min(2 * pause, LONGEST_PAUSE)
         driver = of()
         again = driver is not None and await driver._probe()

@@ -10,30 +10,24 @@ one assignment, so that an interruption, wherever it comes, leaves a state that 
 
 import logging
 import math
-import random
 import threading
 import time
-import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from ..exceptions import RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.records.opening import PROBE
 from ..flows.steps import Enqueue, Flow, Log, Parallel, Release, Sleep, Step, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
-from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
-from ..operations.values import Operation
 from ..runtime import forks
+from ..runtime.jitter import jittered
+from .guarded_store import THREAD_NAME, GuardedStore
 from .store import SyncStore
-from .time_left import set_deadline
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-jitter = random.SystemRandom()  # the application's own random numbers stay as they are, in forked processes too
 
 CUT_OFF = "the write was cut off by an interruption"
-NAME = "zae-limiter"
 
 
 class Call:
@@ -64,14 +58,13 @@ class SyncDriver:
     def __init__(self, store: SyncStore, *, operation_timeout: float = 3.0) -> None:
         self._store = store
         self._answers_at_once = getattr(store, "answers_at_once", False)
-        self._connect = getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
+        self._guarded = GuardedStore(store, operation_timeout=operation_timeout)
         self._lock = threading.Lock()  # held for moments: nothing is sent, waited for or logged under it
-        self._lanes: set[BucketQueue] = set()  # that are served
+        self._active: set[BucketQueue] = set()  # that are served
         self._serving = Serving()
-        self._probing = False
         self._closed = False
-        self.health = Health()
+        self.health = self._guarded.health
         forks.register(self)
 
     def run(self, flow: Flow[T], *, budget: float | None = None) -> T:
@@ -82,8 +75,7 @@ class SyncDriver:
         if self._closed:
             flow.close()
             raise RepositoryClosedError
-        bounded = budget is not None and not self._answers_at_once
-        call = Call(time.monotonic() + budget if bounded else math.inf)  # type: ignore[operator]
+        call = Call(math.inf if budget is None or self._answers_at_once else time.monotonic() + budget)
         try:
             return self._play(flow, call)
         except BaseException:
@@ -94,26 +86,26 @@ class SyncDriver:
     def drain(self) -> None:
         """Wait for the writes under way, at most as long as an operation takes."""
         latest = time.monotonic() + self._operation_timeout
-        while self._lanes and time.monotonic() < latest:
+        while self._active and time.monotonic() < latest:
             time.sleep(0.005)
 
     def close(self) -> None:
         """Refuse new work and whoever waits in a queue; wait for the writes under way."""
         self._closed = True
+        self._guarded.close()
         with self._lock:
-            _settle([waiter for queue in self._lanes for waiter in queue.waiting if waiter.droppable], Closed())
+            _settle([waiter for queue in self._active for waiter in queue.waiting if waiter.droppable], Closed())
         self.drain()
 
     def forget(self) -> None:
         """Begin again in a child process, which has one thread: what others were doing is the parent's."""
         self._lock = threading.Lock()
-        for queue in self._lanes:
+        for queue in self._active:
             queue.server = None
             queue.waiting.clear()
-        self._lanes = set()
+        self._active = set()
         self._serving = Serving()
-        self._probing = False
-        self.health.reset()
+        self._guarded.forget()
 
     # flows
 
@@ -141,27 +133,29 @@ class SyncDriver:
             if isinstance(step, Log):
                 return logging.getLogger(step.logger).log(step.level, step.message)
             parts = step.steps if isinstance(step, Parallel) else (step,)
-            if not all(isinstance(part, Enqueue) for part in parts):
+            waiters = [part.waiter for part in parts if isinstance(part, Enqueue)]
+            if len(waiters) < len(parts):
                 raise error
-            return self._enter_late([part.waiter for part in parts])  # type: ignore[union-attr]
+            return self._enter_late(waiters)
 
         return play_late(flow, error, perform)
 
     def _perform(self, step: Step, call: Call) -> Any:
-        kind = type(step)
-        if kind is Enqueue:
-            return self._settle([step.waiter], call)  # type: ignore[union-attr]
-        if kind is Sleep:
-            return self._pause(step.seconds * jitter.uniform(0.5, 1.0), call)  # type: ignore[union-attr]
-        if kind is Parallel:
-            return self._parallel(step.steps, call)  # type: ignore[union-attr]
-        if kind is Log:
-            return logging.getLogger(step.logger).log(step.level, step.message)  # type: ignore[union-attr]
-        if kind is Release:
-            return self._wake(step.waiters)  # type: ignore[union-attr]
+        if isinstance(step, Enqueue):
+            return self._settle([step.waiter], call)
+        if isinstance(step, Sleep):
+            return self._pause(jittered(step.seconds), call)
+        if isinstance(step, Parallel):
+            return self._parallel(step.steps, call)
+        if isinstance(step, Log):
+            return logging.getLogger(step.logger).log(step.level, step.message)
+        if isinstance(step, Release):
+            return self._wake(step.waiters)
         if self._answers_at_once:
-            return self._store.perform(step)  # type: ignore[arg-type]
-        return self._ask(step, call)  # type: ignore[arg-type]
+            return self._store.perform(step)
+        if call.is_over:
+            raise BudgetSpent
+        return self._guarded.ask(step, until=call.until)
 
     def _pause(self, seconds: float, call: Call) -> None:
         time.sleep(min(seconds, max(0.0, call.until - time.monotonic())))
@@ -170,8 +164,9 @@ class SyncDriver:
 
     def _parallel(self, steps: Sequence[Step], call: Call) -> list[Any]:
         """All at the same time: what is queued by the threads of its queues, each other step in one of its own."""
-        if all(type(step) is Enqueue for step in steps):
-            self._settle([step.waiter for step in steps], call)  # type: ignore[union-attr]
+        waiters = [step.waiter for step in steps if isinstance(step, Enqueue)]
+        if len(waiters) == len(steps):
+            self._settle(waiters, call)
             return [None] * len(steps)
         answers: list[Any] = [None] * len(steps)
 
@@ -183,61 +178,14 @@ class SyncDriver:
                     raise  # of the caller's own thread
                 answers[index] = error
 
-        threads = [
-            threading.Thread(target=perform, args=(index,), daemon=True, name=NAME) for index in range(1, len(steps))
-        ]
+        others = range(1, len(steps))
+        threads = [threading.Thread(target=perform, args=(n,), daemon=True, name=THREAD_NAME) for n in others]
         for thread in threads:
             thread.start()
         perform(0)
         for thread in threads:
             thread.join()
         return answers
-
-    # operations
-
-    def _ask(self, operation: Operation, call: Call) -> Any:
-        """The store's answer, within the time of an operation; at once where the breaker is open."""
-        if call.is_over:
-            raise BudgetSpent
-        if self.health.is_open:
-            self._probe_in_background()
-            self.health.check()
-        return self._send(operation, call.until)
-
-    def _send(self, operation: Operation, until: float) -> Any:
-        try:
-            if self._connect is not None:
-                self._connect()
-            before = set_deadline(min(until, time.monotonic() + self._operation_timeout))
-            try:
-                answer = self._store.perform(operation)
-            finally:
-                set_deadline(before)
-        except StoreError as error:
-            raise self.health.failed(error) from error.__cause__
-        self.health.served()
-        return answer
-
-    def _probe_in_background(self) -> None:
-        with self._lock:
-            if self._probing or self._closed:
-                return
-            self._probing = True
-        try:
-            threading.Thread(target=_probe, args=(weakref.ref(self),), daemon=True, name=NAME).start()
-        except RuntimeError:  # the interpreter ends, or has no more threads
-            self._probing = False
-
-    def _probe(self) -> bool:
-        """Ask once whether the store answers again; whether to ask once more."""
-        if self.health.is_open and not self._closed:
-            self.health.probes += 1
-            try:
-                self._send(PROBE, math.inf)
-            except StoreError as error:
-                log.debug("the store still does not answer: %s", error)
-        self._probing = self.health.is_open and not self._closed
-        return self._probing
 
     # queues
 
@@ -277,7 +225,7 @@ class SyncDriver:
                 waiter.waker.acquire()
                 queue.waiting[waiter] = None
             if idle:
-                self._lanes.add(queue)
+                self._active.add(queue)
                 queue.server = waiter
         if idle and not lead:
             self._pass_on(queue, waiter)
@@ -305,10 +253,10 @@ class SyncDriver:
                 return
             if not queue.waiting:
                 queue.server = None
-                self._lanes.discard(queue)
+                self._active.discard(queue)
                 return
         try:
-            threading.Thread(target=self._take_over, args=(queue, server), name=NAME, daemon=False).start()
+            threading.Thread(target=self._take_over, args=(queue, server), name=THREAD_NAME, daemon=False).start()
         except RuntimeError:  # the interpreter ends, or has no more threads: this one does it
             self._take_over(queue, server)
 
@@ -336,7 +284,7 @@ class SyncDriver:
             if queue.waiting:
                 return queue.take()
             queue.server = None
-            self._lanes.discard(queue)
+            self._active.discard(queue)
             return None
 
     def _work(self, queue: BucketQueue, batch: Sequence[Waiter], until: float) -> None:
@@ -409,7 +357,7 @@ def _only_daemons_are_left() -> bool:
     main = threading.main_thread()
     if main.is_alive():
         return False
-    return all(thread.daemon or thread.name == NAME or thread is main for thread in threading.enumerate())
+    return all(thread.daemon or thread.name == THREAD_NAME or thread is main for thread in threading.enumerate())
 
 
 def _tell_loss(waiter: Waiter) -> None:
@@ -431,14 +379,3 @@ def _wake(waiters: Sequence[Waiter]) -> None:
         if waiter.waker is not None:
             waker, waiter.waker = waiter.waker, None
             waker.release()
-
-
-def _probe(of: "weakref.ref[SyncDriver]") -> None:
-    """Ask, one request at a time, until the store answers, or nobody has the driver any more."""
-    pause, again = FIRST_PAUSE, True
-    while again:
-        time.sleep(pause * jitter.uniform(0.5, 1.0))
-        pause = min(2 * pause, LONGEST_PAUSE)
-        driver = of()
-        again = driver is not None and driver._probe()
-        del driver
