@@ -78,7 +78,7 @@ integration *args:
 simulate *args:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation {{args}}
 
-# Lives of a process, its event loops and threads, cut off anywhere: `just simulate-processes --seeds 5000`, `just simulate-processes --colour sync --replay 17`
+# Lives of a process, its event loops and threads, cut off anywhere: `just simulate-processes --seeds 5000`, `just simulate-processes --variant sync --replay 17`
 simulate-processes *args:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m processes {{args}}
 

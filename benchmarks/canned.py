@@ -1,6 +1,6 @@
 """Limiters whose writes go over the network to the stub, and always find tokens.
 
-Lives here: buckets made in memory, the answer made of one of them, the two colours on top. Never: a measurement.
+Lives here: buckets made in memory, the answer made of one of them, the two variants on top. Never: a measurement.
 """
 
 import json

@@ -1,6 +1,6 @@
 """CPU of a warm acquire, against that of the one UpdateItem that it stands for, sent by aioboto3 alone.
 
-Lives here: the async colour, one caller and a hundred. Never: the time that a server takes.
+Lives here: the async variant, one caller and a hundred. Never: the time that a server takes.
 """
 
 import asyncio

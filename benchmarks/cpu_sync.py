@@ -1,6 +1,6 @@
 """CPU of a warm acquire, against that of the one UpdateItem that it stands for, sent by boto3 alone.
 
-Lives here: the sync colour, one thread. Never: the time that a server takes.
+Lives here: the sync variant, one thread. Never: the time that a server takes.
 """
 
 from .canned import raw_request, take_sync, warm_sync_limiter

@@ -1,6 +1,6 @@
 """How long an acquire takes while the store is hung, slow, gone, throttling or flapping.
 
-Lives here: callers of both colours against dynoxide behind the life-cycle tests' proxy. Never: a claim about tokens.
+Lives here: callers of both variants against dynoxide behind the life-cycle tests' proxy. Never: a claim about tokens.
 
 Ten callers share a bucket. Each calls again after a pause of half a second at most, few callers sooner.
 """
@@ -61,7 +61,7 @@ class Cell:
     """Who calls what kind of store."""
 
     store: str
-    colour: Literal["async", "sync"]
+    variant: Literal["async", "sync"]
     callers: int
     policy: OnUnavailable
 
@@ -76,7 +76,7 @@ class Cell:
         return range(self.callers)[::CALLERS_PER_BUCKET]
 
     def __str__(self) -> str:
-        thing = {"async": "task", "sync": "thread"}[self.colour]
+        thing = {"async": "task", "sync": "thread"}[self.variant]
         return f"{self.callers:,} {thing}{'s' * (self.callers > 1)}"
 
 
@@ -124,7 +124,7 @@ def _row(url: str, cell: Cell) -> Outage:
     from lifecycle.sky import Sky  # beside the tests, like what it needs
 
     with Sky(url) as sky:
-        waits = asyncio.run(_tasks(sky, cell)) if cell.colour == "async" else _threads(sky, cell)
+        waits = asyncio.run(_tasks(sky, cell)) if cell.variant == "async" else _threads(sky, cell)
     row = Outage(cell, waits)
     print("  ".join(row.cells()), flush=True)
     return row

@@ -1,4 +1,4 @@
-"""What lives here: the choice of target and colour, and an environment in which nothing reaches a real account.
+"""What lives here: the choice of target and variant, and an environment in which nothing reaches a real account.
 What never does: a claim.
 """
 
@@ -10,11 +10,11 @@ from typing import get_args
 
 import pytest
 
-from colours import Colour
+from awaited import Variant
 from fetch import Unavailable
+from harness import Harness
 from proxy import Proxy, between
 from stacks import drop
-from stage import Stage
 from targets import EMULATORS, REAL, TARGETS, Ability, Session, Target, apart
 
 AWS_ENVIRONMENT = {
@@ -123,18 +123,18 @@ def table_name(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture(params=["async", "sync"])
-def colour(request: pytest.FixtureRequest) -> Colour:
-    """Both colours, one after the other."""
-    chosen: Colour = request.param
+def variant(request: pytest.FixtureRequest) -> Variant:
+    """Both variants, one after the other."""
+    chosen: Variant = request.param
     return chosen
 
 
 @pytest.fixture
-async def stage(target: Target, table_name: str, colour: Colour) -> AsyncIterator[Stage]:
-    """A table of its own, for repositories of one colour."""
-    stage = Stage(target, table_name, colour)
-    yield stage
-    await stage.close()
+async def harness(target: Target, table_name: str, variant: Variant) -> AsyncIterator[Harness]:
+    """A table of its own, for repositories of one variant."""
+    harness = Harness(target, table_name, variant)
+    yield harness
+    await harness.close()
 
 
 @pytest.fixture

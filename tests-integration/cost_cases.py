@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import cost_places as at
+import cost_setup as at
+from awaited import Variant
 from clocks import ManualClock
-from colours import Colour
-from cost_places import KEY, LIMITS, MODEL, PROJECT, Place, Step, called
-from stage import Stage
+from cost_setup import KEY, LIMITS, MODEL, PROJECT, Place, Step, called
+from harness import Harness
 from targets import Target
 from zae_limiter import ProvisionerState, StoredConfig, VersionRecord
 from zae_limiter.operations.capacity import Meter
@@ -161,21 +161,21 @@ FREE: Final = {  # methods that ask nothing
 }
 
 
-async def counted(case: Case, stage: Stage) -> Meter:
+async def counted(case: Case, harness: Harness) -> Meter:
     """What a case costs, on a table of its own."""
     clock = ManualClock()
-    place = Place(stage, await stage.open(clock=clock), clock)
+    place = Place(harness, await harness.open(clock=clock), clock)
     for step in case.before:
         await step(place)
-    stage.meter.reset()
+    harness.meter.reset()
     await case.call(place)
-    return stage.meter.snapshot()
+    return harness.meter.snapshot()
 
 
-async def counted_in_memory(case: Case, colour: Colour = "async") -> Meter:
+async def counted_in_memory(case: Case, variant: Variant = "async") -> Meter:
     """What DynamoDB's rules say that a case costs."""
-    stage = Stage(Target("memory"), "costs", colour)
+    harness = Harness(Target("memory"), "costs", variant)
     try:
-        return await counted(case, stage)
+        return await counted(case, harness)
     finally:
-        await stage.close()
+        await harness.close()

@@ -12,10 +12,10 @@ from datetime import datetime
 import pytest
 from streams import record
 
-from crowd import Crowd, Job
-from customers import ENTITIES, RESOURCES, Books, consume, prepare
-from feed import Record, records_of
-from stage import Stage
+from consumers import ENTITIES, RESOURCES, Ledger, consume, prepare
+from harness import Harness
+from load import Job, Load
+from stream_reader import Record, records_of
 from targets import Target
 from zae_limiter import Limit, Options, SyncRepository
 from zae_limiter.operations.values import Get, Key
@@ -44,8 +44,8 @@ def stack(target: Target, table_name: str, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 @pytest.fixture(scope="module")
-def crowd() -> Iterator[Crowd]:
-    crowd = Crowd()
+def crowd() -> Iterator[Load]:
+    crowd = Load()
     yield crowd
     crowd.close()
 
@@ -59,8 +59,8 @@ def snapshots(target: Target, table_name: str, window: Window) -> list[UsageSnap
         return found
 
 
-def counted(snapshots: Sequence[UsageSnapshot]) -> Books:
-    books: Books = Counter()
+def counted(snapshots: Sequence[UsageSnapshot]) -> Ledger:
+    books: Ledger = Counter()
     for each in snapshots:
         books[each.entity_id, each.resource, "events"] += each.total_events
         for limit, amount in each.consumed.items():
@@ -136,11 +136,11 @@ async def test_a_second_delivery_of_the_whole_stream_changes_nothing(target: Tar
 STANDING = Limit.custom("tpm", 2000, refill_amount=1, refill_period=10 * 365 * 24 * 3600)
 
 
-def heat(stage: Stage, shard: int) -> None:
+def heat(harness: Harness, shard: int) -> None:
     """Have the handler see a shard, as soon as it is there, as if it had just been written 900 times."""
-    key = Key(BucketId(stage.namespace_id, "key", "gpt-4", shard).pk, "#STATE")
+    key = Key(BucketId(harness.namespace_id, "key", "gpt-4", shard).pk, "#STATE")
     for _ in range(600):
-        item = stage.perform(Get(key))
+        item = harness.perform(Get(key))
         if item is not None:
             break
         time.sleep(0.05)
@@ -148,16 +148,16 @@ def heat(stage: Stage, shard: int) -> None:
     assert on_event({"Records": [hot]}, None) == {"batchItemFailures": []}
 
 
-@pytest.mark.parametrize("colour", ["async"], indirect=True)
+@pytest.mark.parametrize("variant", ["async"], indirect=True)
 async def test_shards_that_it_splits_give_no_more_and_no_less_while_processes_take_from_them(
-    stage: Stage, stack: str, crowd: Crowd, target: Target
+    harness: Harness, stack: str, crowd: Load, target: Target
 ) -> None:
-    limiter = await stage.open()
+    limiter = await harness.open()
     await limiter.set_resource_defaults("gpt-4", [STANDING])
-    job = Job(target.endpoint_url or "", stage.table_name, "key", "gpt-4", "tpm", "async", most=3)
+    job = Job(target.endpoint_url or "", harness.table_name, "key", "gpt-4", "tpm", "async", most=3)
     taking = asyncio.get_running_loop().run_in_executor(None, crowd.take, job)
     for shard in (0, 0, 1):
-        await asyncio.to_thread(heat, stage, shard)
+        await asyncio.to_thread(heat, harness, shard)
     haul = await taking
     bucket = await limiter.repository.get_bucket("key", "gpt-4")
     assert bucket is not None

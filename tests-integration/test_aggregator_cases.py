@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from streams import record
 
-from feed import Record
-from stage import REGION, Stage
+from harness import REGION, Harness
+from stream_reader import Record
 from targets import Target
 from zae_limiter import Repository
 from zae_limiter.operations.values import Operation, Update
@@ -28,7 +28,7 @@ from zae_limiter_aggregator.settings import Settings
 pytestmark = [
     pytest.mark.needs("endpoint", "atomic"),
     pytest.mark.apart,
-    pytest.mark.parametrize("colour", ["async"], indirect=True),
+    pytest.mark.parametrize("variant", ["async"], indirect=True),
 ]
 
 DAY_MS = 24 * 3_600_000
@@ -38,12 +38,12 @@ Image = dict[str, Any]
 
 
 @pytest.fixture
-async def repository(stage: Stage, target: Target, table_name: str, monkeypatch: pytest.MonkeyPatch) -> Repository:
+async def repository(harness: Harness, target: Target, table_name: str, monkeypatch: pytest.MonkeyPatch) -> Repository:
     """A table, which the handler finds in its environment."""
     assert target.endpoint_url is not None
     monkeypatch.setenv("ZAEL_STACK", table_name)
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", target.endpoint_url)
-    return (await stage.open()).repository
+    return (await harness.open()).repository
 
 
 def image(repository: Repository, entity: str, *, shard: int = 0, tokens: int, events: int) -> Image:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from streams import record
 
-from customers import ENTITIES, Books, consume, prepare
+from consumers import ENTITIES, Ledger, consume, prepare
 from embedded import Embedded, local_stack
-from feed import Record, records_of
+from stream_reader import Record, records_of
 from zae_limiter import Options, SyncRepository
 from zae_limiter.audit import AuditEvent
 from zae_limiter.schema.audit import audit_item
@@ -32,10 +32,10 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
         yield stack
 
 
-def counted(stack: Embedded, window: Window) -> Books:
+def counted(stack: Embedded, window: Window) -> Ledger:
     """What the stack's snapshots say."""
     store = SyncDynamoDBStore(stack.name, region="us-east-1", endpoint_url=stack.endpoint_url, read_timeout=30)
-    books: Books = Counter()
+    books: Ledger = Counter()
     with SyncRepository.over(store, Options()) as repository:
         for entity in ENTITIES:
             for each in repository.get_usage_snapshots(entity_id=entity, window=window, limit=1000).snapshots:

@@ -14,7 +14,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from clocks import ManualClock
-from feed import records_of
+from stream_reader import records_of
 from targets import Target
 from zae_limiter import Limit, Options, SyncRepository
 from zae_limiter.operations.values import EnableTtl

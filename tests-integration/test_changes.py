@@ -7,14 +7,14 @@ from typing import NamedTuple
 import pytest
 
 from clocks import ManualClock
-from stage import Stage
+from harness import Harness
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, ValidationError
 
 CACHE_LIFE = 5
 A_DAY = 86_400
 
 
-class Scene(NamedTuple):
+class ApiCase(NamedTuple):
     """Who changes the limits, and who takes; the clock of both."""
 
     changer: RateLimiter
@@ -28,16 +28,16 @@ def daily(name: str, capacity: int) -> Limit:
 
 
 @pytest.fixture
-async def scene(stage: Stage) -> Scene:
+async def api_case(harness: Harness) -> ApiCase:
     """A bucket of 100, of which each process has taken 10."""
     clock = ManualClock()
-    changer = await stage.open(clock=clock, config_cache_ttl=CACHE_LIFE)
+    changer = await harness.open(clock=clock, config_cache_ttl=CACHE_LIFE)
     await changer.set_resource_defaults("gpt-4", [daily("rpm", 100)])
-    taker = await stage.open(clock=clock, config_cache_ttl=CACHE_LIFE)
+    taker = await harness.open(clock=clock, config_cache_ttl=CACHE_LIFE)
     for limiter in (changer, taker):
         assert await drain(limiter, most=10) == 10
     clock.advance(1)
-    return Scene(changer, taker, clock)
+    return ApiCase(changer, taker, clock)
 
 
 async def drain(limiter: RateLimiter, limit: str = "rpm", *, most: int = 1000) -> int:
@@ -51,70 +51,72 @@ async def drain(limiter: RateLimiter, limit: str = "rpm", *, most: int = 1000) -
     return most
 
 
-async def test_a_lowered_limit_holds_after_one_cache_life(scene: Scene) -> None:
-    await scene.changer.set_resource_defaults("gpt-4", [daily("rpm", 30)])
-    assert await drain(scene.taker, most=5) == 5
-    scene.clock.advance(CACHE_LIFE + 0.001)
-    assert await drain(scene.taker) == 30
+async def test_a_lowered_limit_holds_after_one_cache_life(api_case: ApiCase) -> None:
+    await api_case.changer.set_resource_defaults("gpt-4", [daily("rpm", 30)])
+    assert await drain(api_case.taker, most=5) == 5
+    api_case.clock.advance(CACHE_LIFE + 0.001)
+    assert await drain(api_case.taker) == 30
 
 
-async def test_a_raised_limit_keeps_the_tokens_and_fills_up_to_the_new_ceiling(scene: Scene) -> None:
-    await scene.changer.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 240)])
-    scene.clock.advance(CACHE_LIFE + 0.001)
-    assert await drain(scene.taker) == 80
-    scene.clock.advance(10)
-    assert await drain(scene.taker) == 40
-    scene.clock.advance(3600)
-    assert await drain(scene.taker) == 240
+async def test_a_raised_limit_keeps_the_tokens_and_fills_up_to_the_new_ceiling(api_case: ApiCase) -> None:
+    await api_case.changer.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 240)])
+    api_case.clock.advance(CACHE_LIFE + 0.001)
+    assert await drain(api_case.taker) == 80
+    api_case.clock.advance(10)
+    assert await drain(api_case.taker) == 40
+    api_case.clock.advance(3600)
+    assert await drain(api_case.taker) == 240
 
 
-async def test_an_added_limit_starts_full_and_the_other_keeps_its_tokens(scene: Scene) -> None:
-    await scene.changer.set_resource_defaults("gpt-4", [daily("rpm", 100), daily("tpm", 7)])
-    scene.clock.advance(CACHE_LIFE + 0.001)
-    assert await drain(scene.taker, "tpm") == 7
-    assert await drain(scene.taker) == 80
+async def test_an_added_limit_starts_full_and_the_other_keeps_its_tokens(api_case: ApiCase) -> None:
+    await api_case.changer.set_resource_defaults("gpt-4", [daily("rpm", 100), daily("tpm", 7)])
+    api_case.clock.advance(CACHE_LIFE + 0.001)
+    assert await drain(api_case.taker, "tpm") == 7
+    assert await drain(api_case.taker) == 80
 
 
-async def test_a_removed_limit_is_ignored_and_comes_back_as_it_was(scene: Scene) -> None:
+async def test_a_removed_limit_is_ignored_and_comes_back_as_it_was(api_case: ApiCase) -> None:
     both = [daily("rpm", 100), daily("tpm", 7)]
-    await scene.changer.set_resource_defaults("gpt-4", both)
-    scene.clock.advance(CACHE_LIFE + 0.001)
-    assert await drain(scene.taker, "tpm", most=3) == 3
-    await scene.changer.set_resource_defaults("gpt-4", both[1:])
-    scene.clock.advance(CACHE_LIFE + 0.001)
+    await api_case.changer.set_resource_defaults("gpt-4", both)
+    api_case.clock.advance(CACHE_LIFE + 0.001)
+    assert await drain(api_case.taker, "tpm", most=3) == 3
+    await api_case.changer.set_resource_defaults("gpt-4", both[1:])
+    api_case.clock.advance(CACHE_LIFE + 0.001)
     with pytest.raises(ValidationError):
-        await drain(scene.taker)
-    await scene.changer.set_resource_defaults("gpt-4", both)
-    scene.clock.advance(CACHE_LIFE + 0.001)
-    assert await drain(scene.taker, "tpm") == 4
-    assert await drain(scene.taker) == 80
+        await drain(api_case.taker)
+    await api_case.changer.set_resource_defaults("gpt-4", both)
+    api_case.clock.advance(CACHE_LIFE + 0.001)
+    assert await drain(api_case.taker, "tpm") == 4
+    assert await drain(api_case.taker) == 80
 
 
-async def test_before_its_cache_life_ends_a_process_follows_one_that_knows_better(scene: Scene) -> None:
-    await scene.changer.set_resource_defaults("gpt-4", [daily("rpm", 30)])
-    assert await drain(scene.changer, most=1) == 1  # its own change is obeyed at once
-    assert await drain(scene.taker) == 29
+async def test_before_its_cache_life_ends_a_process_follows_one_that_knows_better(api_case: ApiCase) -> None:
+    await api_case.changer.set_resource_defaults("gpt-4", [daily("rpm", 30)])
+    assert await drain(api_case.changer, most=1) == 1  # its own change is obeyed at once
+    assert await drain(api_case.taker) == 29
 
 
-async def test_the_bucket_never_gives_more_than_the_larger_limit_across_changes(scene: Scene, stage: Stage) -> None:
+async def test_the_bucket_never_gives_more_than_the_larger_limit_across_changes(
+    api_case: ApiCase, harness: Harness
+) -> None:
     limits = {capacity: Limit.per_minute("rpm", capacity) for capacity in (100, 600, 60)}
-    begun = stage.consumed("key", "gpt-4", "rpm")
-    start_ms = scene.clock.ms
+    begun = harness.consumed("key", "gpt-4", "rpm")
+    start_ms = api_case.clock.ms
     for capacity in (600, 60, 600, 100, 60) * 4:
-        await scene.changer.set_resource_defaults("gpt-4", [limits[capacity]])
+        await api_case.changer.set_resource_defaults("gpt-4", [limits[capacity]])
         for _ in range(3):
-            await drain(scene.changer)
-            await drain(scene.taker)
-            scene.clock.advance(2)
-    elapsed = (scene.clock.ms - start_ms) / 1000
-    admitted = (stage.consumed("key", "gpt-4", "rpm") - begun) / 1000
+            await drain(api_case.changer)
+            await drain(api_case.taker)
+            api_case.clock.advance(2)
+    elapsed = (api_case.clock.ms - start_ms) / 1000
+    admitted = (harness.consumed("key", "gpt-4", "rpm") - begun) / 1000
     assert admitted <= 80 + 600 * elapsed / 60
 
 
-async def test_first_limits_are_found_after_one_cache_life(stage: Stage) -> None:
+async def test_first_limits_are_found_after_one_cache_life(harness: Harness) -> None:
     clock = ManualClock()
-    changer = await stage.open(clock=clock, config_cache_ttl=CACHE_LIFE)
-    taker = await stage.open(clock=clock, config_cache_ttl=CACHE_LIFE)
+    changer = await harness.open(clock=clock, config_cache_ttl=CACHE_LIFE)
+    taker = await harness.open(clock=clock, config_cache_ttl=CACHE_LIFE)
     with pytest.raises(ValidationError):
         await drain(taker)
     await changer.set_resource_defaults("gpt-4", [daily("rpm", 3)])

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from stage import Stage
+from harness import Harness
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.clock.system import SystemClock
 
@@ -60,9 +60,9 @@ async def take_until_all_have_enough(process: Process, crowd: list[Process]) -> 
         await process.take()
 
 
-async def test_clocks_an_hour_ahead_and_a_day_behind_neither_starve_anybody_nor_mint(stage: Stage) -> None:
+async def test_clocks_an_hour_ahead_and_a_day_behind_neither_starve_anybody_nor_mint(harness: Harness) -> None:
     machines = [SystemClock(), machine(HOUR), machine(-DAY)]
-    crowd = [Process(await stage.open(machine=each)) for each in machines]
+    crowd = [Process(await harness.open(machine=each)) for each in machines]
     await crowd[0].limiter.set_resource_defaults("gpt-4", [LIMIT])
     begun = true_ms()
     async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as group:
@@ -73,11 +73,11 @@ async def test_clocks_an_hour_ahead_and_a_day_behind_neither_starve_anybody_nor_
     elapsed_ms = true_ms() - begun + differ_ms
     admitted = sum(each.admitted for each in crowd)
     assert admitted <= LIMIT.burst + elapsed_ms * LIMIT.refill_amount / (LIMIT.refill_period * 1000)
-    assert stage.consumed("key", "gpt-4", "tpm") == 1000 * admitted
+    assert harness.consumed("key", "gpt-4", "tpm") == 1000 * admitted
 
 
-async def test_a_clock_that_is_right_stays(stage: Stage) -> None:
-    limiter = await stage.open()
+async def test_a_clock_that_is_right_stays(harness: Harness) -> None:
+    limiter = await harness.open()
     for _ in range(50):
         await limiter.repository.ping()
         await asyncio.sleep(0.02)

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from clocks import ManualClock
-from crowd import PROCESSES, Crowd, Haul, Job
-from stage import Stage
+from harness import Harness
+from load import PROCESSES, Job, Load, Taken
 from zae_limiter import Limit, RateLimiter
 
 pytestmark = pytest.mark.needs("endpoint", "atomic")
@@ -22,32 +22,32 @@ SECOND = Limit.per_second("tpm", 50)
 
 
 @pytest.fixture(scope="session")
-def crowd() -> Iterator[Crowd]:
-    crowd = Crowd()
+def crowd() -> Iterator[Load]:
+    crowd = Load()
     yield crowd
     crowd.close()
 
 
-def job(stage: Stage, *, most: int = 1, seconds: float | None = None) -> Job:
-    url = stage.target.endpoint_url or ""
-    return Job(url, stage.table_name, "key", "gpt-4", "tpm", stage.colour, most=most, seconds=seconds)
+def job(harness: Harness, *, most: int = 1, seconds: float | None = None) -> Job:
+    url = harness.target.endpoint_url or ""
+    return Job(url, harness.table_name, "key", "gpt-4", "tpm", harness.variant, most=most, seconds=seconds)
 
 
-async def test_processes_that_take_until_none_is_left_get_exactly_what_there_was(stage: Stage, crowd: Crowd) -> None:
-    limiter = await stage.open()
+async def test_processes_that_take_until_none_is_left_get_exactly_what_there_was(harness: Harness, crowd: Load) -> None:
+    limiter = await harness.open()
     await limiter.set_resource_defaults("gpt-4", [STANDING])
-    haul = crowd.take(job(stage, most=3))
+    haul = crowd.take(job(harness, most=3))
     assert haul.admitted == 1000
     assert await limiter.available("key", "gpt-4") == {"tpm": 0}
-    assert stage.consumed("key", "gpt-4", "tpm") == 1_000_000
+    assert harness.consumed("key", "gpt-4", "tpm") == 1_000_000
 
 
-async def test_processes_that_overload_a_bucket_get_no_more_than_is_due(stage: Stage, crowd: Crowd) -> None:
-    limiter = await stage.open()
+async def test_processes_that_overload_a_bucket_get_no_more_than_is_due(harness: Harness, crowd: Load) -> None:
+    limiter = await harness.open()
     await limiter.set_resource_defaults("gpt-4", [SECOND])
-    haul = crowd.take(job(stage, seconds=8))
+    haul = crowd.take(job(harness, seconds=8))
     assert 0.8 * haul.due(SECOND, at_first=50) <= haul.admitted <= haul.due(SECOND, at_first=50)
-    assert stage.consumed("key", "gpt-4", "tpm") == 1000 * haul.admitted
+    assert harness.consumed("key", "gpt-4", "tpm") == 1000 * haul.admitted
 
 
 class Past:
@@ -66,54 +66,54 @@ class Past:
 
 
 @pytest.fixture
-async def past(stage: Stage) -> Past:
+async def past(harness: Harness) -> Past:
     clock = ManualClock(time.time_ns() // 1_000_000 - 3_600_000)
-    limiter = await stage.open(clock=clock)
+    limiter = await harness.open(clock=clock)
     await limiter.set_resource_defaults("gpt-4", [MINUTE])
     return Past(limiter, clock)
 
 
-def hit(stage: Stage, crowd: Crowd, processes: int) -> Haul:
-    return crowd.take(job(stage, most=5, seconds=1.5), processes=processes)
+def hit(harness: Harness, crowd: Load, processes: int) -> Taken:
+    return crowd.take(job(harness, most=5, seconds=1.5), processes=processes)
 
 
-def is_one_burst(haul: Haul, burst: int) -> bool:
+def is_one_burst(haul: Taken, burst: int) -> bool:
     return burst <= haul.admitted <= haul.due(MINUTE, at_first=burst)
 
 
 @pytest.mark.parametrize("processes", [1, PROCESSES])
 async def test_a_bucket_that_filled_up_while_idle_gives_one_burst(
-    stage: Stage, crowd: Crowd, past: Past, processes: int
+    harness: Harness, crowd: Load, past: Past, processes: int
 ) -> None:
     await past.take(100)
-    assert is_one_burst(hit(stage, crowd, processes), 100)
+    assert is_one_burst(hit(harness, crowd, processes), 100)
 
 
 @pytest.mark.parametrize("processes", [1, PROCESSES])
-async def test_the_same_after_a_long_busy_time(stage: Stage, crowd: Crowd, past: Past, processes: int) -> None:
+async def test_the_same_after_a_long_busy_time(harness: Harness, crowd: Load, past: Past, processes: int) -> None:
     await past.take(100)
     for _ in range(110):
         past.clock.advance(30)
         await past.take(50)
-    assert is_one_burst(hit(stage, crowd, processes), 100)
+    assert is_one_burst(hit(harness, crowd, processes), 100)
 
 
 @pytest.mark.parametrize("processes", [1, PROCESSES])
 async def test_an_adjust_after_the_bucket_filled_up_again_comes_off_the_burst(
-    stage: Stage, crowd: Crowd, past: Past, processes: int
+    harness: Harness, crowd: Load, past: Past, processes: int
 ) -> None:
     async with past.limiter.acquire("key", "gpt-4", {"tpm": 60}) as lease:
         past.reach_the_present()
         await lease.adjust(tpm=30)
-    haul = replace(hit(stage, crowd, processes), begun_ms=past.clock.ms)  # below its ceiling it refills from then on
+    haul = replace(hit(harness, crowd, processes), begun_ms=past.clock.ms)  # below its ceiling it refills from then on
     assert is_one_burst(haul, 70)
 
 
 @pytest.mark.parametrize("processes", [1, PROCESSES])
 async def test_a_release_after_the_bucket_filled_up_again_adds_nothing_to_the_burst(
-    stage: Stage, crowd: Crowd, past: Past, processes: int
+    harness: Harness, crowd: Load, past: Past, processes: int
 ) -> None:
     async with past.limiter.acquire("key", "gpt-4", {"tpm": 60}) as lease:
         past.reach_the_present()
         await lease.release(tpm=30)
-    assert is_one_burst(hit(stage, crowd, processes), 100)
+    assert is_one_burst(hit(harness, crowd, processes), 100)

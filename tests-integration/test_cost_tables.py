@@ -10,10 +10,10 @@ import pytest
 from benchmarks.costs import Cost, measure
 from benchmarks.report import write_into
 
+from call_log import public_methods
 from cost_cases import FREE, SECTIONS, Case, counted, counted_in_memory
-from notes import public_methods
+from harness import Harness
 from stacks import drop
-from stage import Stage
 from targets import Target, apart
 from zae_limiter.operations.capacity import Meter
 
@@ -35,7 +35,7 @@ def test_every_public_method_is_in_a_table_or_free() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_both_colours_cost_the_same(case: Case) -> None:
+async def test_both_variants_cost_the_same(case: Case) -> None:
     assert await counted_in_memory(case, "sync") == await counted_in_memory(case, "async")
 
 
@@ -51,11 +51,11 @@ async def test_a_real_table_is_asked_the_same_and_counts_the_same(shared_target:
 
 
 async def _counted(case: Case, target: Target) -> Meter:
-    stage = Stage(target, f"zael-{uuid4().hex[:12]}", "async")
-    meter = await counted(case, stage)
-    await stage.close()
+    harness = Harness(target, f"zael-{uuid4().hex[:12]}", "async")
+    meter = await counted(case, harness)
+    await harness.close()
     with closing(target.client("dynamodb")) as client:
-        drop(client, stage.table_name)
+        drop(client, harness.table_name)
     return meter
 
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from clocks import ManualClock
+from harness import Harness
 from proxy import Call, Fault, Proxy
-from stage import Stage
 from targets import Target
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 
@@ -24,9 +24,9 @@ INDEXES_OF_A_BUCKET = 3
 PAIR_UNITS = {"memory": (4, 12), "dynamodb-local": (2, 6), "dynoxide": (4, 6)}
 
 
-def costs(stage: Stage, *, write: float = 0, index: float = 0, **requests: int) -> bool:
+def costs(harness: Harness, *, write: float = 0, index: float = 0, **requests: int) -> bool:
     """Whether exactly these requests were sent, and the units are these; says what it was where not."""
-    meter = stage.meter.snapshot()
+    meter = harness.meter.snapshot()
     assert (dict(meter.requests), meter.write_units, meter.index_units) == (requests, write, index)
     return True
 
@@ -46,126 +46,126 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-async def opened(stage: Stage, clock: ManualClock, *, config_cache_ttl: float = FOREVER) -> RateLimiter:
+async def opened(harness: Harness, clock: ManualClock, *, config_cache_ttl: float = FOREVER) -> RateLimiter:
     """A limiter with limits for everybody on gpt-4; nobody has a bucket."""
-    limiter = await stage.open(clock=clock, config_cache_ttl=config_cache_ttl)
+    limiter = await harness.open(clock=clock, config_cache_ttl=config_cache_ttl)
     await limiter.set_resource_defaults("gpt-4", [RPM, TPM])
-    stage.meter.reset()
+    harness.meter.reset()
     return limiter
 
 
-async def test_admitted_costs_one_write_however_long_ago_the_last_one_was(stage: Stage, clock: ManualClock) -> None:
-    limiter = await opened(stage, clock)
+async def test_admitted_costs_one_write_however_long_ago_the_last_one_was(harness: Harness, clock: ManualClock) -> None:
+    limiter = await opened(harness, clock)
     await take(limiter)
     for pause in (0, 0.001, 0.5, 30, 60, 3600, 86_400):
         clock.advance(pause)
-        stage.meter.reset()
+        harness.meter.reset()
         await take(limiter)
-        assert costs(stage, write=1, UpdateItem=1), pause
+        assert costs(harness, write=1, UpdateItem=1), pause
 
 
-async def test_a_misjudged_ceiling_costs_a_second_write(stage: Stage, clock: ManualClock) -> None:
-    limiter, other = await opened(stage, clock), await stage.open(clock=clock)
+async def test_a_misjudged_ceiling_costs_a_second_write(harness: Harness, clock: ManualClock) -> None:
+    limiter, other = await opened(harness, clock), await harness.open(clock=clock)
     await take(limiter)
     clock.advance(60)
     await take(other)
-    stage.meter.reset()
+    harness.meter.reset()
     await take(limiter)
-    assert costs(stage, write=2, UpdateItem=2)
+    assert costs(harness, write=2, UpdateItem=2)
 
 
-async def test_an_anchor_that_moved_costs_a_second_write(stage: Stage, clock: ManualClock) -> None:
-    limiter = await opened(stage, clock)
+async def test_an_anchor_that_moved_costs_a_second_write(harness: Harness, clock: ManualClock) -> None:
+    limiter = await opened(harness, clock)
     await take(limiter)
     clock.advance(1)
-    other = await stage.open(clock=clock)
+    other = await harness.open(clock=clock)
     await other.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 200), TPM])
     await take(other)
-    stage.meter.reset()
+    harness.meter.reset()
     await take(limiter)
-    assert costs(stage, write=2, UpdateItem=2)
+    assert costs(harness, write=2, UpdateItem=2)
 
 
-async def test_tokens_that_others_took_cost_the_refused_one_write(stage: Stage, clock: ManualClock) -> None:
-    limiter, other = await opened(stage, clock), await stage.open(clock=clock)
+async def test_tokens_that_others_took_cost_the_refused_one_write(harness: Harness, clock: ManualClock) -> None:
+    limiter, other = await opened(harness, clock), await harness.open(clock=clock)
     await take(limiter)
     await take(other, amounts={"rpm": 99})
-    stage.meter.reset()
+    harness.meter.reset()
     await refused(limiter)
-    assert costs(stage, write=1, UpdateItem=1)
+    assert costs(harness, write=1, UpdateItem=1)
 
 
-async def test_rejected_by_a_fresh_copy_costs_nothing(stage: Stage, clock: ManualClock) -> None:
-    limiter = await opened(stage, clock)
+async def test_rejected_by_a_fresh_copy_costs_nothing(harness: Harness, clock: ManualClock) -> None:
+    limiter = await opened(harness, clock)
     await take(limiter, amounts={"rpm": 100})
-    stage.meter.reset()
+    harness.meter.reset()
     for _ in range(10):
         await refused(limiter)
     clock.advance(0.5)
     await refused(limiter)
-    assert costs(stage)
+    assert costs(harness)
 
 
-async def test_rejected_by_a_copy_that_is_not_fresh_costs_one_write(stage: Stage, clock: ManualClock) -> None:
-    limiter = await opened(stage, clock)
+async def test_rejected_by_a_copy_that_is_not_fresh_costs_one_write(harness: Harness, clock: ManualClock) -> None:
+    limiter = await opened(harness, clock)
     await take(limiter, amounts={"rpm": 100})
     clock.advance(1)
-    stage.meter.reset()
+    harness.meter.reset()
     await refused(limiter, amounts={"rpm": 2})
-    assert costs(stage, write=1, UpdateItem=1)
+    assert costs(harness, write=1, UpdateItem=1)
 
 
-async def test_without_staleness_each_rejection_costs_one_write(stage: Stage, clock: ManualClock) -> None:
-    limiter = await stage.open(clock=clock, rejection_staleness=0)
+async def test_without_staleness_each_rejection_costs_one_write(harness: Harness, clock: ManualClock) -> None:
+    limiter = await harness.open(clock=clock, rejection_staleness=0)
     await limiter.set_resource_defaults("gpt-4", [RPM, TPM])
     await take(limiter, amounts={"rpm": 100})
-    stage.meter.reset()
+    harness.meter.reset()
     for _ in range(3):
         await refused(limiter)
-    assert costs(stage, write=3, UpdateItem=3)
+    assert costs(harness, write=3, UpdateItem=3)
 
 
 @pytest.mark.needs("endpoint")
 async def test_concurrent_acquires_of_a_bucket_cost_one_write_per_batch(
-    stage: Stage, proxy: Proxy, clock: ManualClock
+    harness: Harness, proxy: Proxy, clock: ManualClock
 ) -> None:
-    await opened(stage, clock)
-    limiter = await stage.open(clock=clock, endpoint_url=proxy.url)
+    await opened(harness, clock)
+    limiter = await harness.open(clock=clock, endpoint_url=proxy.url)
     await take(limiter)
     proxy.clear()
     proxy.faults = [Fault("late", "UpdateItem", times=1, seconds=2.0)]  # time for forty threads to begin
-    stage.meter.reset()
+    harness.meter.reset()
     first = asyncio.create_task(take(limiter))
     await until_called(proxy, 1)
     await asyncio.gather(first, *(take(limiter) for _ in range(40)))
-    assert costs(stage, write=2, UpdateItem=2)
-    assert stage.consumed("key", "gpt-4", "rpm") == 42_000
+    assert costs(harness, write=2, UpdateItem=2)
+    assert harness.consumed("key", "gpt-4", "rpm") == 42_000
 
 
 @pytest.fixture
-async def family(stage: Stage, clock: ManualClock) -> RateLimiter:
+async def family(harness: Harness, clock: ManualClock) -> RateLimiter:
     """A child that cascades, and its parent; neither has a bucket."""
-    limiter = await opened(stage, clock)
+    limiter = await opened(harness, clock)
     await limiter.create_entity("project")
     await limiter.create_entity("key", parent_id="project", cascade=True)
-    stage.meter.reset()
+    harness.meter.reset()
     return limiter
 
 
-async def test_a_warm_cascade_costs_one_write_a_side(stage: Stage, family: RateLimiter, clock: ManualClock) -> None:
+async def test_a_warm_cascade_costs_one_write_a_side(harness: Harness, family: RateLimiter, clock: ManualClock) -> None:
     await take(family)
     for pause in (0, 10, 3600):
         clock.advance(pause)
-        stage.meter.reset()
+        harness.meter.reset()
         await take(family)
-        assert costs(stage, write=2, UpdateItem=2)
+        assert costs(harness, write=2, UpdateItem=2)
 
 
 @pytest.mark.needs("endpoint")
 async def test_the_sides_of_a_cascade_are_written_in_parallel(
-    stage: Stage, family: RateLimiter, proxy: Proxy, clock: ManualClock
+    harness: Harness, family: RateLimiter, proxy: Proxy, clock: ManualClock
 ) -> None:
-    limiter = await stage.open(clock=clock, endpoint_url=proxy.url)
+    limiter = await harness.open(clock=clock, endpoint_url=proxy.url)
     await take(limiter)
     proxy.clear()
     proxy.faults = [Fault("late", "UpdateItem", seconds=0.5)]
@@ -174,19 +174,19 @@ async def test_the_sides_of_a_cascade_are_written_in_parallel(
     assert overlap(proxy.calls)
 
 
-async def test_limits_that_expired_are_read_beside_the_write(stage: Stage, clock: ManualClock) -> None:
-    limiter = await opened(stage, clock, config_cache_ttl=60)
+async def test_limits_that_expired_are_read_beside_the_write(harness: Harness, clock: ManualClock) -> None:
+    limiter = await opened(harness, clock, config_cache_ttl=60)
     await take(limiter)
     clock.advance(61)
-    stage.meter.reset()
+    harness.meter.reset()
     await take(limiter)
-    assert costs(stage, write=1, UpdateItem=1, BatchGetItem=1)
+    assert costs(harness, write=1, UpdateItem=1, BatchGetItem=1)
 
 
 @pytest.mark.needs("endpoint")
-async def test_that_read_adds_no_round_trip(stage: Stage, proxy: Proxy, clock: ManualClock) -> None:
-    await opened(stage, clock)
-    limiter = await stage.open(clock=clock, endpoint_url=proxy.url)
+async def test_that_read_adds_no_round_trip(harness: Harness, proxy: Proxy, clock: ManualClock) -> None:
+    await opened(harness, clock)
+    limiter = await harness.open(clock=clock, endpoint_url=proxy.url)
     await take(limiter)
     clock.advance(61)
     proxy.clear()
@@ -196,43 +196,45 @@ async def test_that_read_adds_no_round_trip(stage: Stage, proxy: Proxy, clock: M
     assert overlap(proxy.calls)
 
 
-async def test_a_bucket_unknown_to_the_process_costs_one_read_and_the_write(stage: Stage, clock: ManualClock) -> None:
-    await take(await opened(stage, clock))
-    limiter = await stage.open(clock=clock)
+async def test_a_bucket_unknown_to_the_process_costs_one_read_and_the_write(
+    harness: Harness, clock: ManualClock
+) -> None:
+    await take(await opened(harness, clock))
+    limiter = await harness.open(clock=clock)
     await take(limiter)
-    assert costs(stage, write=1, BatchGetItem=1, UpdateItem=1)
+    assert costs(harness, write=1, BatchGetItem=1, UpdateItem=1)
 
 
-async def test_a_bucket_that_is_missing_costs_one_read_and_its_creation(stage: Stage, clock: ManualClock) -> None:
-    limiter = await opened(stage, clock)
+async def test_a_bucket_that_is_missing_costs_one_read_and_its_creation(harness: Harness, clock: ManualClock) -> None:
+    limiter = await opened(harness, clock)
     await take(limiter)
-    assert costs(stage, write=1, index=INDEXES_OF_A_BUCKET, BatchGetItem=1, PutItem=1)
+    assert costs(harness, write=1, index=INDEXES_OF_A_BUCKET, BatchGetItem=1, PutItem=1)
 
 
 async def test_a_child_and_a_parent_that_are_both_missing_are_made_in_one_transaction(
-    stage: Stage, family: RateLimiter, target: Target
+    harness: Harness, family: RateLimiter, target: Target
 ) -> None:
     await take(family)
     # who the parent is, is known only when the child has been read
     write, index = PAIR_UNITS[target.name]
-    assert costs(stage, write=write, index=index, BatchGetItem=2, TransactWriteItems=1)
+    assert costs(harness, write=write, index=index, BatchGetItem=2, TransactWriteItems=1)
 
 
-async def test_acquire_number_5000_costs_what_number_5_costs(stage: Stage, clock: ManualClock) -> None:
-    limiter = await stage.open(clock=clock, config_cache_ttl=FOREVER)
+async def test_acquire_number_5000_costs_what_number_5_costs(harness: Harness, clock: ManualClock) -> None:
+    limiter = await harness.open(clock=clock, config_cache_ttl=FOREVER)
     await limiter.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 10**6), Limit.per_minute("tpm", 10**9)])
     for _ in range(4):
         await take(limiter)
-    stage.meter.reset()
+    harness.meter.reset()
     await take(limiter)
-    assert costs(stage, write=1, UpdateItem=1)
+    assert costs(harness, write=1, UpdateItem=1)
     for start, end in pairwise(range(5, 5_000, 222)):
         await asyncio.gather(*(take(limiter) for _ in range(start, end)))
-    await asyncio.gather(*(take(limiter) for _ in range(stage.consumed("key", "gpt-4", "rpm") // 1000, 4_999)))
-    stage.meter.reset()
+    await asyncio.gather(*(take(limiter) for _ in range(harness.consumed("key", "gpt-4", "rpm") // 1000, 4_999)))
+    harness.meter.reset()
     await take(limiter)
-    assert costs(stage, write=1, UpdateItem=1)
-    assert stage.consumed("key", "gpt-4", "rpm") == 5_000_000
+    assert costs(harness, write=1, UpdateItem=1)
+    assert harness.consumed("key", "gpt-4", "rpm") == 5_000_000
 
 
 async def until_called(proxy: Proxy, times: int) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-import chapters_of_settings
-import chapters_of_use
+import api_cases_of_settings as chapters_of_settings
+import api_cases_of_use as chapters_of_use
+from api_case import ApiCase
+from call_log import public_methods, watch
 from clocks import ManualClock
-from notes import public_methods, watch
+from harness import Harness
 from proxy import Fault, between
-from scenes import Scene
-from stage import Stage
 from zae_limiter import RateLimiter
 from zae_limiter.operations.capacity import COUNTED
 from zae_limiter.operations.errors import Unreachable
@@ -34,7 +34,7 @@ NEVER_REFUSE = {
     "Repository.namespace_id",
     "Repository.ping",  # answers ``False``
 }
-Opened = Callable[[Stage], Awaitable[RateLimiter]]
+Opened = Callable[[Harness], Awaitable[RateLimiter]]
 
 
 @pytest.fixture
@@ -42,13 +42,13 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
     """Opens a limiter whose store is away from then on."""
     with ExitStack() as proxies:
 
-        async def opened(stage: Stage) -> RateLimiter:
-            if stage.target.endpoint_url is None:
-                limiter = await stage.open()
-                monkeypatch.setattr(stage._memory, "execute", away)
+        async def opened(harness: Harness) -> RateLimiter:
+            if harness.target.endpoint_url is None:
+                limiter = await harness.open()
+                monkeypatch.setattr(harness._memory, "execute", away)
                 return limiter
-            proxy = proxies.enter_context(between(stage.target.endpoint_url))
-            limiter = await stage.open(endpoint_url=proxy.url)
+            proxy = proxies.enter_context(between(harness.target.endpoint_url))
+            limiter = await harness.open(endpoint_url=proxy.url)
             proxy.faults = [Fault("drop", name) for name in COUNTED]
             return limiter
 
@@ -60,13 +60,13 @@ def away(_: Any) -> None:
 
 
 async def test_every_public_method_answers_and_refuses(
-    stage: Stage, cut_off: Opened, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, cut_off: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notes, clock = watch(stage.colour, monkeypatch), ManualClock()
+    notes, clock = watch(harness.variant, monkeypatch), ManualClock()
     for chapter in CHAPTERS:
-        limiter = await stage.open(namespace=chapter.__name__, clock=clock)
-        await chapter(Scene(stage, limiter, clock))
-    await chapters_of_use.without_the_store(Scene(stage, await cut_off(stage), clock))
-    elsewhere = OVER_A_TABLE if stage.target.endpoint_url is None else set()
+        limiter = await harness.open(namespace=chapter.__name__, clock=clock)
+        await chapter(ApiCase(harness, limiter, clock))
+    await chapters_of_use.without_the_store(ApiCase(harness, await cut_off(harness), clock))
+    elsewhere = OVER_A_TABLE if harness.target.endpoint_url is None else set()
     assert public_methods() - notes.answered == elsewhere
     assert public_methods() - notes.refused == NEVER_REFUSE | elsewhere

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from clocks import ManualClock
+from harness import Harness
 from proxy import Fault, Kind, Proxy
-from stage import Stage
 from zae_limiter import Lease, Limit, OnUnavailable, RateLimiter, RateLimiterUnavailable
 
 pytestmark = pytest.mark.needs("endpoint", "atomic")
@@ -22,7 +22,7 @@ ONE = {"rpm": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ApiCase:
     """One entity for whom one request fails in one way, under one policy."""
 
     limiter: RateLimiter
@@ -32,7 +32,7 @@ class Scene:
 
     @property
     def entity(self) -> str:
-        """An id that no other scene's begins with."""
+        """An id that no other api_case's begins with."""
         return f"{self.kind}-{self.policy}."
 
     @property
@@ -66,190 +66,194 @@ class Scene:
 
 
 @pytest.fixture
-async def healthy(stage: Stage) -> RateLimiter:
+async def healthy(harness: Harness) -> RateLimiter:
     """A limiter with nothing between it and the store."""
-    limiter = await stage.open()
+    limiter = await harness.open()
     await limiter.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 100)])
     return limiter
 
 
 @pytest.fixture
-async def scenes(stage: Stage, proxy: Proxy, healthy: RateLimiter) -> list[Scene]:
+async def api_cases(harness: Harness, proxy: Proxy, healthy: RateLimiter) -> list[ApiCase]:
     """Every kind of failure, under both policies; a process for each, so that no breaker knows of another's."""
     options = {"endpoint_url": proxy.url, "read_timeout": TIMEOUT}
-    return [Scene(await stage.open(**options), proxy, kind, policy) for kind in KINDS for policy in POLICIES]
+    return [ApiCase(await harness.open(**options), proxy, kind, policy) for kind in KINDS for policy in POLICIES]
 
 
-async def in_each(scenes: list[Scene], act: Callable[[Scene], Awaitable[None]]) -> None:
+async def in_each(api_cases: list[ApiCase], act: Callable[[ApiCase], Awaitable[None]]) -> None:
     """All at once; then the store is well again."""
-    await asyncio.gather(*(act(scene) for scene in scenes))
-    scenes[0].proxy.clear()
+    await asyncio.gather(*(act(api_case) for api_case in api_cases))
+    api_cases[0].proxy.clear()
 
 
-def tokens_consumed(stage: Stage, entity: str) -> int:
-    return stage.consumed(entity, "gpt-4", "rpm") // 1000
+def tokens_consumed(harness: Harness, entity: str) -> int:
+    return harness.consumed(entity, "gpt-4", "rpm") // 1000
 
 
-async def test_the_first_read_fails(stage: Stage, scenes: list[Scene]) -> None:
-    async def act(scene: Scene) -> None:
-        scene.fail("BatchGetItem")
-        await scene.follows_its_policy()
+async def test_the_first_read_fails(harness: Harness, api_cases: list[ApiCase]) -> None:
+    async def act(api_case: ApiCase) -> None:
+        api_case.fail("BatchGetItem")
+        await api_case.follows_its_policy()
 
-    await in_each(scenes, act)
-    for scene in scenes:
-        assert stage.bucket(scene.entity, "gpt-4") is None, scene
-
-
-async def test_the_creation_fails(stage: Stage, scenes: list[Scene]) -> None:
-    async def act(scene: Scene) -> None:
-        scene.fail("PutItem")
-        await scene.follows_its_policy()
-
-    await in_each(scenes, act)
-    for scene in scenes:
-        assert tokens_consumed(stage, scene.entity) == (scene.kind == "late"), scene
-        await scene.warm_up()
-        assert tokens_consumed(stage, scene.entity) == (scene.kind == "late") + 1, scene
+    await in_each(api_cases, act)
+    for api_case in api_cases:
+        assert harness.bucket(api_case.entity, "gpt-4") is None, api_case
 
 
-async def test_the_write_fails_and_is_not_repeated_where_its_answer_was_lost(stage: Stage, scenes: list[Scene]) -> None:
-    async def act(scene: Scene) -> None:
-        await scene.warm_up()
-        scene.fail("UpdateItem")
-        await scene.follows_its_policy()
+async def test_the_creation_fails(harness: Harness, api_cases: list[ApiCase]) -> None:
+    async def act(api_case: ApiCase) -> None:
+        api_case.fail("PutItem")
+        await api_case.follows_its_policy()
 
-    await in_each(scenes, act)
-    for scene in scenes:
-        assert tokens_consumed(stage, scene.entity) == 1 + (scene.kind == "late"), scene
+    await in_each(api_cases, act)
+    for api_case in api_cases:
+        assert tokens_consumed(harness, api_case.entity) == (api_case.kind == "late"), api_case
+        await api_case.warm_up()
+        assert tokens_consumed(harness, api_case.entity) == (api_case.kind == "late") + 1, api_case
+
+
+async def test_the_write_fails_and_is_not_repeated_where_its_answer_was_lost(
+    harness: Harness, api_cases: list[ApiCase]
+) -> None:
+    async def act(api_case: ApiCase) -> None:
+        await api_case.warm_up()
+        api_case.fail("UpdateItem")
+        await api_case.follows_its_policy()
+
+    await in_each(api_cases, act)
+    for api_case in api_cases:
+        assert tokens_consumed(harness, api_case.entity) == 1 + (api_case.kind == "late"), api_case
 
 
 @pytest.fixture
-async def families(scenes: list[Scene], healthy: RateLimiter) -> list[Scene]:
-    """The scenes, each with a parent that its entity cascades to; nobody has a bucket."""
-    for scene in scenes:
-        await healthy.create_entity(scene.parent)
-        await healthy.create_entity(scene.entity, parent_id=scene.parent, cascade=True)
-    return scenes
+async def families(api_cases: list[ApiCase], healthy: RateLimiter) -> list[ApiCase]:
+    """The api_cases, each with a parent that its entity cascades to; nobody has a bucket."""
+    for api_case in api_cases:
+        await healthy.create_entity(api_case.parent)
+        await healthy.create_entity(api_case.entity, parent_id=api_case.parent, cascade=True)
+    return api_cases
 
 
-async def test_the_creation_of_a_child_and_its_parent_fails(stage: Stage, families: list[Scene]) -> None:
-    async def act(scene: Scene) -> None:
-        scene.fail("TransactWriteItems")
-        scene.fail("PutItem")  # where the transaction certainly was not applied, each side is tried by itself
-        await scene.follows_its_policy()
+async def test_the_creation_of_a_child_and_its_parent_fails(harness: Harness, families: list[ApiCase]) -> None:
+    async def act(api_case: ApiCase) -> None:
+        api_case.fail("TransactWriteItems")
+        api_case.fail("PutItem")  # where the transaction certainly was not applied, each side is tried by itself
+        await api_case.follows_its_policy()
 
     await in_each(families, act)
-    for scene in families:
-        counts = [tokens_consumed(stage, entity) for entity in (scene.entity, scene.parent)]
-        assert counts == [scene.kind == "late"] * 2, scene
+    for api_case in families:
+        counts = [tokens_consumed(harness, entity) for entity in (api_case.entity, api_case.parent)]
+        assert counts == [api_case.kind == "late"] * 2, api_case
 
 
 @pytest.mark.parametrize("failing", ["child", "parent"])
 async def test_one_side_of_a_cascade_fails_and_the_other_is_given_back(
-    stage: Stage, families: list[Scene], failing: str
+    harness: Harness, families: list[ApiCase], failing: str
 ) -> None:
-    async def act(scene: Scene) -> None:
-        await scene.warm_up()
-        scene.fail("UpdateItem", f"BUCKET#{scene.entity if failing == 'child' else scene.parent}#")
-        await scene.follows_its_policy()
+    async def act(api_case: ApiCase) -> None:
+        await api_case.warm_up()
+        api_case.fail("UpdateItem", f"BUCKET#{api_case.entity if failing == 'child' else api_case.parent}#")
+        await api_case.follows_its_policy()
 
     await in_each(families, act)
-    for scene in families:
-        sides = {"child": scene.entity, "parent": scene.parent}
-        counts = {side: tokens_consumed(stage, entity) for side, entity in sides.items()}
-        assert counts.pop(failing) == 1 + (scene.kind == "late"), scene
-        assert list(counts.values()) == [1], scene
+    for api_case in families:
+        sides = {"child": api_case.entity, "parent": api_case.parent}
+        counts = {side: tokens_consumed(harness, entity) for side, entity in sides.items()}
+        assert counts.pop(failing) == 1 + (api_case.kind == "late"), api_case
+        assert list(counts.values()) == [1], api_case
 
 
-async def test_a_consume_in_the_block_fails(stage: Stage, scenes: list[Scene]) -> None:
-    async def act(scene: Scene) -> None:
+async def test_a_consume_in_the_block_fails(harness: Harness, api_cases: list[ApiCase]) -> None:
+    async def act(api_case: ApiCase) -> None:
         async def body(lease: Lease) -> None:
-            scene.fail("UpdateItem")
+            api_case.fail("UpdateItem")
             lease.keep()
             await lease.consume(rpm=5)
 
-        await scene.follows_its_policy(body)
+        await api_case.follows_its_policy(body)
 
-    await in_each(scenes, act)
-    for scene in scenes:
-        assert tokens_consumed(stage, scene.entity) == 1 + 5 * (scene.kind == "late"), scene
+    await in_each(api_cases, act)
+    for api_case in api_cases:
+        assert tokens_consumed(harness, api_case.entity) == 1 + 5 * (api_case.kind == "late"), api_case
 
 
 @pytest.mark.parametrize("amount", [5, -1])
-async def test_an_adjust_fails(stage: Stage, scenes: list[Scene], amount: int) -> None:
-    async def act(scene: Scene) -> None:
+async def test_an_adjust_fails(harness: Harness, api_cases: list[ApiCase], amount: int) -> None:
+    async def act(api_case: ApiCase) -> None:
         async def body(lease: Lease) -> None:
-            scene.fail("UpdateItem")
+            api_case.fail("UpdateItem")
             await lease.adjust(rpm=amount)
 
-        await scene.follows_its_policy(body)
+        await api_case.follows_its_policy(body)
 
-    await in_each(scenes, act)
-    for scene in scenes:
-        assert tokens_consumed(stage, scene.entity) == 1 + amount * (scene.kind == "late"), scene
+    await in_each(api_cases, act)
+    for api_case in api_cases:
+        assert tokens_consumed(harness, api_case.entity) == 1 + amount * (api_case.kind == "late"), api_case
 
 
-async def test_a_rollback_fails_and_the_error_of_the_block_goes_on(stage: Stage, scenes: list[Scene]) -> None:
-    async def act(scene: Scene) -> None:
+async def test_a_rollback_fails_and_the_error_of_the_block_goes_on(harness: Harness, api_cases: list[ApiCase]) -> None:
+    async def act(api_case: ApiCase) -> None:
         async def body(lease: Lease) -> None:
-            scene.fail("UpdateItem")
+            api_case.fail("UpdateItem")
             raise KeyError("the block's own")
 
         with pytest.raises(KeyError, match="the block's own"):
-            await scene.take(body)
+            await api_case.take(body)
 
-    await in_each(scenes, act)
-    for scene in scenes:
-        assert tokens_consumed(stage, scene.entity) == (scene.kind != "late"), scene
+    await in_each(api_cases, act)
+    for api_case in api_cases:
+        assert tokens_consumed(harness, api_case.entity) == (api_case.kind != "late"), api_case
 
 
-async def test_one_throttled_request_is_asked_again_and_nobody_notices(stage: Stage, scenes: list[Scene]) -> None:
-    scene, proxy = scenes[0], scenes[0].proxy
+async def test_one_throttled_request_is_asked_again_and_nobody_notices(
+    harness: Harness, api_cases: list[ApiCase]
+) -> None:
+    api_case, proxy = api_cases[0], api_cases[0].proxy
     for request in ("BatchGetItem", "PutItem"):
         proxy.faults.append(Fault("throttle", request, times=1))
-    await scene.warm_up()
+    await api_case.warm_up()
     proxy.faults.append(Fault("throttle", "UpdateItem", times=2))
-    await scene.warm_up()
+    await api_case.warm_up()
     assert all(fault.times == 0 for fault in proxy.faults)
-    assert tokens_consumed(stage, scene.entity) == 2
+    assert tokens_consumed(harness, api_case.entity) == 2
 
 
-async def test_a_read_whose_answer_was_lost_is_asked_again_once(stage: Stage, scenes: list[Scene]) -> None:
-    scene = scenes[0]
-    opened = len(scene.proxy.calls)
-    scene.proxy.faults.append(Fault("drop", "BatchGetItem", times=1))
-    await scene.warm_up()
-    assert [call.request for call in scene.proxy.calls[opened:]].count("BatchGetItem") == 2
+async def test_a_read_whose_answer_was_lost_is_asked_again_once(harness: Harness, api_cases: list[ApiCase]) -> None:
+    api_case = api_cases[0]
+    opened = len(api_case.proxy.calls)
+    api_case.proxy.faults.append(Fault("drop", "BatchGetItem", times=1))
+    await api_case.warm_up()
+    assert [call.request for call in api_case.proxy.calls[opened:]].count("BatchGetItem") == 2
 
 
 async def test_limits_that_cannot_be_read_again_hold_while_the_bucket_answers(
-    stage: Stage, healthy: RateLimiter, proxy: Proxy
+    harness: Harness, healthy: RateLimiter, proxy: Proxy
 ) -> None:
     clock = ManualClock()
-    limiter = await stage.open(endpoint_url=proxy.url, read_timeout=TIMEOUT, clock=clock, config_cache_ttl=5)
-    scene = Scene(limiter, proxy, "drop", "block")
-    await scene.warm_up()
+    limiter = await harness.open(endpoint_url=proxy.url, read_timeout=TIMEOUT, clock=clock, config_cache_ttl=5)
+    api_case = ApiCase(limiter, proxy, "drop", "block")
+    await api_case.warm_up()
     clock.advance(6)
-    scene.fail("BatchGetItem")
-    await scene.warm_up()
-    assert tokens_consumed(stage, scene.entity) == 2
+    api_case.fail("BatchGetItem")
+    await api_case.warm_up()
+    assert tokens_consumed(harness, api_case.entity) == 2
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-async def test_nobody_listens(stage: Stage, scenes: list[Scene], policy: OnUnavailable) -> None:
-    scene = replace(scenes[0], policy=policy)
-    await scene.warm_up()
-    scene.proxy.stop()
-    await scene.follows_its_policy()
+async def test_nobody_listens(harness: Harness, api_cases: list[ApiCase], policy: OnUnavailable) -> None:
+    api_case = replace(api_cases[0], policy=policy)
+    await api_case.warm_up()
+    api_case.proxy.stop()
+    await api_case.follows_its_policy()
     with pytest.raises(RateLimiterUnavailable):
-        await scene.limiter.available(scene.entity, "gpt-4")
-    assert tokens_consumed(stage, scene.entity) == 1
+        await api_case.limiter.available(api_case.entity, "gpt-4")
+    assert tokens_consumed(harness, api_case.entity) == 1
 
 
 async def test_the_call_then_the_system_then_the_repository_says_what_to_do(
-    stage: Stage, healthy: RateLimiter, proxy: Proxy
+    harness: Harness, healthy: RateLimiter, proxy: Proxy
 ) -> None:
-    told = await stage.open(endpoint_url=proxy.url, read_timeout=TIMEOUT, on_unavailable="allow")
+    told = await harness.open(endpoint_url=proxy.url, read_timeout=TIMEOUT, on_unavailable="allow")
     proxy.faults = [Fault("drop", "BatchGetItem")]
     async with told.acquire("key", "gpt-4", ONE) as lease:
         assert lease.degraded

@@ -1,4 +1,4 @@
-"""What lives here: the proof that both colours, on every target, do the same with the same script.
+"""What lives here: the proof that both variants, on every target, do the same with the same script.
 What never does: what a step has to do.
 """
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from clocks import ManualClock
+from harness import Harness
 from script import Step, play, script
-from stage import Stage
 from zae_limiter import Limit
 from zae_limiter.operations.values import Item
 from zae_limiter.schema.items import WRITES
@@ -21,24 +21,24 @@ CACHE_LIFE = 5
 Run = tuple[list[Any], list[Item]]
 
 
-async def run(stage: Stage, steps: list[Step]) -> Run:
+async def run(harness: Harness, steps: list[Step]) -> Run:
     """The outcomes, and the items at the end; the id of the namespace, which is random, has a name."""
     clock = ManualClock()
-    limiter = await stage.open(clock=clock, config_cache_ttl=CACHE_LIFE)
+    limiter = await harness.open(clock=clock, config_cache_ttl=CACHE_LIFE)
     await limiter.set_system_defaults([Limit.per_minute("rpm", 20), Limit.per_hour("tpm", 100)])
     outcomes = await play(steps, limiter, clock)
     # two give-backs of a lease may share a write or not: it is a matter of which thread runs first
-    # The id of an audit event is random; how many writes a rollback takes is the colour's own.
-    items = [{name: value for name, value in item.items() if name != WRITES} for item in stage.items()]
+    # The id of an audit event is random; how many writes a rollback takes is the variant's own.
+    items = [{name: value for name, value in item.items() if name != WRITES} for item in harness.items()]
     items = [item | {"SK": "", "event_id": ""} if "event_id" in item else item for item in items]
-    return outcomes, json.loads(json.dumps(items).replace(stage.namespace_id, "NAMESPACE"))
+    return outcomes, json.loads(json.dumps(items).replace(harness.namespace_id, "NAMESPACE"))
 
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_script_has_the_same_outcomes_and_leaves_the_same_items(
-    stage: Stage, seed: int, first_runs: dict[int, Run]
+    harness: Harness, seed: int, first_runs: dict[int, Run]
 ) -> None:
-    outcomes, items = await run(stage, steps := script(seed, LENGTH))
+    outcomes, items = await run(harness, steps := script(seed, LENGTH))
     expected_outcomes, expected_items = first_runs.setdefault(seed, (outcomes, items))
     for step, outcome, expected in zip(steps, outcomes, expected_outcomes, strict=True):
         assert outcome == expected, step

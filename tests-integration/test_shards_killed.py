@@ -9,15 +9,15 @@ from itertools import count, cycle
 
 import pytest
 
-from books import Books, Reader, Watch
-from colours import Colour
-from splits import Fate, Place, Worker, splitter, taker
-from stage import Stage
+from awaited import Variant
+from bucket_ledger import Ledger, Reader, Watch
+from harness import Harness
+from split_processes import Fate, Place, Worker, splitter, taker
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 
-pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.parametrize("colour", ["async"], indirect=True)]
+pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.parametrize("variant", ["async"], indirect=True)]
 
-COLOURS: tuple[Colour, Colour] = ("async", "sync")
+COLOURS: tuple[Variant, Variant] = ("async", "sync")
 TEN_YEARS = 10 * 365 * 24 * 3600
 STANDING = Limit.custom("rpm", 15_000, refill_amount=1, refill_period=TEN_YEARS)
 FIRST = 12_000  # so that no shard is near its ceiling: what runs over is lost, by design
@@ -28,23 +28,23 @@ SOME_WRITES = {"dynamodb-local": (4, 13, 27), "dynoxide": (1, 8, 20)}
 
 
 @pytest.fixture
-async def limiter(stage: Stage) -> RateLimiter:
-    limiter = await stage.open()
+async def limiter(harness: Harness) -> RateLimiter:
+    limiter = await harness.open()
     await limiter.set_resource_defaults("gpt-4", [STANDING])
     return limiter
 
 
 @pytest.fixture
-def reader(limiter: RateLimiter, stage: Stage) -> Iterator[Reader]:
-    reader = Reader(stage.target.endpoint_url or "", stage.table_name, stage.namespace_id)
+def reader(limiter: RateLimiter, harness: Harness) -> Iterator[Reader]:
+    reader = Reader(harness.target.endpoint_url or "", harness.table_name, harness.namespace_id)
     yield reader
     reader.close()
 
 
 @pytest.fixture
-def takers(limiter: RateLimiter, stage: Stage) -> Iterator[list[Worker]]:
-    """One process of each colour."""
-    workers = [Worker(taker, place(stage, colour), seed) for seed, colour in enumerate(COLOURS)]
+def takers(limiter: RateLimiter, harness: Harness) -> Iterator[list[Worker]]:
+    """One process of each variant."""
+    workers = [Worker(taker, place(harness, variant), seed) for seed, variant in enumerate(COLOURS)]
     for worker in workers:
         worker.wait_until_ready()
     yield workers
@@ -52,18 +52,18 @@ def takers(limiter: RateLimiter, stage: Stage) -> Iterator[list[Worker]]:
         worker.close()
 
 
-def place(stage: Stage, colour: Colour, *, lives: int | None = None) -> Place:
-    return Place(stage.target.endpoint_url or "", stage.table_name, colour, lives=lives)
+def place(harness: Harness, variant: Variant, *, lives: int | None = None) -> Place:
+    return Place(harness.target.endpoint_url or "", harness.table_name, variant, lives=lives)
 
 
-def deaths(stage: Stage) -> Iterator[tuple[int, Colour]]:
-    """After how many writes a process of which colour dies."""
+def deaths(harness: Harness) -> Iterator[tuple[int, Variant]]:
+    """After how many writes a process of which variant dies."""
     if not EVERY_WRITE:
-        yield from zip(SOME_WRITES[stage.target.name], cycle(COLOURS))
+        yield from zip(SOME_WRITES[harness.target.name], cycle(COLOURS))
         return
     for lives in count():
-        for colour in COLOURS:
-            yield lives, colour
+        for variant in COLOURS:
+            yield lives, variant
 
 
 async def take(limiter: RateLimiter, entity_id: str, amount: int) -> None:
@@ -82,9 +82,9 @@ def split_under_load(takers: list[Worker], mortal: Worker, entity_id: str) -> tu
     return fate, sum(worker.fate().admitted for worker in takers)
 
 
-def settled(reader: Reader, entity_id: str) -> Books:
+def settled(reader: Reader, entity_id: str) -> Ledger:
     """The books when what the dead had sent is in them."""
-    books: Books | None = None
+    books: Ledger | None = None
     while books != (books := reader.read(entity_id, "gpt-4", "rpm")):
         time.sleep(LATE_SECONDS)
     return books
@@ -102,13 +102,13 @@ async def all_is_there(limiter: RateLimiter, reader: Reader, entity_id: str) -> 
 
 
 async def test_no_death_between_two_writes_of_a_split_makes_or_loses_a_token(
-    stage: Stage, limiter: RateLimiter, takers: list[Worker], reader: Reader
+    harness: Harness, limiter: RateLimiter, takers: list[Worker], reader: Reader
 ) -> None:
-    outlived: set[Colour] = set()
-    for lives, colour in deaths(stage):
-        entity_id = f"split-by-{colour}-that-dies-after-{lives}"
+    outlived: set[Variant] = set()
+    for lives, variant in deaths(harness):
+        entity_id = f"split-by-{variant}-that-dies-after-{lives}"
         await take(limiter, entity_id, FIRST)
-        mortal = Worker(splitter, place(stage, colour, lives=lives), entity_id, LARGE)
+        mortal = Worker(splitter, place(harness, variant, lives=lives), entity_id, LARGE)
         with Watch(reader, entity_id, "gpt-4", "rpm"):
             fate, survivors = split_under_load(takers, mortal, entity_id)
         mortal.close()
@@ -117,6 +117,6 @@ async def test_no_death_between_two_writes_of_a_split_makes_or_loses_a_token(
         await all_is_there(limiter, reader, entity_id)
         if not fate.died:
             assert len(reader.read(entity_id, "gpt-4", "rpm").shards) >= 8
-            outlived.add(colour)
+            outlived.add(variant)
         if outlived == set(COLOURS):
             break

@@ -12,15 +12,15 @@ from itertools import cycle
 
 import pytest
 
-from books import Books, Reader, Watch
+from bucket_ledger import Ledger, Reader, Watch
+from harness import Harness
 from proxy import Fault, Proxy
-from splits import Fate, Place, Worker, taker
-from stage import Stage
+from split_processes import Fate, Place, Worker, taker
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.values import Transact
 
-pytestmark = pytest.mark.parametrize("colour", ["async"], indirect=True)
+pytestmark = pytest.mark.parametrize("variant", ["async"], indirect=True)
 processes = pytest.mark.needs("endpoint", "atomic")
 
 TEN_YEARS = 10 * 365 * 24 * 3600
@@ -30,15 +30,15 @@ PATIENCE = 120.0
 
 
 @pytest.fixture
-async def limiter(stage: Stage) -> RateLimiter:
-    limiter = await stage.open()
+async def limiter(harness: Harness) -> RateLimiter:
+    limiter = await harness.open()
     await limiter.set_resource_defaults("gpt-4", [STANDING])
     async with limiter.acquire("key", "gpt-4", {"rpm": FIRST}):
         return limiter
 
 
 class Drivers:
-    """Processes of both colours that all take from the bucket."""
+    """Processes of both variants that all take from the bucket."""
 
     def __init__(self, places: list[Place], reader: Reader) -> None:
         self._reader = reader
@@ -46,11 +46,11 @@ class Drivers:
         for worker in self._workers:
             worker.wait_until_ready()
 
-    def books(self) -> Books:
+    def books(self) -> Ledger:
         """The bucket as it is now."""
         return self._reader.read("key", "gpt-4", "rpm")
 
-    def wait_until(self, holds: Callable[[Books], bool]) -> None:
+    def wait_until(self, holds: Callable[[Ledger], bool]) -> None:
         """Wait until the books say so."""
         end = time.monotonic() + PATIENCE
         while not holds(self.books()):
@@ -79,8 +79,8 @@ class Drivers:
 
 
 @pytest.fixture
-def reader(limiter: RateLimiter, stage: Stage) -> Iterator[Reader]:
-    reader = Reader(stage.target.endpoint_url or "", stage.table_name, stage.namespace_id)
+def reader(limiter: RateLimiter, harness: Harness) -> Iterator[Reader]:
+    reader = Reader(harness.target.endpoint_url or "", harness.table_name, harness.namespace_id)
     yield reader
     reader.close()
 
@@ -91,7 +91,7 @@ def closing() -> Iterator[ExitStack]:
         yield stack
 
 
-def spread(before: Books, after: Books, families: int) -> list[float]:
+def spread(before: Ledger, after: Ledger, families: int) -> list[float]:
     """Which part of the writes in between each shard had, with those that were split off from it since."""
     parts = [0] * families
     for shard, writes in after.writes.items():
@@ -110,12 +110,12 @@ def is_spread(drivers: Drivers, families: int) -> bool:
 
 @processes
 async def test_a_bucket_that_is_driven_splits_by_itself_and_spreads_its_writes(
-    stage: Stage, reader: Reader, limiter: RateLimiter, closing: ExitStack
+    harness: Harness, reader: Reader, limiter: RateLimiter, closing: ExitStack
 ) -> None:
     """Three processes, one of which dies when it is about to split a shard."""
-    at = {"endpoint_url": stage.target.endpoint_url or "", "table_name": stage.table_name, "split_above": 10}
+    at = {"endpoint_url": harness.target.endpoint_url or "", "table_name": harness.table_name, "split_above": 10}
     mortal = Place(**{**at, "split_above": 1}, lives=0, mortal=(Transact,))
-    drivers = Drivers([Place(**at), Place(**at, colour="sync"), mortal], reader)
+    drivers = Drivers([Place(**at), Place(**at, variant="sync"), mortal], reader)
     closing.callback(drivers.close)
     with Watch(reader, "key", "gpt-4", "rpm"):
         drivers.begin()
@@ -147,12 +147,12 @@ class Ceiling(Fault):
 
 @processes
 async def test_a_bucket_that_the_store_throttles_splits_and_spreads_its_writes(
-    stage: Stage, reader: Reader, proxy: Proxy, limiter: RateLimiter, closing: ExitStack
+    harness: Harness, reader: Reader, proxy: Proxy, limiter: RateLimiter, closing: ExitStack
 ) -> None:
     proxy.faults.append(Ceiling("throttle", ""))
-    at = {"endpoint_url": proxy.url, "table_name": stage.table_name, "split_above": 200}  # more than the store takes
+    at = {"endpoint_url": proxy.url, "table_name": harness.table_name, "split_above": 200}  # more than the store takes
     tolerant = (RateLimitExceeded, RateLimiterUnavailable)
-    drivers = Drivers([Place(**at, refusals=tolerant), Place(**at, refusals=tolerant, colour="sync")], reader)
+    drivers = Drivers([Place(**at, refusals=tolerant), Place(**at, refusals=tolerant, variant="sync")], reader)
     closing.callback(drivers.close)
     with Watch(reader, "key", "gpt-4", "rpm"):
         drivers.begin()
@@ -194,19 +194,19 @@ async def visit_often(limiter: RateLimiter, entity_id: str) -> None:
 
 
 @pytest.mark.needs("atomic")
-async def test_no_clock_splits_a_bucket_that_is_slow_or_idle(stage: Stage) -> None:
-    admin = await stage.open()
+async def test_no_clock_splits_a_bucket_that_is_slow_or_idle(harness: Harness) -> None:
+    admin = await harness.open()
     for entity_id in ("slow", "idle"):
         await admin.set_limits(entity_id, [STANDING], "gpt-4")
         await visit(admin, entity_id)
     clocks = [{}, {"machine": machine(HOUR)}, {"machine": machine(-DAY)}, {"clock": Jumping()}]
-    visitors = [await stage.open(split_above=60, **clock) for clock in clocks]
+    visitors = [await harness.open(split_above=60, **clock) for clock in clocks]
     for limiter in visitors:
         await visit(limiter, "idle")
     await asyncio.gather(*(visit_often(limiter, "slow") for limiter in visitors))
     for limiter in visitors:
         await visit(limiter, "idle")
     for entity_id, admitted in (("slow", 49), ("idle", 9)):
-        bucket = stage.bucket(entity_id, "gpt-4")
+        bucket = harness.bucket(entity_id, "gpt-4")
         assert bucket is not None
         assert (bucket["shard_count"], bucket["b_rpm_tc"]) == (1, admitted * 1000)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from clocks import ManualClock
-from stage import Stage
+from harness import Harness
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 
 SLOW, FAST = Limit.per_day("slow", 100), Limit.per_second("fast", 100)
@@ -60,11 +60,11 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-async def test_a_slow_limit_beside_a_fast_one_neither_starves_nor_mints(stage: Stage, clock: ManualClock) -> None:
-    limiter = await stage.open(clock=clock, config_cache_ttl=10**9)
+async def test_a_slow_limit_beside_a_fast_one_neither_starves_nor_mints(harness: Harness, clock: ManualClock) -> None:
+    limiter = await harness.open(clock=clock, config_cache_ttl=10**9)
     await limiter.set_resource_defaults("gpt-4", [SLOW, FAST])
     ledgers = {limit.name: Ledger(limit, clock.ms) for limit in (SLOW, FAST)}
-    for pause in pauses(STEPS[stage.target.name]):
+    for pause in pauses(STEPS[harness.target.name]):
         clock.ms += pause
         for name, ledger in ledgers.items():
             there = ledger.whole_tokens(clock.ms)
@@ -72,14 +72,14 @@ async def test_a_slow_limit_beside_a_fast_one_neither_starves_nor_mints(stage: S
                 assert await admits(limiter, **{name: there})
                 ledger.take(there)
             assert not await admits(limiter, **{name: 1})
-    assert stage.consumed("key", "gpt-4", "slow") > 100_000
+    assert harness.consumed("key", "gpt-4", "slow") > 100_000
 
 
-async def test_takes_of_both_at_once_are_exact_too(stage: Stage, clock: ManualClock) -> None:
-    limiter = await stage.open(clock=clock, config_cache_ttl=10**9)
+async def test_takes_of_both_at_once_are_exact_too(harness: Harness, clock: ManualClock) -> None:
+    limiter = await harness.open(clock=clock, config_cache_ttl=10**9)
     await limiter.set_resource_defaults("gpt-4", [SLOW, FAST])
     slow, fast, chance = Ledger(SLOW, clock.ms), Ledger(FAST, clock.ms), random.Random(8)
-    for pause in pauses(STEPS[stage.target.name]):
+    for pause in pauses(STEPS[harness.target.name]):
         clock.ms += pause
         amounts = {"slow": chance.choice((0, 1, 1, 2)), "fast": chance.randint(1, 60)}
         fits = amounts["slow"] <= slow.whole_tokens(clock.ms) and amounts["fast"] <= fast.whole_tokens(clock.ms)

@@ -1,6 +1,6 @@
 """Callers: tasks and threads that acquire over and over, and note what they were told.
 
-Lives here: what one call does in both colours, and which answers are wrong. Never: how a process ends.
+Lives here: what one call does in both variants, and which answers are wrong. Never: how a process ends.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ def given_back_on_failure(call: Call) -> Iterator[None]:
 
 
 class _Callers:
-    """What the callers of both colours share: the place, the ledger, and what an error says."""
+    """What the callers of both variants share: the place, the ledger, and what an error says."""
 
     def __init__(self, place: Place) -> None:
         self.place = place

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from books import Books, Reader
+from bucket_ledger import Ledger, Reader
 from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
 
 from .book import read
@@ -59,7 +59,7 @@ def _hold_against(life: Life, reader: Reader) -> int:
     return left_behind
 
 
-def _made_none(life: Life, entity_id: str, books: Books, admitted: int) -> None:
+def _made_none(life: Life, entity_id: str, books: Ledger, admitted: int) -> None:
     """The standing limit is refilled in ten years: what was admitted was there at the beginning."""
     if not books.shards:
         return
@@ -70,7 +70,7 @@ def _made_none(life: Life, entity_id: str, books: Books, admitted: int) -> None:
         life.wrong(f"{entity_id}: {admitted} admitted of {books.ceiling // 1000}")
 
 
-def _debt(books: Books) -> int:
+def _debt(books: Ledger) -> int:
     return -min(0, sum(shard.tokens for shard in books.shards))  # what `lease.adjust` takes may be owed
 
 
@@ -81,8 +81,8 @@ def _parent_agrees(life: Life, reader: Reader, parent: str) -> None:
         life.wrong(f"parent {parent}: the table took {taken:g}, not {sums.least} to {sums.most}")
 
 
-def _settled(reader: Reader, entity_id: str, resource: str, limit: str) -> Books:
-    books: Books | None = None
+def _settled(reader: Reader, entity_id: str, resource: str, limit: str) -> Ledger:
+    books: Ledger | None = None
     while books != (books := reader.read(entity_id, resource, limit)):
         time.sleep(0.02)
     return books
@@ -105,5 +105,5 @@ def _ask_as_a_newcomer(life: Life, limiter: SyncRateLimiter, reader: Reader) -> 
         life.wrong(f"a newcomer waited for {time.monotonic() - begun:.1f} s")
 
 
-def _has(books: Books) -> bool:
+def _has(books: Ledger) -> bool:
     return sum(shard.tokens for shard in books.shards) >= 1000

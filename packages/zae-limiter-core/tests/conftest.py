@@ -13,11 +13,11 @@ settings.load_profile("zae")
 
 @pytest.fixture(params=["async", "sync"])
 def world(request: pytest.FixtureRequest) -> World:
-    """A table in memory, a clock, and processes of one colour: each test runs in both."""
+    """A table in memory, a clock, and processes of one variant: each test runs in both."""
     return World(request.param)
 
 
 @pytest.fixture
 def async_world() -> World:
-    """The same for what only one colour has: cancellation."""
+    """The same for what only one variant has: cancellation."""
     return World("async")

@@ -1,4 +1,4 @@
-"""How much is admitted: what there is and what is minted, never more; in both colours, by one process and several."""
+"""How much is admitted: what there is and what is minted, never more; in both variants, by one process and several."""
 # ruff: noqa: PT012 - a block under a lease that raises takes more than one line
 
 import random

@@ -1,4 +1,4 @@
-"""Bad input is refused before anything is written, in both colours."""
+"""Bad input is refused before anything is written, in both variants."""
 
 from collections.abc import Callable
 from typing import Any

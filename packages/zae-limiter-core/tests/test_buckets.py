@@ -1,4 +1,4 @@
-"""How buckets stand: what a read of them says, over all shards and all entities; in both colours."""
+"""How buckets stand: what a read of them says, over all shards and all entities; in both variants."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A child and its parent, in both colours."""
+"""A child and its parent, in both variants."""
 # ruff: noqa: PT012 - a block under a lease that raises takes more than one line
 
 import asyncio

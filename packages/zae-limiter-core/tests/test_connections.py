@@ -1,4 +1,4 @@
-"""What comes over a connection: an answer in time and whole, or none; in both colours, over real sockets."""
+"""What comes over a connection: an answer in time and whole, or none; in both variants, over real sockets."""
 
 import asyncio
 import json
@@ -70,7 +70,7 @@ def ask() -> Flow[object]:
 
 @pytest.fixture(params=["async", "sync"])
 def get(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
-    """What a store of one colour answers, through its driver."""
+    """What a store of one variant answers, through its driver."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "x")
 

@@ -1,4 +1,4 @@
-"""Config items of all levels are read, replaced and removed many at a time; in both colours."""
+"""Config items of all levels are read, replaced and removed many at a time; in both variants."""
 
 from typing import Any
 

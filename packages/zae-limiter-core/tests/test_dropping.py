@@ -1,4 +1,4 @@
-"""Limits that no config names leave a bucket where they are full, and never with what they owe; in both colours."""
+"""Limits that no config names leave a bucket where they are full, and never with what they owe; in both variants."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The tree of entities has two levels; in both colours."""
+"""The tree of entities has two levels; in both variants."""
 
 import pytest
 from worlds import World, passes, take

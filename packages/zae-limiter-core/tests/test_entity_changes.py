@@ -1,4 +1,4 @@
-"""Entities change and go, and the tree keeps its two levels; in both colours."""
+"""Entities change and go, and the tree keeps its two levels; in both variants."""
 
 import pickle
 from typing import Any

@@ -1,4 +1,4 @@
-"""When a bucket expires, and what becomes of those who knew it; in both colours."""
+"""When a bucket expires, and what becomes of those who knew it; in both variants."""
 
 from contextlib import suppress
 

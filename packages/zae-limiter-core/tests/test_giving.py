@@ -1,4 +1,4 @@
-"""Tokens given by hand: a bucket reset, or credited; in both colours."""
+"""Tokens given by hand: a bucket reset, or credited; in both variants."""
 
 import asyncio
 from functools import partial

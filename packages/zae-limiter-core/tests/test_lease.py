@@ -1,4 +1,4 @@
-"""What a lease gives back and what it keeps, in both colours."""
+"""What a lease gives back and what it keeps, in both variants."""
 # ruff: noqa: PT012 - a block under a lease that raises takes more than one line
 
 import asyncio

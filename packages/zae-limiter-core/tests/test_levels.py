@@ -1,4 +1,4 @@
-"""Which limits hold, for how long they are remembered, and what it costs to know them; in both colours."""
+"""Which limits hold, for how long they are remembered, and what it costs to know them; in both variants."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What an acquire gives and refuses, in both colours, over a table in memory."""
+"""What an acquire gives and refuses, in both variants, over a table in memory."""
 
 import math
 import random

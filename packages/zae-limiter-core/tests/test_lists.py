@@ -1,4 +1,4 @@
-"""Where limits are set, and many of them set and removed at once; in both colours."""
+"""Where limits are set, and many of them set and removed at once; in both variants."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a process changes itself, while it reads limits and behind that; in both colours."""
+"""What a process changes itself, while it reads limits and behind that; in both variants."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Namespaces are registered, deleted softly and recovered; in both colours."""
+"""Namespaces are registered, deleted softly and recovered; in both variants."""
 
 from typing import Any
 

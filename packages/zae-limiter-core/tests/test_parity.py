@@ -1,4 +1,4 @@
-"""Both colours have the same names, signatures and docstrings."""
+"""Both variants have the same names, signatures and docstrings."""
 
 import inspect
 import re
@@ -41,8 +41,8 @@ def callable_of(value: object) -> object:
     return value if inspect.isfunction(value) else None
 
 
-def colourless(text: object) -> str:
-    """A signature or a docstring without what tells the colour."""
+def variantless(text: object) -> str:
+    """A signature or a docstring without what tells the variant."""
     plain = re.sub(r"\bSync(?=[A-Z])|\b(aio|sync|async|await)\b ?", "", str(text))
     return re.sub(r"collections\.abc\.Awaitable\[(.*)\]\]", r"\1]", plain)
 
@@ -51,8 +51,8 @@ def signature(value: object) -> list[tuple[str, object, object, str]]:
     """Names, kinds, defaults and types of the parameters, and the type of the result."""
     function = typing.cast("typing.Callable[..., object]", callable_of(value))
     found = inspect.signature(function)
-    parameters = [(p.name, p.kind, p.default, colourless(p.annotation)) for p in found.parameters.values()]
-    return [*parameters, ("return", None, None, colourless(found.return_annotation))]
+    parameters = [(p.name, p.kind, p.default, variantless(p.annotation)) for p in found.parameters.values()]
+    return [*parameters, ("return", None, None, variantless(found.return_annotation))]
 
 
 MEMBERS = [
@@ -77,7 +77,7 @@ def test_the_signatures_are_the_same(async_class: type, sync_class: type, name: 
 @each
 def test_what_is_said_of_them_is_the_same(async_class: type, sync_class: type, name: str) -> None:
     said = [inspect.getdoc(callable_of(public(cls)[name])) or "" for cls in (async_class, sync_class)]
-    assert colourless(said[0]) == colourless(said[1])
+    assert variantless(said[0]) == variantless(said[1])
     if not name.startswith("__"):
         assert said[0]
 
@@ -93,7 +93,7 @@ def test_they_are_the_same_kind_of_thing_and_no_sync_one_has_to_be_awaited(
 
 @either
 def test_their_bases_are_the_same(async_class: type, sync_class: type) -> None:
-    bases = [[colourless(base.__name__) for base in cls.__mro__[1:]] for cls in (async_class, sync_class)]
+    bases = [[variantless(base.__name__) for base in cls.__mro__[1:]] for cls in (async_class, sync_class)]
     assert bases[0] == bases[1]
 
 

@@ -25,9 +25,9 @@ SEEDS = {"async": 250, "sync": 150}
 Simulate = Callable[[int], Any]
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_no_life_of_a_process_goes_wrong(colour: str) -> None:
-    wrong = [problem for _, found in tried(colour, 1, SEEDS[colour]) for _, problem in found]
+@pytest.mark.parametrize("variant", COLOURS)
+def test_no_life_of_a_process_goes_wrong(variant: str) -> None:
+    wrong = [problem for _, found in tried(variant, 1, SEEDS[variant]) for _, problem in found]
     assert not wrong, "\n".join(wrong)
 
 

@@ -1,4 +1,4 @@
-"""A provisioner's state comes back whole or not at all, however large; in both colours."""
+"""A provisioner's state comes back whole or not at all, however large; in both variants."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""A purge leaves nothing of a namespace and all of the others; in both colours."""
+"""A purge leaves nothing of a namespace and all of the others; in both variants."""
 
 from datetime import UTC, datetime
 

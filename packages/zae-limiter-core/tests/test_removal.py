@@ -1,4 +1,4 @@
-"""A delete of an entity that is killed anywhere leaves nothing that the next one does not find; in both colours."""
+"""A delete of an entity that is killed anywhere leaves nothing that the next one does not find; in both variants."""
 
 from typing import Any
 

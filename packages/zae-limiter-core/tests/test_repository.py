@@ -1,4 +1,4 @@
-"""Opening a repository and closing it, in both colours."""
+"""Opening a repository and closing it, in both variants."""
 
 import asyncio
 
@@ -58,9 +58,9 @@ async def test_with_register_off_a_missing_namespace_is_an_error_and_stays_missi
 
 
 async def open_over(world: World, wire: Wire, *, create_table: bool = False) -> ClosableStore | SyncClosableStore:
-    """A store that a repository was opened over in the colour; raises what opening raises, with the store closed."""
+    """A store that a repository was opened over in the variant; raises what opening raises, with the store closed."""
     options = Options(stack="my-app", clock=world.clock, create_table=create_table)
-    store = ClosableStore(wire) if world.colour == "async" else SyncClosableStore(wire)
+    store = ClosableStore(wire) if world.variant == "async" else SyncClosableStore(wire)
     try:
         if isinstance(store, ClosableStore):
             await Repository.over(store, options)

@@ -1,4 +1,4 @@
-"""A bucket in several shards: what is there stays there, and who asks gets what all shards have; in both colours."""
+"""A bucket in several shards: what is there stays there, and who asks gets what all shards have; in both variants."""
 
 import asyncio
 from typing import Any

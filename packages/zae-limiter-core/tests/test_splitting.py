@@ -1,4 +1,4 @@
-"""When a bucket is split, who waits for it, and an anchor that a wrong clock has set; in both colours."""
+"""When a bucket is split, who waits for it, and an anchor that a wrong clock has set; in both variants."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Which clock a repository goes by, and what a process whose own is wrong writes at first, in both colours."""
+"""Which clock a repository goes by, and what a process whose own is wrong writes at first, in both variants."""
 
 import secrets
 from collections.abc import Awaitable, Callable
@@ -78,7 +78,7 @@ def opened(world: World, dated: Dated) -> Open:
     store, sync_store = DatedStore(wire, dated), SyncDatedStore(wire, dated)
 
     async def open_limiter(**options: Any) -> RateLimiter:
-        if world.colour == "async":
+        if world.variant == "async":
             return RateLimiter(await Repository.over(store, Options(**options)))
         return cast("RateLimiter", Awaited(SyncRateLimiter(SyncRepository.over(sync_store, Options(**options)))))
 

@@ -1,4 +1,4 @@
-"""Both colours of store over HTTP servers that answer, refuse, fall silent and break off."""
+"""Both variants of store over HTTP servers that answer, refuse, fall silent and break off."""
 
 import asyncio
 import json

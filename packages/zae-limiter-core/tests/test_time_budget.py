@@ -60,10 +60,10 @@ async def test_what_is_confirmed_after_the_caller_left_is_given_back(world: Worl
     await until(lambda: wire.in_flight == 0)
     await asyncio.sleep(0.05)
     assert await passes(limiter, "e", "r", rpm=1)
-    await limiter.repository.driver.drain() if world.colour == "async" else await asyncio.sleep(0.1)
+    await limiter.repository.driver.drain() if world.variant == "async" else await asyncio.sleep(0.1)
     left = await limiter.available("e", "r")
     # what the first one took may be lost where its own thread was cut off while it sent
-    assert left == {"rpm": 98} or (world.colour == "sync" and left == {"rpm": 96})
+    assert left == {"rpm": 98} or (world.variant == "sync" and left == {"rpm": 96})
 
 
 async def test_nobody_waits_behind_those_who_left(world: World) -> None:
@@ -92,7 +92,7 @@ async def test_the_end_of_a_block_takes_no_longer_either_and_is_written_later(wo
     assert isinstance(answer, ZeroDivisionError if end == "rollback" else RateLimiterUnavailable)
     assert seconds < LONGEST
     wire.let_go()
-    if world.colour == "async":  # a thread that sends for itself cannot go on behind its caller
+    if world.variant == "async":  # a thread that sends for itself cannot go on behind its caller
         await until(lambda: wire.in_flight == 0)
         await limiter.repository.driver.drain()
         assert await limiter.available("e", "r") == {"rpm": 99}
@@ -120,7 +120,7 @@ async def test_a_child_and_its_parent_are_both_given_back(world: World) -> None:
     wire.let_go()
     await until(lambda: wire.in_flight == 0)
     await asyncio.sleep(0.1)
-    if world.colour == "async":
+    if world.variant == "async":
         assert await limiter.available("key", "r") == {"rpm": 99}
     assert await limiter.available("project", "r") == {"rpm": 99}
 

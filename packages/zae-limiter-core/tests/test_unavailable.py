@@ -1,4 +1,4 @@
-"""A store that is away, slow or throttling at each step, in both colours: ``block`` raises, ``allow`` lets through."""
+"""A store that is away, slow or throttling at each step, in both variants: ``block`` raises, ``allow`` lets through."""
 # ruff: noqa: PT012 - a block under a lease that raises takes more than one line
 
 from collections.abc import Callable

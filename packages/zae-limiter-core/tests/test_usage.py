@@ -1,4 +1,4 @@
-"""Usage snapshots, in pages and in sums, of an entity and of a resource; in both colours."""
+"""Usage snapshots, in pages and in sums, of an entity and of a resource; in both variants."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

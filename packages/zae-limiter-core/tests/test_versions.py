@@ -1,4 +1,4 @@
-"""A client and a stack that do not fit say so, both ways; in both colours."""
+"""A client and a stack that do not fit say so, both ways; in both variants."""
 
 from typing import Any
 

@@ -114,7 +114,7 @@ class Options:
 
 
 class BuilderBase:
-    """Options set one by one; ``build`` comes with the colour."""
+    """Options set one by one; ``build`` comes with the variant."""
 
     def __init__(self) -> None:
         self._options = Options()

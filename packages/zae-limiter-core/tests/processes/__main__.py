@@ -11,17 +11,17 @@ from .histories import COLOURS, finding, tried
 from .mutants import MUTANTS, killer, shown
 
 
-def run(colour: str, first: int, count: int) -> int:
+def run(variant: str, first: int, count: int) -> int:
     """Try histories on all cores; answers how many fail."""
     begun, failed = time.monotonic(), 0
-    for done, found in tried(colour, first, count):
+    for done, found in tried(variant, first, count):
         for _, problem in found:
             failed += 1
             print(f"{problem}\n", flush=True)
         print(
-            f"\r{colour}: {done} histories, {failed} wrong, {time.monotonic() - begun:.0f} s", end="", file=sys.stderr
+            f"\r{variant}: {done} histories, {failed} wrong, {time.monotonic() - begun:.0f} s", end="", file=sys.stderr
         )
-    print(f"\n{colour}: {count} histories, {failed} of them wrong")
+    print(f"\n{variant}: {count} histories, {failed} of them wrong")
     return failed
 
 
@@ -43,21 +43,21 @@ def mutants(count: int) -> int:
 def main() -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="processes")
-    parser.add_argument("--colour", choices=[*COLOURS], help="one of the two drivers; both unless given")
-    parser.add_argument("--seeds", type=int, default=2_000, help="how many histories of each colour")
+    parser.add_argument("--variant", choices=[*COLOURS], help="one of the two drivers; both unless given")
+    parser.add_argument("--seeds", type=int, default=2_000, help="how many histories of each variant")
     parser.add_argument("--first", type=int, default=1, help="the seed of the first one")
     parser.add_argument("--replay", type=int, metavar="SEED", help="one history")
     parser.add_argument("--mutants", action="store_true", help="find every deliberate fault instead")
     chosen = parser.parse_args()
     if chosen.mutants:
         return int(mutants(chosen.seeds) > 0)
-    colours = [chosen.colour] if chosen.colour else [*COLOURS]
+    variants = [chosen.variant] if chosen.variant else [*COLOURS]
     if chosen.replay is not None:
-        problems = {colour: finding(colour, chosen.replay) for colour in colours}
-        for colour, problem in problems.items():
-            print(problem or f"{colour}, seed {chosen.replay}: nothing wrong")
+        problems = {variant: finding(variant, chosen.replay) for variant in variants}
+        for variant, problem in problems.items():
+            print(problem or f"{variant}, seed {chosen.replay}: nothing wrong")
         return int(any(problems.values()))
-    return int(sum(run(colour, chosen.first, chosen.seeds) for colour in colours) > 0)
+    return int(sum(run(variant, chosen.first, chosen.seeds) for variant in variants) > 0)
 
 
 if __name__ == "__main__":

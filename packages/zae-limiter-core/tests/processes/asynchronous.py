@@ -339,6 +339,6 @@ def simulate(seed: int) -> History:
     try:
         history.run()
     except Violation as violation:
-        command = f"just simulate-processes --colour async --replay {seed}"
+        command = f"just simulate-processes --variant async --replay {seed}"
         raise Violation(f"seed {seed}: {violation}\nreplay: {command}\n{history.plan}") from violation
     return history

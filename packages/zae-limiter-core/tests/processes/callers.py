@@ -1,4 +1,4 @@
-"""What the users of a process do with it, in one script for both colours.
+"""What the users of a process do with it, in one script for both variants.
 
 Lives here: acquire, the body of a lease, its end; each step by chance. Never: how a call waits (asynchronous,
 threaded).
@@ -26,7 +26,7 @@ class BodyFailed(Exception):
     """Raised in the body of a lease, to have it rolled back."""
 
 
-class Colour(Protocol):
+class Variant(Protocol):
     """The process, as its callers see it. ``cuts`` are what cuts a caller off from outside."""
 
     cuts: tuple[type[BaseException], ...]
@@ -52,14 +52,14 @@ class Call(NamedTuple):
 class Caller:
     """One user of a process, who acquires once. ``cut`` where the history has cut him off, ``gone`` with his loop."""
 
-    def __init__(self, colour: Colour, plan: Plan, rng: Random, holding: Holding) -> None:
+    def __init__(self, variant: Variant, plan: Plan, rng: Random, holding: Holding) -> None:
         self.answer = ""
         self.failure: BaseException | None = None
         self.cut = self.gone = False
         self.calls: list[Call] = []
         self.waits = ""
         self.holding = holding
-        self._colour = colour
+        self._variant = variant
         self._plan = plan
         self._rng = rng
         self._kept = False
@@ -69,7 +69,7 @@ class Caller:
         """The caller's life; ``answer`` is what he got out of it."""
         rng = self._rng
         try:
-            await self._colour.pause(rng.randint(0, self._plan.span_us) / 1e6)
+            await self._variant.pause(rng.randint(0, self._plan.span_us) / 1e6)
             await self._visit()
         except GeneratorExit:
             raise  # the loop is gone
@@ -79,7 +79,7 @@ class Caller:
             self.answer = "admitted"
 
     def _told(self, error: BaseException) -> str:
-        if isinstance(error, self._colour.cuts):
+        if isinstance(error, self._variant.cuts):
             return "cut"
         if isinstance(error, RateLimitExceeded):
             short = any(status.exceeded for status in error.statuses)
@@ -94,14 +94,14 @@ class Caller:
         holding.most = 1
         amounts = {SCARCE: rng.choice((0, 1, 1, 2, 5)), holding.limit: holding.unit}
         policy = "allow" if rng.random() < plan.allowing else None
-        async with _Timed(self, self._colour.acquire(entity, amounts, policy)) as lease:
+        async with _Timed(self, self._variant.acquire(entity, amounts, policy)) as lease:
             for _ in range(rng.choice((0, 0, 1, 2, 4))):
                 await self._do(lease, rng.choice(("work", "work", "consume", "adjust", "release", "keep", "fail")))
 
     async def _do(self, lease: Any, deed: str) -> None:
         rng, holding = self._rng, self.holding
         if deed == "work":
-            await self._colour.pause(rng.choice((0, rng.randint(0, 20_000), rng.randint(0, 2_000_000))) / 1e6)
+            await self._variant.pause(rng.choice((0, rng.randint(0, 20_000), rng.randint(0, 2_000_000))) / 1e6)
         elif deed == "consume" and holding.most < MOST:
             await self._consume(lease)
         elif deed == "adjust" and holding.most < MOST:
@@ -135,13 +135,13 @@ class Caller:
     @contextmanager
     def calling(self, name: str) -> Iterator[None]:
         """Note how long a call takes."""
-        begun = self._colour.now()
+        begun = self._variant.now()
         self.waits = f"{name} since {begun:.3f}"
         try:
             yield
         finally:
             self.waits = ""
-            self.calls.append(Call(name, begun, self._colour.now()))
+            self.calls.append(Call(name, begun, self._variant.now()))
 
     def entered(self, lease: Any) -> None:
         """The lease is his, but where it was let through without being counted."""
@@ -162,7 +162,7 @@ class Caller:
 
     def left(self, lease: Any, failure: BaseException | None) -> None:
         """The lease's end has come to its end."""
-        if lease.degraded or (failure is not None and not isinstance(failure, self._colour.cuts)):
+        if lease.degraded or (failure is not None and not isinstance(failure, self._variant.cuts)):
             self.holding.doubt("an end that was not written")
 
 

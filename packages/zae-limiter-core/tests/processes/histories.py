@@ -17,28 +17,28 @@ AT_ONCE = 25
 COLOURS: dict[str, Callable[[int], Any]] = {"async": asynchronous.simulate, "sync": threaded.simulate}
 
 
-def finding(colour: str, seed: int) -> str:
+def finding(variant: str, seed: int) -> str:
     """What a history does wrong, if anything."""
     try:
-        COLOURS[colour](seed)
+        COLOURS[variant](seed)
     except Violation as violation:
         return str(violation)
     return ""
 
 
-def findings(colour: str, seeds: Iterable[int]) -> list[tuple[int, str]]:
+def findings(variant: str, seeds: Iterable[int]) -> list[tuple[int, str]]:
     """The seeds that fail, and how."""
-    found = ((seed, finding(colour, seed)) for seed in seeds)
+    found = ((seed, finding(variant, seed)) for seed in seeds)
     return [(seed, problem) for seed, problem in found if problem]
 
 
-def tried(colour: str, first: int, count: int) -> Iterator[tuple[int, list[tuple[int, str]]]]:
+def tried(variant: str, first: int, count: int) -> Iterator[tuple[int, list[tuple[int, str]]]]:
     """How many histories are done, and the seeds of those that failed since, with what they did wrong."""
     done = 0
     with ProcessPoolExecutor(cpu_count(), mp_context=get_context("spawn")) as pool:
         seeds = range(first, first + count)
         parts = [seeds[start : start + AT_ONCE] for start in range(0, count, AT_ONCE)]
-        running = {pool.submit(findings, colour, part): len(part) for part in parts}
+        running = {pool.submit(findings, variant, part): len(part) for part in parts}
         for future in as_completed(running):
             done += running[future]
             yield done, future.result()

@@ -21,10 +21,10 @@ Fault = Callable[[], AbstractContextManager[Any]]
 
 
 class Mutant(NamedTuple):
-    """One fault, in the driver of a colour; ``since`` is the version of Python that shows it."""
+    """One fault, in the driver of a variant; ``since`` is the version of Python that shows it."""
 
     name: str
-    colour: str
+    variant: str
     fault: Fault
     since: tuple[int, int] = (3, 11)
 
@@ -40,7 +40,7 @@ def _patched(driver: type, **methods: Any) -> Fault:
     return faulty
 
 
-# both colours
+# both variants
 
 
 def _no_unwind(self: Any, *waiters: Any) -> None:
@@ -171,8 +171,8 @@ def killer(mutant: Mutant, seeds: Iterable[int]) -> tuple[int, str]:
     """The first seed that finds the mutant, and what it finds. Raises ``LookupError`` where none does."""
     for seed in seeds:
         with mutant.fault():
-            problem = finding(mutant.colour, seed)
-        if problem and not finding(mutant.colour, seed):
+            problem = finding(mutant.variant, seed)
+        if problem and not finding(mutant.variant, seed):
             return seed, problem
     raise LookupError(f"nobody found {mutant.name!r}")
 

@@ -1,4 +1,4 @@
-"""The table behind its network, for both colours.
+"""The table behind its network, for both variants.
 
 Lives here: what becomes of a request, whoever waits for it. Never: waiting (asynchronous, threaded).
 """

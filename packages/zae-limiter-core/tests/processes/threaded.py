@@ -319,7 +319,7 @@ def simulate(seed: int) -> History:
     try:
         history.run()
     except Violation as violation:
-        command = f"just simulate-processes --colour sync --replay {seed}"
+        command = f"just simulate-processes --variant sync --replay {seed}"
         raise Violation(f"seed {seed}: {violation}\nreplay: {command}\n{history.plan}") from violation
     return history
 

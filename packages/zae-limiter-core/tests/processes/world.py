@@ -1,4 +1,4 @@
-"""What both colours' histories have in common: the table, who watches it, who uses it, and the last judgement.
+"""What both variants' histories have in common: the table, who watches it, who uses it, and the last judgement.
 
 Lives here: that. Never: a loop (asynchronous), a thread (threaded).
 """
@@ -13,7 +13,7 @@ from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Item
 from zae_limiter.settings import NEVER_SPLIT
 
-from .callers import Caller, Colour
+from .callers import Caller, Variant
 from .plan import CALM, ENTITIES, PARENT, Plan
 from .server import Server
 from .tally import Tally
@@ -44,9 +44,9 @@ class World:
         if plan.budget is not None and plan.weather != CALM:
             self.excuses.add("the budget")
 
-    def caller(self, colour: Colour) -> Caller:
+    def caller(self, variant: Variant) -> Caller:
         """One more user."""
-        caller = Caller(colour, self.plan, self.rng, self.tally.take())
+        caller = Caller(variant, self.plan, self.rng, self.tally.take())
         self.callers.append(caller)
         return caller
 

@@ -1,4 +1,4 @@
-"""Performs the steps of flows in virtual time: the third colour.
+"""Performs the steps of flows in virtual time: the third variant.
 
 Lives here: sending, waiting, cancelling, and who holds what. Never: a decision.
 """

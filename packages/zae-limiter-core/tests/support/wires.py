@@ -1,4 +1,4 @@
-"""Stores between a process and a table in memory, in both colours.
+"""Stores between a process and a table in memory, in both variants.
 
 Lives here: seeing every operation, refusing it, losing its answer, holding it up. Never: a claim.
 """
@@ -130,7 +130,7 @@ class WireStore:
         wire.seen.append(operation)
         wire.in_flight += 1
         try:
-            while wire.holds(operation):  # noqa: ASYNC110 - both colours are let go of alike
+            while wire.holds(operation):  # noqa: ASYNC110 - both variants are let go of alike
                 await asyncio.sleep(0.001)
             answer = wire.answer(operation)
             while wire.holds_answer(operation):  # noqa: ASYNC110

@@ -1,4 +1,4 @@
-"""One script for both colours: the sync classes under an async face.
+"""One script for both variants: the sync classes under an async face.
 
 Lives here: that face, and processes over one table. Never: a claim.
 """
@@ -81,10 +81,10 @@ class Process(NamedTuple):
 
 
 class World:
-    """One table, one clock, and processes of one colour over it."""
+    """One table, one clock, and processes of one variant over it."""
 
-    def __init__(self, colour: Literal["async", "sync"]) -> None:
-        self.colour = colour
+    def __init__(self, variant: Literal["async", "sync"]) -> None:
+        self.variant = variant
         self.clock = ManualClock()
         self.meter = Meter()
         self.table = MemoryStore(self.meter)
@@ -94,7 +94,7 @@ class World:
     ) -> Process:
         wire = Wire(self.table)
         chosen = Options(namespace=namespace, **{"clock": self.clock, **options})
-        if self.colour == "async":
+        if self.variant == "async":
             limiter = RateLimiter(await Repository.over(WireStore(wire), chosen), default_limits=default_limits)
         else:
             repository = SyncRepository.over(SyncWireStore(wire), chosen)

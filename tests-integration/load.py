@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Barrier
 
-from colours import Colour
+from awaited import Variant
 from zae_limiter import Limit, Options, RateLimiter, RateLimitExceeded, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.aio.store import DynamoDBStore
 from zae_limiter.sync.store import SyncDynamoDBStore
@@ -33,14 +33,14 @@ class Job:
     entity_id: str
     resource: str
     limit: str
-    colour: Colour
+    variant: Variant
     workers: int = 10
     most: int = 1
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Haul:
+class Taken:
     """What was admitted, and between which instants (epoch ms)."""
 
     admitted: int
@@ -53,18 +53,18 @@ class Haul:
         return at_first + elapsed_ms * limit.refill_amount / (limit.refill_period * 1000)
 
 
-class Crowd:
+class Load:
     """Processes that stand by, and begin together."""
 
     def __init__(self) -> None:
         spawn = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(PROCESSES, spawn, initializer=_meet_at, initargs=(spawn.Barrier(PROCESSES),))
 
-    def take(self, job: Job, *, processes: int = PROCESSES) -> Haul:
+    def take(self, job: Job, *, processes: int = PROCESSES) -> Taken:
         """What one process, or all of them, got."""
         futures = [self._pool.submit(_take, job, seed, together=processes > 1) for seed in range(processes)]
         hauls = [future.result(timeout=60) for future in futures]
-        return Haul(
+        return Taken(
             sum(haul.admitted for haul in hauls),
             min(haul.begun_ms for haul in hauls),
             max(haul.ended_ms for haul in hauls),
@@ -83,9 +83,9 @@ def _meet_at(barrier: Barrier) -> None:
     _barrier = barrier
 
 
-def _take(job: Job, seed: int, *, together: bool) -> Haul:
+def _take(job: Job, seed: int, *, together: bool) -> Taken:
     gate = _barrier if together else None
-    if job.colour == "async":
+    if job.variant == "async":
         return asyncio.run(_with_tasks(job, seed, gate))
     return _with_threads(job, seed, gate)
 
@@ -96,17 +96,17 @@ def _begin(gate: Barrier | None) -> int:
     return time.time_ns() // 1_000_000
 
 
-async def _with_tasks(job: Job, seed: int, gate: Barrier | None) -> Haul:
+async def _with_tasks(job: Job, seed: int, gate: Barrier | None) -> Taken:
     store = DynamoDBStore(job.table_name, region="us-east-1", endpoint_url=job.endpoint_url, read_timeout=PATIENCE)
     async with RateLimiter(
         repository=await Repository.over(store, Options(read_timeout=PATIENCE, acquire_timeout=None))
     ) as limiter:
         begun = _begin(gate)
         got = await asyncio.gather(*(_task(limiter, job, seed * job.workers + n) for n in range(job.workers)))
-        return Haul(sum(got), begun, time.time_ns() // 1_000_000)
+        return Taken(sum(got), begun, time.time_ns() // 1_000_000)
 
 
-def _with_threads(job: Job, seed: int, gate: Barrier | None) -> Haul:
+def _with_threads(job: Job, seed: int, gate: Barrier | None) -> Taken:
     store = SyncDynamoDBStore(job.table_name, region="us-east-1", endpoint_url=job.endpoint_url, read_timeout=PATIENCE)
     with SyncRateLimiter(
         repository=SyncRepository.over(store, Options(read_timeout=PATIENCE, acquire_timeout=None))
@@ -115,7 +115,7 @@ def _with_threads(job: Job, seed: int, gate: Barrier | None) -> Haul:
         with ThreadPoolExecutor(job.workers) as threads:
             seeds = range(seed * job.workers, (seed + 1) * job.workers)
             got = list(threads.map(lambda each: _thread(limiter, job, each), seeds))
-        return Haul(sum(got), begun, time.time_ns() // 1_000_000)
+        return Taken(sum(got), begun, time.time_ns() // 1_000_000)
 
 
 async def _task(limiter: RateLimiter, job: Job, seed: int) -> int:

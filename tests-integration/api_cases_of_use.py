@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from colours import Colour
-from scenes import RPM, TPM, Scene, now, refused
-from stage import REGION
+from api_case import RPM, TPM, ApiCase, now, refused
+from awaited import Variant
+from harness import REGION
 from zae_limiter import (
     InfrastructureNotFoundError,
     InvalidNameError,
@@ -29,13 +29,13 @@ from zae_limiter import (
 from zae_limiter.operations.values import Put
 from zae_limiter.schema.usage import usage_item
 
-REPOSITORIES: dict[Colour, type] = {"async": Repository, "sync": SyncRepository}
-LIMITERS: dict[Colour, type] = {"async": RateLimiter, "sync": SyncRateLimiter}
+REPOSITORIES: dict[Variant, type] = {"async": Repository, "sync": SyncRepository}
+LIMITERS: dict[Variant, type] = {"async": RateLimiter, "sync": SyncRateLimiter}
 DAY = datetime(2026, 9, 1, tzinfo=UTC)
 
 
-async def buckets(scene: Scene) -> None:
-    limiter, repository = scene.limiter, scene.repository
+async def buckets(api_case: ApiCase) -> None:
+    limiter, repository = api_case.limiter, api_case.repository
     await limiter.set_system_defaults([RPM, TPM])
     for entity, amount in (("a", 60), ("b", 20)):
         async with limiter.acquire(entity, "r", {"rpm": amount}):
@@ -66,8 +66,8 @@ async def buckets(scene: Scene) -> None:
     )
 
 
-async def audit_and_usage(scene: Scene) -> None:
-    repository = scene.repository
+async def audit_and_usage(api_case: ApiCase) -> None:
+    repository = api_case.repository
     await repository.set_limits("e", [RPM], "r", principal="ann")
     await repository.delete_limits("e", "r")
     newest = await repository.get_audit_events("e", limit=1)
@@ -79,7 +79,7 @@ async def audit_and_usage(scene: Scene) -> None:
     assert (await repository.get_audit_events()).events == ()
     hours = [UsageSnapshot("e", "r", "hourly", DAY + timedelta(hours=n), {"rpm": n}, 1) for n in (1, 2)]
     for hour in hours:
-        scene.stage.perform(Put(usage_item(repository.namespace_id, hour)))
+        api_case.harness.perform(Put(usage_item(repository.namespace_id, hour)))
     first = await repository.get_usage_snapshots(entity_id="e", limit=1)
     rest = await repository.get_usage_snapshots(entity_id="e", next=first.next)
     assert [*first.snapshots, *rest.snapshots] == hours
@@ -96,8 +96,8 @@ async def audit_and_usage(scene: Scene) -> None:
     )
 
 
-async def acquires(scene: Scene) -> None:
-    limiter = scene.limiter
+async def acquires(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
     await limiter.set_resource_defaults("r", [RPM, TPM])
     assert await limiter.available("e", "r") == {"rpm": 60, "tpm": 1000}
     async with limiter.acquire("e", "r", {"rpm": 60, "tpm": 100}) as lease:
@@ -109,7 +109,7 @@ async def acquires(scene: Scene) -> None:
     assert (caught.value.retry_after_seconds, len(caught.value.statuses)) == (3.0, 2)
     assert await limiter.time_until_available("e", "r", {"rpm": 3}) == 3.0
     assert not await limiter.is_available("e", "r", {"rpm": 3})
-    scene.clock.advance(3)
+    api_case.clock.advance(3)
     assert await limiter.is_available("e", "r", {"rpm": 3})
     with pytest.raises(ValidationError):
         limiter.acquire("e", "r", {"rpm": -1})
@@ -124,8 +124,8 @@ async def acquires(scene: Scene) -> None:
     )
 
 
-async def leases(scene: Scene) -> None:
-    limiter = scene.limiter
+async def leases(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
     await limiter.set_resource_defaults("r", [RPM])
     async with limiter.acquire("e", "r", {"rpm": 10}) as lease:
         await lease.consume(rpm=5)
@@ -153,25 +153,25 @@ async def leases(scene: Scene) -> None:
             getattr(unused, name)
 
 
-async def opening(scene: Scene) -> None:
-    stage, cls = scene.stage, REPOSITORIES[scene.stage.colour]
-    assert (scene.repository.name, scene.repository.namespace_id) == ("opening", stage.namespace_id)
+async def opening(api_case: ApiCase) -> None:
+    harness, cls = api_case.harness, REPOSITORIES[api_case.harness.variant]
+    assert (api_case.repository.name, api_case.repository.namespace_id) == ("opening", harness.namespace_id)
     with pytest.raises(NamespaceNotFoundError):
-        await stage.open(namespace="nobody", register=False)
+        await harness.open(namespace="nobody", register=False)
     own = cls.in_memory("own")
     assert (own.name, await now(own.ping())) == ("own", True)
-    await now(LIMITERS[stage.colour](own).close())
+    await now(LIMITERS[harness.variant](own).close())
     with pytest.raises(InvalidNameError):
         cls.in_memory("#")
-    if stage.target.endpoint_url is None:
+    if harness.target.endpoint_url is None:
         return
-    place = {"region": REGION, "endpoint_url": stage.target.endpoint_url}
-    opened = await now(cls.open("opened", stack=stage.table_name, **place))
+    place = {"region": REGION, "endpoint_url": harness.target.endpoint_url}
+    opened = await now(cls.open("opened", stack=harness.table_name, **place))
     assert "opened" in [each.name for each in await now(opened.list_namespaces())]
     await now(opened.close())
     with pytest.raises(InfrastructureNotFoundError, match="no-such-table"):
         await now(cls.open("opened", stack="no-such-table", **place))
-    builder = cls.builder().stack(stage.table_name).region(REGION).endpoint_url(stage.target.endpoint_url)
+    builder = cls.builder().stack(harness.table_name).region(REGION).endpoint_url(harness.target.endpoint_url)
     built = await now(builder.namespace("built").build())
     assert {"built", "default"} <= {each.name for each in await now(built.list_namespaces())}
     default = await now(built.delete_namespace("default"))
@@ -182,9 +182,9 @@ async def opening(scene: Scene) -> None:
     await now(built.close())
 
 
-async def without_the_store(scene: Scene) -> None:
-    """Of a scene whose store is away."""
-    limiter, repository = scene.limiter, scene.repository
+async def without_the_store(api_case: ApiCase) -> None:
+    """Of a api_case whose store is away."""
+    limiter, repository = api_case.limiter, api_case.repository
     assert not await repository.ping()
     with pytest.raises(RateLimiterUnavailable):
         async with limiter.acquire("e", "r", {"rpm": 1}):

@@ -7,7 +7,7 @@ from typing import Any
 
 import boto3
 
-from stage import REGION
+from harness import REGION
 
 EMPTY_READS = 3  # an open shard is at its end when so many reads in a row find nothing
 

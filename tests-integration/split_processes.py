@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
-from colours import Awaited, Colour
+from awaited import Awaited, Variant
 from zae_limiter import Options, RateLimiter, RateLimitExceeded, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.aio.store import DynamoDBStore
 from zae_limiter.flows.bucket.splitting import split_shard
@@ -36,7 +36,7 @@ _processes.set_forkserver_preload(["splits", "aioboto3", "boto3"])
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a process takes what, and in which colour.
+    """Where a process takes what, and in which variant.
 
     It dies right before it begins one more of the ``mortal`` operations than it has ``lives``. Errors of the kind
     ``refusals`` tell that nothing was taken.
@@ -44,7 +44,7 @@ class Place:
 
     endpoint_url: str
     table_name: str
-    colour: Colour = "async"
+    variant: Variant = "async"
     resource: str = "gpt-4"
     limit: str = "rpm"
     most: int = 5
@@ -66,7 +66,7 @@ class MortalStore:
         self._lives = place.lives
 
     def perform(self, operation: Operation) -> Any:
-        """Return what the store answers, which the async colour awaits."""
+        """Return what the store answers, which the async variant awaits."""
         if self.armed and self._lives is not None and isinstance(operation, self._mortal):
             if self._lives == 0:
                 os._exit(DEAD)
@@ -76,10 +76,10 @@ class MortalStore:
 
 @asynccontextmanager
 async def _opened(place: Place) -> AsyncIterator[tuple[RateLimiter, MortalStore]]:
-    """A limiter of the place's colour, awaited in either; and its store."""
+    """A limiter of the place's variant, awaited in either; and its store."""
     options = Options(split_above=place.split_above, read_timeout=PATIENCE, acquire_timeout=None)
     reach: dict[str, Any] = {"region": "us-east-1", "endpoint_url": place.endpoint_url, "read_timeout": PATIENCE}
-    if place.colour == "async":
+    if place.variant == "async":
         store = MortalStore(DynamoDBStore(place.table_name, **reach), place)
         async with RateLimiter(repository=await Repository.over(store, options)) as limiter:
             yield limiter, store

@@ -12,7 +12,7 @@ from typing import Any
 from kinds import of_every_kind
 
 from clocks import ManualClock
-from stage import Stage
+from harness import Harness
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository, UsageSnapshot
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.records.limits import entity_place
@@ -32,7 +32,7 @@ PER_BATCH = 25
 class Place:
     """A namespace of its own, as a process that has just opened it knows it; ``notes`` are for later steps."""
 
-    stage: Stage
+    harness: Harness
     limiter: RateLimiter
     clock: ManualClock
     notes: dict[str, Any] = field(default_factory=dict)
@@ -47,13 +47,13 @@ class Place:
 
     async def other_process(self) -> RateLimiter:
         """A limiter of the same namespace that knows nothing yet."""
-        return await self.stage.open(namespace=self.repository.name, clock=self.clock)
+        return await self.harness.open(namespace=self.repository.name, clock=self.clock)
 
     def put(self, items: Iterable[Item]) -> None:
         """Write items without the requests that a method would make."""
         puts = tuple(map(Put, items))
         for start in range(0, len(puts), PER_BATCH):
-            assert not self.stage.perform(BatchWrite(puts[start : start + PER_BATCH])).writes
+            assert not self.harness.perform(BatchWrite(puts[start : start + PER_BATCH])).writes
 
 
 Step = Callable[[Place], Awaitable[Any]]
@@ -193,7 +193,7 @@ async def take(it: Place, limiter: RateLimiter | None = None, **amounts: int) ->
 async def split(it: Place) -> None:
     """The bucket gets a second shard."""
     flow = split_shard(it.repository.namespace_state, BucketId(it.ns, KEY, MODEL))
-    play(flow, lambda step: None if isinstance(step, (Sleep, Log)) else it.stage.perform(step))
+    play(flow, lambda step: None if isinstance(step, (Sleep, Log)) else it.harness.perform(step))
 
 
 async def take_all(it: Place) -> None:

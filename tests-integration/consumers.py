@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
-from stage import REGION
+from harness import REGION
 from zae_limiter import Lease, Limit, Options, RateLimiter, Repository
 from zae_limiter.aio.store import DynamoDBStore
 
@@ -25,7 +25,7 @@ LIMITS = (Limit.per_minute("rpm", 10**9), Limit.per_minute("tpm", 10**12))
 
 PATIENCE = 30.0  # a store that is slow because the machine is busy is not what these tests are about
 
-Books = Counter[tuple[str, str, str]]  # by entity, resource and limit; the limit "events" counts acquires
+Ledger = Counter[tuple[str, str, str]]  # by entity, resource and limit; the limit "events" counts acquires
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +58,24 @@ async def prepare(endpoint_url: str, table_name: str) -> None:
             await limiter.repository.create_entity(child, parent_id=parent_of(child), cascade=True)
 
 
-def consume(endpoint_url: str, table_name: str, *, acquires: int, callers: int) -> Books:
+def consume(endpoint_url: str, table_name: str, *, acquires: int, callers: int) -> Ledger:
     """What all processes consumed together, in as many acquires."""
     spawn = multiprocessing.get_context("spawn")
     part = -(-acquires // PROCESSES)
     shifts = [Shift(endpoint_url, table_name, part, callers, seed) for seed in range(PROCESSES)]
-    together: Books = Counter()
+    together: Ledger = Counter()
     with ProcessPoolExecutor(PROCESSES, spawn) as pool:
         for books in pool.map(_work, shifts):
             together.update(books)
     return together
 
 
-def _work(shift: Shift) -> Books:
+def _work(shift: Shift) -> Ledger:
     return asyncio.run(_open_and_work(shift))
 
 
-async def _open_and_work(shift: Shift) -> Books:
-    books: Books = Counter()
+async def _open_and_work(shift: Shift) -> Ledger:
+    books: Ledger = Counter()
     async with await _limiter(shift.endpoint_url, shift.table_name) as limiter:
         left = iter(range(shift.acquires))
         chances = [random.Random(1000 * shift.seed + number) for number in range(shift.callers)]
@@ -83,7 +83,7 @@ async def _open_and_work(shift: Shift) -> Books:
     return books
 
 
-async def _caller(limiter: RateLimiter, chance: random.Random, left: Iterator[int], books: Books) -> None:
+async def _caller(limiter: RateLimiter, chance: random.Random, left: Iterator[int], books: Ledger) -> None:
     for _ in left:  # which all callers of the process share
         entity, resource = chance.choice(chance.choice((ENTITIES, BUSY))), chance.choice(RESOURCES)
         taken = Counter({"rpm": 1, "tpm": chance.randint(1, 2000)})

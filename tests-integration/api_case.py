@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from clocks import ManualClock
-from stage import Stage
+from harness import Harness
 from zae_limiter import Limit, RateLimiter, Repository
 
 RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 1000)
 
 
-class Scene(NamedTuple):
+class ApiCase(NamedTuple):
     """A process on a table of its own."""
 
-    stage: Stage
+    harness: Harness
     limiter: RateLimiter
     clock: ManualClock
 
@@ -28,7 +28,7 @@ class Scene(NamedTuple):
 
 
 async def now(value: Any) -> Any:
-    """What a call of either colour came to."""
+    """What a call of either variant came to."""
     return await value if inspect.isawaitable(value) else value
 
 

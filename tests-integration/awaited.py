@@ -1,4 +1,4 @@
-"""What lives here: a sync object that is awaited, so that one test drives either colour.
+"""What lives here: a sync object that is awaited, so that one test drives either variant.
 What never does: a target, a table, or a claim.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from zae_limiter import Lease, RateLimiter, Repository
 
-Colour = Literal["async", "sync"]
+Variant = Literal["async", "sync"]
 TWINS: dict[str, type] = {"SyncRateLimiter": RateLimiter, "SyncRepository": Repository, "SyncLease": Lease}
 
 

@@ -45,7 +45,7 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class Ledger:
     """All shards of a bucket at one instant."""
 
     shards: tuple[Shard, ...]
@@ -88,14 +88,14 @@ class Reader:
         """Let go of the connections."""
         self._client.close()
 
-    def read(self, entity_id: str, resource: str, limit: str) -> Books:
+    def read(self, entity_id: str, resource: str, limit: str) -> Ledger:
         """The books of a limit."""
         home, size = BucketId(self._namespace_id, entity_id, resource), 1
         while True:
             items = self._items([home.other(shard) for shard in range(size)])
             count = max((item["shard_count"] for item in items), default=1)
             if count <= size:
-                return Books(tuple(Shard.of(item, limit) for item in items))
+                return Ledger(tuple(Shard.of(item, limit) for item in items))
             size = count
 
     def _items(self, buckets: list[BucketId]) -> list[dict[str, Any]]:

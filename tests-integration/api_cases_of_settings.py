@@ -5,7 +5,7 @@ What never does: every case of a rule (core's own tests), a cost (test_costs).
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from scenes import RPM, TPM, Scene, refused
+from api_case import RPM, TPM, ApiCase, refused
 from zae_limiter import (
     EntityExistsError,
     EntityHasChildrenError,
@@ -20,8 +20,8 @@ from zae_limiter import (
 )
 
 
-async def system_and_resource_limits(scene: Scene) -> None:
-    limiter = scene.limiter
+async def system_and_resource_limits(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
     assert await limiter.get_system_defaults() == ([], None)
     await limiter.set_system_defaults([TPM, RPM], "allow", principal="ann")
     await limiter.set_system_defaults([RPM])
@@ -47,8 +47,8 @@ async def system_and_resource_limits(scene: Scene) -> None:
     )
 
 
-async def limits_of_entities(scene: Scene) -> None:
-    limiter = scene.limiter
+async def limits_of_entities(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
     assert await limiter.get_limits("e", "r") == []
     await limiter.set_limits("e", [RPM, TPM], "r")
     await limiter.set_limits("e", [TPM], principal="ann")
@@ -73,8 +73,8 @@ async def limits_of_entities(scene: Scene) -> None:
     )
 
 
-async def which_limits_hold(scene: Scene) -> None:
-    limiter, repository = scene.limiter, scene.repository
+async def which_limits_hold(api_case: ApiCase) -> None:
+    limiter, repository = api_case.limiter, api_case.repository
     assert await limiter.resolve_limits("e", "r") == ([], None, None)
     levels: list[tuple[str, Callable[[], Awaitable[None]]]] = [
         ("system", lambda: limiter.set_system_defaults([RPM], "allow")),
@@ -89,7 +89,7 @@ async def which_limits_hold(scene: Scene) -> None:
     await limiter.resolve_limits("e", "r")
     assert repository.get_cache_stats() == replace(before, hits=before.hits + 1)
     assert repository.get_store_stats().breaker == "closed"
-    other = await scene.stage.open(namespace=repository.name, clock=scene.clock)
+    other = await api_case.harness.open(namespace=repository.name, clock=api_case.clock)
     await other.delete_limits("e", "r")
     assert (await limiter.resolve_limits("e", "r"))[2] == "entity"
     await repository.invalidate_config_cache()
@@ -97,8 +97,8 @@ async def which_limits_hold(scene: Scene) -> None:
     await refused(ValidationError, limiter.resolve_limits("e", "_default_"), limiter.resolve_limits("", "r"))
 
 
-async def entities(scene: Scene) -> None:
-    limiter = scene.limiter
+async def entities(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
     await limiter.create_entity("p")
     made = await limiter.create_entity("e", "A key", "p", True, {"team": "blue"}, principal="ann")
     assert (await limiter.get_entity("e"), await limiter.get_entity("nobody")) == (made, None)
@@ -126,8 +126,8 @@ async def entities(scene: Scene) -> None:
     )
 
 
-async def namespaces(scene: Scene) -> None:
-    repository = scene.repository
+async def namespaces(api_case: ApiCase) -> None:
+    repository = api_case.repository
     made = await repository.register_namespace("prod")
     assert (await repository.get_namespace("prod"), await repository.get_namespace("other")) == (made, None)
     assert {"namespaces", "prod"} <= {each.name for each in await repository.list_namespaces()}
@@ -154,8 +154,8 @@ async def namespaces(scene: Scene) -> None:
     )
 
 
-async def versions_and_state(scene: Scene) -> None:
-    repository = scene.repository
+async def versions_and_state(api_case: ApiCase) -> None:
+    repository = api_case.repository
     assert await repository.get_version_record() is None
     record = VersionRecord(1, "0.1.0", "0.1.0")
     await repository.set_version_record(record)
@@ -176,8 +176,8 @@ async def versions_and_state(scene: Scene) -> None:
     assert await repository.ping()
 
 
-async def configs_of_all_levels(scene: Scene) -> None:
-    repository = scene.repository
+async def configs_of_all_levels(api_case: ApiCase) -> None:
+    repository = api_case.repository
     config = StoredConfig((RPM,), fingerprint="f")
     configs = {(None, None): StoredConfig((), "allow"), (None, "r"): config, ("e", "_default_"): config}
     assert set((await repository.put_configs(configs)).done) == set(configs)

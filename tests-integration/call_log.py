@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from colours import Colour
+from awaited import Variant
 from zae_limiter import Lease, RateLimiter, Repository, SyncLease, SyncRateLimiter, SyncRepository
 
-CLASSES: dict[Colour, tuple[type, ...]] = {
+CLASSES: dict[Variant, tuple[type, ...]] = {
     "async": (RateLimiter, Repository, Lease),
     "sync": (SyncRateLimiter, SyncRepository, SyncLease),
 }
 
 
-class Notes:
+class CallLog:
     """The methods that answered and those that raised, as ``Repository.get_limits``; by the name of the async class."""
 
     def __init__(self) -> None:
@@ -42,10 +42,10 @@ def public_methods() -> set[str]:
     return {f"{cls.__name__}.{name}" for cls in CLASSES["async"] for name in _public(cls)}
 
 
-def watch(colour: Colour, patch: pytest.MonkeyPatch) -> Notes:
-    """Take notes of every public method of a colour until ``patch`` is undone."""
-    notes = Notes()
-    for cls in CLASSES[colour]:
+def watch(variant: Variant, patch: pytest.MonkeyPatch) -> CallLog:
+    """Take notes of every public method of a variant until ``patch`` is undone."""
+    notes = CallLog()
+    for cls in CLASSES[variant]:
         for name in _public(cls):
             method = f"{cls.__name__.removeprefix('Sync')}.{name}"
             patch.setattr(cls, name, _noted(notes, method, inspect.getattr_static(cls, name)))
@@ -58,7 +58,7 @@ def _public(cls: type) -> list[str]:
     return [name for name, member in found.items() if isinstance(member, kinds) or inspect.isfunction(member)]
 
 
-def _noted(notes: Notes, method: str, member: Any) -> Any:
+def _noted(notes: CallLog, method: str, member: Any) -> Any:
     if isinstance(member, property):
         return property(_noted(notes, method, member.fget))
     if isinstance(member, (classmethod, staticmethod)):
@@ -66,7 +66,7 @@ def _noted(notes: Notes, method: str, member: Any) -> Any:
     return _watched(notes, method, member)
 
 
-def _watched(notes: Notes, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _watched(notes: CallLog, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def awaited(*args: Any, **kwargs: Any) -> Any:
         with notes.taken(method):

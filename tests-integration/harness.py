@@ -1,4 +1,4 @@
-"""What lives here: repositories on a table of one target, in one colour, and what stands in that table.
+"""What lives here: repositories on a table of one target, in one variant, and what stands in that table.
 What never does: a claim.
 """
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
-from colours import Awaited, Colour
+from awaited import Awaited, Variant
 from targets import Target
 from zae_limiter import Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore, Store
@@ -21,13 +21,13 @@ from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
 REGION = "us-east-1"
 
 
-class Stage:
-    """A table of its own on a target. ``meter`` counts what all repositories of the stage ask for."""
+class Harness:
+    """A table of its own on a target. ``meter`` counts what all repositories of the harness ask for."""
 
-    def __init__(self, target: Target, table_name: str, colour: Colour) -> None:
+    def __init__(self, target: Target, table_name: str, variant: Variant) -> None:
         self.target = target
         self.table_name = table_name
-        self.colour = colour
+        self.variant = variant
         self.meter = Meter()
         self.namespace_id = ""
         self._memory = memory.MemoryStore(self.meter)
@@ -46,7 +46,7 @@ class Stage:
         """A limiter as a process of its own has it: its own client, cache and copies of buckets.
 
         ``machine`` is what the process's machine takes for the time, ``clock`` what nothing corrects. In the sync
-        colour the limiter is awaited all the same.
+        variant the limiter is awaited all the same.
         """
         chosen = Options(create_table=True, **{"read_timeout": read_timeout, "acquire_timeout": None, **options})
         client = {
@@ -54,7 +54,7 @@ class Stage:
             "read_timeout": read_timeout,
             "clock": machine,
         }
-        if self.colour == "async":
+        if self.variant == "async":
             repository = await Repository.over(self._store(client), chosen)
             limiter = RateLimiter(repository=repository)
             self.namespace_id = repository.namespace_id
