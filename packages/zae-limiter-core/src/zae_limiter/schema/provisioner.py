@@ -23,7 +23,7 @@ _FIELDS: Final = ("last_applied", "applied_hash", "owner")
 _KINDS: Final = ("managed", "intended")
 
 
-class PairedRequest(NamedTuple):
+class ManagedPlace(NamedTuple):
     """An entity, or nobody, and one resource that is managed or intended."""
 
     kind: str
@@ -119,19 +119,19 @@ def _read_lock(head: Item) -> ProvisionerLock | None:
     return None if lock is None else ProvisionerLock(lock["id"], lock["owner"], lock["expires_at"])
 
 
-def _pairs(state: ProvisionerState) -> Iterator[PairedRequest]:
+def _pairs(state: ProvisionerState) -> Iterator[ManagedPlace]:
     for kind in _KINDS:
-        yield from (PairedRequest(kind, None, resource) for resource in getattr(state, f"{kind}_resources"))
+        yield from (ManagedPlace(kind, None, resource) for resource in getattr(state, f"{kind}_resources"))
         for entity, resources in getattr(state, f"{kind}_entities").items():
-            yield from (PairedRequest(kind, entity, resource) for resource in resources)
+            yield from (ManagedPlace(kind, entity, resource) for resource in resources)
 
 
-def _size(pair: PairedRequest) -> int:
+def _size(pair: ManagedPlace) -> int:
     return len(pair.entity or "") + len(pair.resource) + _PAIR_BYTES  # names are ASCII
 
 
-def _chunks(pairs: Iterable[PairedRequest]) -> Iterator[list[PairedRequest]]:
-    chunk: list[PairedRequest] = []
+def _chunks(pairs: Iterable[ManagedPlace]) -> Iterator[list[ManagedPlace]]:
+    chunk: list[ManagedPlace] = []
     size = 0
     for pair in pairs:
         added = _size(pair)
@@ -144,7 +144,7 @@ def _chunks(pairs: Iterable[PairedRequest]) -> Iterator[list[PairedRequest]]:
         yield chunk
 
 
-def _said(pairs: Iterable[PairedRequest]) -> Item:
+def _said(pairs: Iterable[ManagedPlace]) -> Item:
     """What is managed, always; what is intended where there is any."""
     item: Item = {"managed_resources": [], "managed_entities": {}}
     for kind, entity, resource in pairs:

@@ -19,7 +19,7 @@ from ..public_errors import public_error
 from ..steps import Enqueue, Flow, Log, Sleep
 from .claims import AcquireRequest, Claim, Grant
 from .create_with_parent import create_with_parent
-from .shard_selection import cached_shards, choose_shard, covers, read_shards, spread
+from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
 from .statuses import statuses_before
 
 ROUNDS = 8
@@ -47,7 +47,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                     return Grant(request, claims)
             else:
                 yield from _take_with_others(namespace_state, claims)
-            yield from spread(namespace_state, claims)
+            yield from try_other_shards(namespace_state, claims)
             if (yield from _conclude(namespace_state, claims)):
                 return Grant(request, claims)
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")

@@ -93,7 +93,7 @@ def _learn(cached: CachedBucket, item: Item, now_ms: int) -> None:
 def _put(namespace_state: NamespaceState, cached: CachedBucket, request: BucketRequest, now_ms: int) -> Put | None:
     """The new bucket; ``None`` where the request asks for more than it holds."""
     if request.config is None:
-        raise AssertionError("an entry that consumes carries its config")
+        raise AssertionError("a request that consumes carries its config")
     plan = CreateWrite(cached, now_ms, namespace_state.settings.ttl_multiplier, request.config)
     load = fit_batch([request], plan.headroom, plan.ceilings)
     return plan.write(load) if load.carried else None

@@ -18,7 +18,7 @@ from ..process.queueing import give_back_all, queue
 from ..steps import Flow
 from .acquire import first_error, how_they_stood, let_through, refuse_by_copies
 from .claims import Claim, Grant
-from .shard_selection import spread
+from .shard_selection import try_other_shards
 
 
 class _Place(NamedTuple):
@@ -85,7 +85,7 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
     more = [_for_amounts(claim, amounts) for claim in mine]
     refuse_by_copies(namespace_state, more)
     yield from queue([claim.enter() for claim in more])
-    yield from spread(namespace_state, more)
+    yield from try_other_shards(namespace_state, more)
     bucket_requests = [bucket_request for claim in more for bucket_request in claim.last]
     if all(claim.admitted for claim in more) and _joins(grant, mine, more, amounts):
         return None

@@ -27,7 +27,7 @@ def choose_shard(namespace_state: NamespaceState, home: CachedBucket) -> CachedB
     return home if count == 1 else _shard(namespace_state, home, namespace_state.pick(count))
 
 
-def spread(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
+def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
     """Try other shards for the claims whose first one was short; then all of them together."""
     tried = {id(claim): {claim.target.id.shard} for claim in claims}
     while short := _short(claims):

@@ -1,6 +1,6 @@
 """How the limits of an acquire stood, for its caller.
 
-Lives here: statuses made of outcomes, and of several shards as one. Never: the decision itself (batch, spread).
+Lives here: statuses made of outcomes, and of several shards as one. Never: the decision (batch, shard_selection).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

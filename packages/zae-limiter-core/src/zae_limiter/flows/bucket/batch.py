@@ -1,6 +1,7 @@
 """What the requests of a batch add up to, and how a limit is written for them.
 
-Lives here: who fits, and the two rows of "The write", pure. Never: which write it is (frames), what then (commit).
+Lives here: who fits, and the relative and the absolute write of a limit, pure. Never: which write it is (write_plans),
+what follows it (group_commit).
 
 With ``m`` minted since the anchor, a checked amount ``c``, an unchecked one ``a`` and ``g`` given back:
 

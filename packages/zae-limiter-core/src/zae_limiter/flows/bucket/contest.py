@@ -1,6 +1,6 @@
 """Two values of ``limits=`` that meet on a bucket, as in every rolling deploy.
 
-Lives here: whether a run gives the bucket its own shape, or goes by the one it finds. Never: either write (frames).
+Lives here: whether a run gives the bucket its own shape, or goes by the one it finds. Never: a write (write_plans).
 
 Processes that undo each other's shape fail each other's writes, until somebody is not served at all. So whoever lost a
 few races, or finds what it wrote undone at once, goes by the shape of the bucket for some seconds.

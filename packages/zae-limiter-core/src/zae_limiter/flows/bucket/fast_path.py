@@ -1,6 +1,6 @@
 """The commonest write, straight through: one acquire that fits into an unsplit bucket that no other process is at.
 
-Lives here: the very update that ``frames.Ordinary`` writes for it (a test holds the two together), in one pass, because
+Lives here: the very update that ``ConsumeWrite`` writes for it (a test holds the two together), in one pass, because
 every acquire of a quiet bucket pays for it. Never: another case.
 """
 

@@ -1,6 +1,6 @@
 """Group commit: one run serves all requests that waited for a bucket, in one write where they fit.
 
-Lives here: what is done about each answer. Never: who fits (batch), the writes (write_plans), waiting (drivers).
+Lives here: what follows each answer. Never: who fits (batch), the writes (write_plans), waiting (drivers).
 """
 
 from collections.abc import Mapping, Sequence
@@ -267,7 +267,7 @@ class _CommitRun:
         cached, config, state = self.cached, self.config, self.cached.state
         multiplier = self.namespace_state.settings.ttl_multiplier
         if state is None:
-            assert config is not None, "an entry that consumes carries its config"
+            assert config is not None, "a request that consumes carries its config"
             return CreateWrite(cached, self.now_ms, multiplier, config)
         if config is not None and not cached.agrees_with(config) and any(request.checked for request in self.pending):
             if not _is_newer(config, state):

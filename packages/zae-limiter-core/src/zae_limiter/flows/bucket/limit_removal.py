@@ -1,6 +1,6 @@
 """Limits that no config names any more: they leave the bucket, where they are full.
 
-Lives here: which may leave and when, and that write. Never: a write that serves somebody (frames).
+Lives here: which may leave and when, and that write. Never: a write that serves a request (write_plans).
 
 A limit that comes back starts full. So one may leave only where it is full: whatever it owes, it keeps until that is
 paid.

@@ -1,7 +1,7 @@
 """Splitting a shard in two, and making a shard that is missing.
 
-Lives here: that transaction, and in which order shards split. Never: when one is written too often (pace), which shard
-an acquire goes to (spread).
+Lives here: that transaction, and in which order shards split. Never: when one is written too often (write_rate), which
+shard an acquire goes to (shard_selection).
 """
 
 import logging

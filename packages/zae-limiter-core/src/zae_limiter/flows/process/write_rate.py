@@ -36,7 +36,7 @@ class WriteRate:
         self.since_ms, self.due_ms = at_ms, at_ms + WINDOW_MS
 
     def throttled(self) -> None:
-        """The store refused a write of the item for its pace."""
+        """The store refused a write of the item: there were too many."""
         self._throttled = True
 
     def exceeds(self, most: int, now_ms: int) -> bool:

@@ -1,6 +1,6 @@
 """Tokens given by hand: a bucket made full, or credited; told in the audit events.
 
-Lives here: what is written then, and on which conditions. Never: what an acquire gives back (frames).
+Lives here: what is written then, and on which conditions. Never: what an acquire gives back (write_plans).
 """
 
 from collections.abc import Callable, Mapping, Sequence
