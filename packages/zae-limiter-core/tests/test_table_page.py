@@ -66,9 +66,7 @@ class Page:
 
     def record_of(self, item: Item) -> str:
         """The one record of the page that the item's keys are of."""
-        [record] = [
-            name for name, key in self.records.items() if _fits(key[0], item["PK"]) and _fits(key[1], item["SK"])
-        ]
+        [record] = [name for name, (pk, sk) in self.records.items() if _fits(pk, item["PK"]) and _fits(sk, item["SK"])]
         return record
 
 
