@@ -42,11 +42,11 @@ def _batch(size: int, buckets: int) -> list[Row]:
     driver = SyncDriver(SyncMemoryStore(MemoryStore(meter)))
     aggregator = Aggregator(driver, Settings(stack="demo"), clock=SystemClock(), open_archive=open_archive)
     batches = [[_record(size * batch + n, buckets) for n in range(size)] for batch in range(ROUNDS + 1)]
-    aggregator.take(batches[0])
+    aggregator.process(batches[0])
     meter.reset()
-    taken = [cpu_seconds(lambda batch=batch: aggregator.take(batch)) for batch in batches[1:]]
+    taken = [cpu_seconds(lambda batch=batch: aggregator.process(batch)) for batch in batches[1:]]
     first = meter.snapshot()
-    aggregator.take(batches[-1])
+    aggregator.process(batches[-1])
     what = f"{size:,} records of {buckets} bucket{'s' if buckets > 1 else ''}"
     return [
         Row(f"{what}: writes", first.requests[WRITE] / ROUNDS, at_most=WINDOWS * buckets),

@@ -162,7 +162,7 @@ async def test_an_aggregator_that_is_killed_at_any_write_counts_everything_once(
     repository: Repository, target: Target, table_name: str
 ) -> None:
     with mortal(target, table_name) as (store, aggregator):
-        aggregator.take(around_midnight(repository, "calm"))
+        aggregator.process(around_midnight(repository, "calm"))
         writes = store.writes
     assert writes == 2 * 2 * 2  # shards, windows, before and after midnight
     for dies_at in range(writes):
@@ -172,7 +172,7 @@ async def test_an_aggregator_that_is_killed_at_any_write_counts_everything_once(
             with mortal(target, table_name) as (store, aggregator):
                 store.dies_at, store.applied = dies_at, applied
                 with pytest.raises(Killed):
-                    aggregator.take(records)
+                    aggregator.process(records)
             for batch in (records[:3], records[2:]):
                 assert on_event({"Records": batch}, None) == {"batchItemFailures": []}
             for window, before in (("hourly", at(-1)), ("daily", at(-24))):

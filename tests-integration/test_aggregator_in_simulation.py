@@ -24,9 +24,9 @@ from zae_limiter.schema import keys
 from zae_limiter.schema.usage import read_usage
 from zae_limiter.usage import WINDOW_SECONDS, Window, window_start
 from zae_limiter_aggregator.batch import read_batch
+from zae_limiter_aggregator.batch_jobs import jobs_of
 from zae_limiter_aggregator.jobs import Job
 from zae_limiter_aggregator.settings import Settings
-from zae_limiter_aggregator.work import jobs_of
 
 WAKE_UPS = 30
 HOUR_MS = 3_600_000
@@ -93,8 +93,8 @@ class AggregatedWorld(World):
         try:
             changed = yield from self.aggregator.driver.run(job.flow, Account())
         except StoreError:
-            if job.first is not None:
-                failed.append(self._index(job.first))
+            if job.retry_from is not None:
+                failed.append(self._index(job.retry_from))
         else:
             self.done[job.kind] += changed
 

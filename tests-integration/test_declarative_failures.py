@@ -162,7 +162,7 @@ def test_a_stack_creates_updates_and_replaces_each_event_once(deployed: Deployed
     event = stack.event("Create", ALPHA)
     created = stack.send(event)
     assert (created["Status"], created["Data"]["Created"]) == ("SUCCESS", 4)
-    assert "has come before" in stack.send(event)["Reason"]
+    assert "was handled before" in stack.send(event)["Reason"]
     stack.physical_id = created["PhysicalResourceId"]
     updated = stack.do("Update", changed(600))
     assert (updated["Status"], updated["Data"]["Updated"], updated["Data"]["Serial"]) == ("SUCCESS", 1, 4)

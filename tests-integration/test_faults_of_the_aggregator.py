@@ -20,13 +20,13 @@ from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import UNCONDITIONAL, Conditions, Update
 from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketState, bucket_attributes
 from zae_limiter.schema.usage import SnapshotId, counted_attribute
-from zae_limiter_aggregator import work
+from zae_limiter_aggregator import batch_jobs
 from zae_limiter_aggregator.records import BucketChange
 
 SEEDS = range(1, 31)
 RARE = range(1, 151)  # one history in thirty finds it
 
-honest_write, honest_anchor, honest_windows = counting._counting, anchoring.reanchored, work._by_snapshot
+honest_write, honest_anchor, honest_windows = counting._counting, anchoring.reanchored, batch_jobs._by_snapshot
 
 
 class Fault(NamedTuple):
@@ -101,8 +101,8 @@ FAULTS = (
     Fault("a mark that counts again", counting, "_counting", mark_included),
     Fault("a rest that begins late", counting, "_not_counted", rest_begins_late),
     Fault("a mark of the first record", counting, "_counting", mark_of_the_first),
-    Fault("a mark written apart", work, "count", mark_written_apart),
-    Fault("the window of the batch", work, "_by_snapshot", window_of_the_batch),
+    Fault("a mark written apart", batch_jobs, "count", mark_written_apart),
+    Fault("the window of the batch", batch_jobs, "_by_snapshot", window_of_the_batch),
     Fault("a clamp at re-anchoring", anchoring, "reanchored", anchor_clamped),
     Fault("an anchor that mints", anchoring, "reanchored", anchor_that_mints),
     Fault("an anchor that was not seen", anchoring, "reanchored", anchor_unasked, RARE),

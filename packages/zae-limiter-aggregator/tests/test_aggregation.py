@@ -329,7 +329,7 @@ def test_an_event_that_could_not_be_kept_comes_again() -> None:
         raise OSError("no route")
 
     driver = SyncDriver(SyncMemoryStore(life.table))
-    account = Aggregator(driver, SETTINGS, clock=life.clock, open_archive=lambda: put).take(removals)
+    account = Aggregator(driver, SETTINGS, clock=life.clock, open_archive=lambda: put).process(removals)
     assert account.archived == 0
     assert [each.sequence for each in account.failures] == [each["dynamodb"]["SequenceNumber"] for each in removals]
 

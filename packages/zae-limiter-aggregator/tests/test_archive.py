@@ -7,8 +7,8 @@ import pytest
 
 from zae_limiter.audit import AuditEvent
 from zae_limiter.schema import AuditAddress
-from zae_limiter_aggregator.archive import keep, object_body, object_key
-from zae_limiter_aggregator.records import Expired, Position
+from zae_limiter_aggregator.archive import archive_event, object_body, object_key
+from zae_limiter_aggregator.records import ExpiredEvent, Position
 from zae_limiter_aggregator.settings import Settings
 
 EVENT_ID = "2024-01-01T10:00:00.000Z-00000001-abcdef-00000"
@@ -16,9 +16,9 @@ EVENT_ID = "2024-01-01T10:00:00.000Z-00000001-abcdef-00000"
 
 def expired(
     entity: str = "key-abc", *, at: str = "2024-01-01T10:00:00.000Z", after: Mapping[str, Any] | None = None
-) -> Expired:
+) -> ExpiredEvent:
     event = AuditEvent(EVENT_ID, entity, "limits_set", "alice", at, None, None, after)
-    return Expired(Position("label#7", "7"), AuditAddress("ns", entity), event)
+    return ExpiredEvent(Position("label#7", "7"), AuditAddress("ns", entity), event)
 
 
 def test_an_event_is_kept_by_its_day_namespace_and_entity() -> None:
@@ -66,7 +66,7 @@ def test_an_event_without_a_day_is_not_kept_anywhere() -> None:
 def test_keeping_it_is_one_put() -> None:
     seen: list[dict[str, Any]] = []
     settings = Settings(stack="demo", archive_bucket="demo-audit")
-    assert keep(lambda **request: seen.append(request), settings, expired())
+    assert archive_event(lambda **request: seen.append(request), settings, expired())
     assert seen == [
         {
             "Bucket": "demo-audit",

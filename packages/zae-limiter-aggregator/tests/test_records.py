@@ -6,7 +6,7 @@ from streams import ARN, LABEL, record
 from zae_limiter.audit import AuditEvent
 from zae_limiter.schema import BucketAddress
 from zae_limiter.schema.audit import audit_item
-from zae_limiter_aggregator.records import BucketChange, Expired, Unreadable, read_record
+from zae_limiter_aggregator.records import BucketChange, ExpiredEvent, UnreadableRecord, read_record
 
 BUCKET = {"PK": "ns/BUCKET#key-abc#openai/gpt-4#1", "SK": "#STATE", "rf": 1_600_000_000_000, "shard_count": 2}
 EVENT = AuditEvent(
@@ -53,13 +53,13 @@ def test_a_bucket_that_is_removed_consumes_nothing() -> None:
 
 def test_an_audit_event_that_ttl_removed_is_told() -> None:
     said = read_record(record(7, AUDIT, None, by_ttl=True))
-    assert isinstance(said, Expired)
+    assert isinstance(said, ExpiredEvent)
     assert (said.address, said.event) == (("ns", "$RESOURCE:openai/gpt-4"), EVENT)
 
 
 def test_dynamodb_local_spells_a_removal_by_ttl_in_another_way() -> None:
     spelt = {**record(7, AUDIT, None), "eventName": "UNKNOWN_TO_SDK_VERSION"}
-    assert isinstance(read_record(spelt), Expired)
+    assert isinstance(read_record(spelt), ExpiredEvent)
     gone = {**record(7, bucket(8000), None), "eventName": "UNKNOWN_TO_SDK_VERSION"}
     assert read_record(gone) is None
 
@@ -108,14 +108,14 @@ def at(seconds: object) -> dict[str, Any]:
     ],
 )
 def test_a_record_that_does_not_say_what_it_should_cannot_be_read(broken: dict[str, Any]) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableRecord):
         read_record(broken)
 
 
 def test_a_number_that_is_none_cannot_be_read() -> None:
     broken = record(7, None, bucket(1000))
     broken["dynamodb"]["NewImage"]["b_rpm_tc"] = {"N": "1.5"}
-    with pytest.raises(Unreadable, match="invalid literal"):
+    with pytest.raises(UnreadableRecord, match="invalid literal"):
         read_record(broken)
 
 

@@ -1,10 +1,10 @@
 import time
 
-from zae_limiter_aggregator.aggregation import Account
+from zae_limiter_aggregator.aggregation import BatchResult
 from zae_limiter_aggregator.batch import Failure
 from zae_limiter_aggregator.telemetry import METRICS, metrics
 
-ACCOUNT = Account(
+ACCOUNT = BatchResult(
     records=100,
     snapshots=4,
     refills=1,

@@ -18,9 +18,9 @@ def test_the_action_follows_from_before_and_after() -> None:
 
 
 def test_nothing_can_be_a_change_and_equal() -> None:
-    with pytest.raises(ValueError, match="resource gpt-4 stays as it is"):
+    with pytest.raises(ValueError, match="resource gpt-4 is equal before and after"):
         Change(GPT_4, resource(rpm=1), resource(rpm=1))
-    with pytest.raises(ValueError, match="stays as it is"):
+    with pytest.raises(ValueError, match="is equal before and after"):
         Change(GPT_4, None, None, adopted=True)
 
 
@@ -33,7 +33,7 @@ def test_an_adopted_item_gets_its_fingerprint_though_its_limits_stay() -> None:
 
 @pytest.mark.parametrize("decl", [SystemDecl(on_unavailable="allow"), "rpm", {}])
 def test_what_cannot_stand_at_an_address_is_refused(decl: Any) -> None:
-    with pytest.raises(TypeError, match="at resource gpt-4 stands a ResourceDecl"):
+    with pytest.raises(TypeError, match="resource gpt-4 requires a ResourceDecl"):
         Change(GPT_4, None, decl)
 
 

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from zae_limiter_manifest import LimitDecl, ManifestError, ResourceDecl, StackProperties, json_schema
-from zae_limiter_manifest.checks import find_in
+from zae_limiter_manifest.checks import find_problems
 from zae_limiter_manifest.declarations import LIMIT
 from zae_limiter_manifest.manifest import MANIFEST
 from zae_limiter_manifest.problems import format_path
@@ -17,12 +17,12 @@ VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
 
 def found(raw: object) -> list[str]:
-    return [f"{format_path(finding.path)}: {finding.message}" for finding in find_in(MANIFEST, raw)]
+    return [f"{format_path(finding.path)}: {finding.message}" for finding in find_problems(MANIFEST, raw)]
 
 
 @pytest.mark.parametrize("row", LIMITS, ids=lambda row: row["why"])
 def test_the_shared_table_of_limits_holds(row: dict[str, Any]) -> None:
-    assert (not list(find_in(LIMIT, row["limit"]))) is row["ok"]
+    assert (not list(find_problems(LIMIT, row["limit"]))) is row["ok"]
 
 
 @pytest.mark.parametrize("row", LIMITS, ids=lambda row: row["why"])
@@ -73,7 +73,7 @@ def test_too_many_limits_are_one_finding_that_names_the_place_their_number_and_t
 
 @pytest.mark.parametrize("field", ["capacity", "burst", "refill_amount", "refill_period"])
 def test_each_bad_field_of_a_limit_is_one_finding_at_that_field(field: str) -> None:
-    (finding,) = find_in(LIMIT, {"capacity": 1, field: -1})
+    (finding,) = find_problems(LIMIT, {"capacity": 1, field: -1})
     assert finding.path == (field,)
 
 
@@ -137,5 +137,5 @@ def test_the_default_resource_is_for_entities_only() -> None:
 
 
 def test_a_burst_below_capacity_is_found_beside_other_mistakes_of_the_limit() -> None:
-    paths = [f.path for f in find_in(LIMIT, {"capacity": 10, "burst": 9, "refill_period": 0, "brust": 1})]
+    paths = [f.path for f in find_problems(LIMIT, {"capacity": 10, "burst": 9, "refill_period": 0, "brust": 1})]
     assert sorted(paths) == [("brust",), ("burst",), ("refill_period",)]

@@ -83,9 +83,9 @@ def test_what_is_declared_by_address_makes_the_manifest_again(manifest: LimitsMa
 
 
 def test_what_cannot_stand_at_an_address_makes_no_manifest() -> None:
-    with pytest.raises(TypeError, match="cannot stand at system"):
+    with pytest.raises(TypeError, match="does not belong at system"):
         LimitsManifest.of("a", {Address(): resource(rpm=1)})
-    with pytest.raises(TypeError, match="cannot stand at resource gpt-4"):
+    with pytest.raises(TypeError, match="does not belong at resource gpt-4"):
         LimitsManifest.of("a", {Address("gpt-4"): SystemDecl(limits={"rpm": LimitDecl(1)})})
 
 

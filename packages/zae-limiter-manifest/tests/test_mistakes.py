@@ -35,7 +35,7 @@ FOUND = """\
 2:1: systems: unknown key "systems", did you mean `system`?
 4:19: system.on_unavailable: must be `allow` or `block`, not the string "allowed", did you mean `allow`?
 5:11: system.limits: must not be empty
-7:3: resources._default_: "_default_" is reserved: it stands for all resources of an entity
+7:3: resources._default_: "_default_" is reserved: it means all resources of an entity
 9:7: resources._default_.limits.wcu: "wcu" is a reserved name
 10:23: resources._default_.limits.rpm.capacity: must be an integer, not the string "10"
 10:36: resources._default_.limits.rpm.burst: must be at least 1, not 0
@@ -45,7 +45,7 @@ FOUND = """\
 12:32: resources._default_.limits.x.burst: must be at least the capacity: 9 < 10
 12:50: resources._default_.limits.x.refill_period: must be an integer, not the boolean true
 14:13: resources.gpt-4.limits: must be a map, not null
-15:3: resources.gpt-4: the key "gpt-4" stands twice, first in line 13
+15:3: resources.gpt-4: duplicate key "gpt-4", first in line 13
 16:3: resources["a b"]: "a b" must be a letter, then letters, digits, `_`, `-`, `.`, `/` or `:`; 128 characters at most
 16:8: resources["a b"]: the tag "tag:yaml.org,2002:set" is not supported
 17:3: resources[7]: a key must be a string, not the integer 7: put it in quotes
@@ -83,10 +83,10 @@ namespace: 1
 NOT_AS_YAML_FOUND = """\
 2:26: system.on_unavailable: the alias "policy" has no anchor above it
 4:36: resources.gpt-4.limits.rpm.capacity: must be at least 1, not 0
-5:3: resources.gpt-4: the key "gpt-4" stands twice, first in line 4
+5:3: resources.gpt-4: duplicate key "gpt-4", first in line 4
 5:46: resources.gpt-4.limits.rpm.burst: the alias "b" has no anchor above it
 5:65: resources.gpt-4.limits.rpm.refill_period: must be at least 1, not 0
-6:3: resources.gpt-4: the key "gpt-4" stands twice, first in line 4
+6:3: resources.gpt-4: duplicate key "gpt-4", first in line 4
 6:3: resources.gpt-4: `limits` is missing
 6:11: resources.gpt-4.limit: unknown key "limit", did you mean `limits`?
 7:1: (document): a second document: a manifest is one document

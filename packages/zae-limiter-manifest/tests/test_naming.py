@@ -28,4 +28,4 @@ def test_a_reserved_name_would_be_good_if_it_were_not_reserved(name: str) -> Non
 
 def test_the_problem_with_the_default_resource_says_what_it_stands_for() -> None:
     problem = find_name_problem(NameKind.RESOURCE, "_default_")
-    assert problem == "is reserved: it stands for all resources of an entity"
+    assert problem == "is reserved: it means all resources of an entity"

@@ -16,7 +16,7 @@ def test_a_free_namespace_and_ones_own_are_taken_from_nobody(owner: str | None, 
 def test_a_second_owner_is_refused_and_told_the_way_out() -> None:
     with pytest.raises(OwnerError) as caught:
         taken_from(CLI, STACK)
-    assert (caught.value.owner, caught.value.asking) == (CLI, STACK)
+    assert (caught.value.owner, caught.value.requester) == (CLI, STACK)
     assert str(caught.value).startswith("cli manages the limits of this namespace, not stack:arn:")
     assert "--take-over" in str(caught.value)
     assert "TakeOver: true" in str(caught.value)

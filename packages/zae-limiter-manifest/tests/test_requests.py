@@ -42,7 +42,7 @@ def test_the_namespace_is_that_of_the_manifest_and_what_is_not_known_is_ignored(
 
 @pytest.mark.parametrize("raw", [None, [], {}, {"action": "destroy"}, {"action": {}}], ids=str)
 def test_an_unknown_action_is_told_with_those_there_are(raw: Any) -> None:
-    with pytest.raises(UnknownActionError, match="there are: plan, apply, diff, export, state, unlock"):
+    with pytest.raises(UnknownActionError, match="the actions are: plan, apply, diff, export, state, unlock"):
         Request.from_dict(raw)
 
 

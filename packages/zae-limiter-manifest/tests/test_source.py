@@ -1,7 +1,7 @@
 import pytest
 import yaml
 
-from zae_limiter_manifest.checks import SETTLED, Finding, Repeated
+from zae_limiter_manifest.checks import ALREADY_CHECKED, Finding, Repeated
 from zae_limiter_manifest.problems import Occurrence
 from zae_limiter_manifest.source import MAX_DEPTH, read_source
 
@@ -49,17 +49,17 @@ def test_an_aliased_value_is_located_where_it_is_written_and_its_key_where_it_is
         ("", "f:1:1: (document): is empty"),
         ("# nothing\n", "f:1:1: (document): is empty"),
         ("a: 1\n---\nb: 1\n", "f:2:1: (document): a second document: a manifest is one document"),
-        ("a: 1\nb: 2\na: 3\n", 'f:3:1: a: the key "a" stands twice, first in line 1'),
-        ("a: {b: 1, b: 2}\n", 'f:1:11: a.b: the key "b" stands twice, first in line 1'),
+        ("a: 1\nb: 2\na: 3\n", 'f:3:1: a: duplicate key "a", first in line 1'),
+        ("a: {b: 1, b: 2}\n", 'f:1:11: a.b: duplicate key "b", first in line 1'),
         (
             "a: 1\n<<: {b: 1}\n",
             "f:2:1: (document): merge keys are not supported: repeat the keys, or alias a whole value",
         ),
         ("? [a]\n: 1\n", "f:1:3: (document): a key must be a string, not a list"),
         ("? {a: b}\n: 1\n", "f:1:3: (document): a key must be a string, not a map"),
-        ("a: &x 1\nb: &x 2\n", 'f:2:4: b: the anchor "x" stands twice'),
+        ("a: &x 1\nb: &x 2\n", 'f:2:4: b: duplicate anchor "x"'),
         ("a: *b\n", 'f:1:4: a: the alias "b" has no anchor above it'),
-        ("a: &a [*a]\n", 'f:1:8: a[0]: the alias "a" stands inside what it repeats'),
+        ("a: &a [*a]\n", 'f:1:8: a[0]: the alias "a" is inside the value that it repeats'),
         ("a: !!set {b}\n", 'f:1:4: a: the tag "tag:yaml.org,2002:set" is not supported'),
         ("a: !x [b]\n", 'f:1:4: a: the tag "!x" is not supported'),
         ("a: [1, !y z]\n", 'f:1:8: a[1]: the tag "!y" is not supported'),
@@ -104,7 +104,7 @@ def test_what_comes_after_a_mistake_is_read_too() -> None:
 def test_an_alias_that_means_nothing_stands_for_a_value_that_is_good() -> None:
     source = read_source("a: *b\n? *b\n: 1\nc: &c [*c, 2]\nd: 3\n", "f")
     assert [problem.line for problem in source.problems] == [1, 2, 4]
-    assert source.value == {"a": SETTLED, "c": [SETTLED, 2], "d": 3}
+    assert source.value == {"a": ALREADY_CHECKED, "c": [ALREADY_CHECKED, 2], "d": 3}
 
 
 def test_of_several_documents_the_first_is_the_value() -> None:

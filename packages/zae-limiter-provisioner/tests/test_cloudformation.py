@@ -10,7 +10,7 @@ from stack_sender import OWNER, Stack, owner
 from zae_limiter.operations.errors import NotApplied, Reason, TransactionCancelled
 from zae_limiter.operations.values import BatchGet, Delete, Operation, Transact
 from zae_limiter_manifest import LimitsManifest
-from zae_limiter_provisioner import actions, cloudformation, replying, writing
+from zae_limiter_provisioner import actions, cloudformation, reply_channel, writing
 from zae_limiter_provisioner.handler import on_event
 
 BETA = LimitsManifest.from_dict({**EVERY_LEVEL.to_dict(), "namespace": "tenant-beta"})
@@ -150,7 +150,7 @@ def test_a_namespace_that_cannot_be_emptied_again_is_told(stack: Stack, world: W
 
     stack.store.fault = fault
     reason = stack.do("Update", BETA)["Reason"]
-    assert reason.startswith("tenant-beta is not emptied again: system: ")
+    assert reason.startswith("tenant-beta could not be emptied again: system: ")
     assert in_beta(world)[1] == OWNER
 
 
@@ -160,7 +160,7 @@ def test_a_rollback_that_fails_keeps_what_stood_there_before_the_update(stack: S
     failing(stack)
     fewer = manifest(resources={"gpt-4": limits(51)}, entities={"user-1": {"resources": {"gpt-4": limits(1)}}})
     reason = stack.do("Update", fewer)["Reason"]
-    assert "tenant-alpha is not emptied again: this resource had it before the update" in reason
+    assert "tenant-alpha could not be emptied again: this resource managed it before the update" in reason
     live = world.live()
     assert (live.resources["gpt-4"].limits["rpm"].capacity, list(live.entities)) == (51, ["user-1"])
 
@@ -191,7 +191,7 @@ def test_an_event_that_comes_twice_does_its_work_once(stack: Stack, world: World
     stack.do("Update", manifest(resources={"gpt-4": limits(51)}))
     items = world.items()
     late = stack.send(create)
-    assert (late["Status"], "come before" in late["Reason"]) == ("SUCCESS", True)
+    assert (late["Status"], "handled before" in late["Reason"]) == ("SUCCESS", True)
     assert late["Data"] == {**again, "Serial": again["Serial"] + 2}
     assert world.items() == items
 
@@ -244,7 +244,7 @@ def test_a_reply_is_sent_again_where_it_was_not_taken(stack: Stack) -> None:
 def test_an_event_whose_reply_nobody_takes_is_to_come_again(stack: Stack, world: World) -> None:
     stack.replies.refusing = 4
     event = stack.event("Create", EVERY_LEVEL)
-    with pytest.raises(replying.ReplyFailed):
+    with pytest.raises(reply_channel.ReplyFailed):
         on_event(event, None)
     assert stack.send(event)["Status"] == "SUCCESS"
     assert world.live() == EVERY_LEVEL

@@ -5,7 +5,7 @@ from provisions import EVERY_LEVEL, Killed, World, limits, manifest, rpm
 
 from zae_limiter.flows.records import bulk_configs as bulk
 from zae_limiter_manifest import LimitsManifest
-from zae_limiter_provisioner.asking import Asking
+from zae_limiter_provisioner.apply_options import ApplyOptions
 
 AFTER = manifest(
     system=limits(90),
@@ -90,8 +90,8 @@ def test_another_apply_waits_for_the_one_that_was_killed_or_says_who_it_is(appli
     (failure,) = refused.errors
     assert failure.code == "locked"
     assert "cli is applying, until " in failure.message
-    patient = Asking(lock_timeout=1000)
-    world.applying(AFTER, asking=patient, deadline=world.deadline(5000)).run()
+    patient = ApplyOptions(lock_timeout=1000)
+    world.apply_run(AFTER, options=patient, deadline=world.deadline(5000)).run()
     assert world.live() == with_what_was_made_by_hand(AFTER)
 
 

@@ -1,3 +1,1 @@
-"""What lives here: the Lambda on the table's stream.
-What never does: a decision about admitting a request.
-"""
+"""The Lambda on the table's stream. Admission never depends on it."""

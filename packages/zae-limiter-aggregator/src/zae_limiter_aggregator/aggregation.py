@@ -1,6 +1,6 @@
-"""One batch, from its records to what came of it.
+"""Process one batch, from its records to its result.
 
-Lives here: reading, doing, and the account of both. Never: Lambda's words (handler), how it is told (telemetry).
+Never here: Lambda's protocol (handler), the form of the metrics (telemetry).
 """
 
 import logging
@@ -14,22 +14,23 @@ from zae_limiter.flows.records.registry import purged_of
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.sync.driver import SyncDriver
 
-from .archive import Put, keep
+from .archive import PutObject, archive_event
 from .batch import Batch, Failure, read_batch
+from .batch_jobs import jobs_of
 from .jobs import Kind
+from .parallel import WRITERS, Task, TaskResult, run_all
 from .records import Record
-from .running import WRITERS, Done, Task, run_all
 from .settings import Settings
-from .work import jobs_of
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """What came of a batch. The stream is to come again from the first of the ``failures`` on.
+class BatchResult:
+    """The counts of a batch. The stream has to be delivered again from the first of the ``failures`` on.
 
-    ``splits``: how many shards were split. ``dropped``: refills and splits that failed; a later batch does as well.
+    ``splits`` counts the shards that were split. ``dropped`` counts the refills and splits that failed; a later batch
+    repeats them.
     """
 
     records: int
@@ -43,7 +44,7 @@ class Account:
 
 
 class Aggregator:
-    """Takes batches of one table's stream. ``open_archive`` is called for the first event that is to be kept."""
+    """Processes batches of one table's stream. The first expired event calls ``open_archive``."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Aggregator:
         settings: Settings,
         *,
         clock: Clock,
-        open_archive: Callable[[], Put],
+        open_archive: Callable[[], PutObject],
         writers: int = WRITERS,
     ) -> None:
         self._driver = driver
@@ -59,29 +60,31 @@ class Aggregator:
         self._settings = settings
         self._open_archive = open_archive
         self._writers = writers
-        self._put: Put | None = None
+        self._put: PutObject | None = None
 
-    def take(self, records: Sequence[Record]) -> Account:
-        """Count the usage of a batch, and do what else it asks for."""
+    def process(self, records: Sequence[Record]) -> BatchResult:
+        """Count the usage of a batch, move old anchors, split hot shards and archive expired events."""
         begun = monotonic()
-        batch, put_off = self._without_purged(read_batch(records))
-        done = run_all([*self._table_tasks(batch), *self._archive_tasks(batch)], writers=self._writers)
-        failed = [Failure(each.task.first, each.problem) for each in done if each.task.first and each.problem]
-        return Account(
+        batch, deferred = self._without_purged(read_batch(records))
+        results = run_all([*self._table_tasks(batch), *self._archive_tasks(batch)], writers=self._writers)
+        failed = [
+            Failure(each.task.retry_from, each.problem) for each in results if each.task.retry_from and each.problem
+        ]
+        return BatchResult(
             records=batch.size,
-            snapshots=_changed(done, "snapshots"),
-            refills=_changed(done, "refills"),
-            splits=_changed(done, "splits"),
-            archived=_changed(done, "archived"),
-            failures=(*batch.unreadable, *put_off, *failed),
-            dropped=sum(bool(each.problem) and each.task.first is None for each in done),
+            snapshots=_changed(results, "snapshots"),
+            refills=_changed(results, "refills"),
+            splits=_changed(results, "splits"),
+            archived=_changed(results, "archived"),
+            failures=(*batch.unreadable, *deferred, *failed),
+            dropped=sum(bool(each.problem) and each.task.retry_from is None for each in results),
             duration_ms=round((monotonic() - begun) * 1000),
         )
 
     def _without_purged(self, batch: Batch) -> tuple[Batch, Sequence[Failure]]:
-        """The batch without namespaces that are purged: what is written to one stays behind.
+        """The batch without purged namespaces, because later writes to them would remain.
 
-        Where the table does not tell, all changes are to come again.
+        If the table cannot tell which ones are purged, all changes have to come again.
         """
         try:
             return batch.without(self._driver.run(purged_of(batch.namespaces))), ()
@@ -91,16 +94,17 @@ class Aggregator:
 
     def _table_tasks(self, batch: Batch) -> list[Task]:
         jobs = jobs_of(batch, self._settings, self._clock.now_ms)
-        return [Task(job.kind, partial(self._driver.run, job.flow), job.first) for job in jobs]
+        return [Task(job.kind, partial(self._driver.run, job.flow), job.retry_from) for job in jobs]
 
     def _archive_tasks(self, batch: Batch) -> list[Task]:
         if not (batch.expired and self._settings.archive_bucket):
             return []
-        self._put = put = self._put or self._open_archive()  # here, not in a thread: it is opened once
+        self._put = put = self._put or self._open_archive()  # opened here, not in a thread, so that it is opened once
         return [
-            Task("archived", partial(keep, put, self._settings, each), each.position.sequence) for each in batch.expired
+            Task("archived", partial(archive_event, put, self._settings, each), each.position.sequence)
+            for each in batch.expired
         ]
 
 
-def _changed(done: Sequence[Done], kind: Kind) -> int:
-    return sum(each.changed for each in done if each.task.kind == kind)
+def _changed(results: Sequence[TaskResult], kind: Kind) -> int:
+    return sum(each.changed for each in results if each.task.kind == kind)

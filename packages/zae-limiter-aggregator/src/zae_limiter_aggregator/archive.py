@@ -1,8 +1,6 @@
-"""Audit events that expired, kept as objects of a bucket.
+"""Store expired audit events as objects of a bucket.
 
-Lives here: the object of an event, and putting it. Never: when an event expires (core).
-
-One object for each event, named after the event: whatever batch it comes in, and however often, it is the same object
+Each event is one object, named after the event: in whatever batch it comes, and however often, it is the same object
 with the same bytes (docs/decisions/one-object-per-audit-event.md).
 """
 
@@ -14,37 +12,37 @@ from datetime import date
 from typing import Any, Final
 from urllib.parse import quote
 
-from .records import Expired
+from .records import ExpiredEvent
 from .settings import Settings
 
 CONTENT_TYPE: Final = "application/gzip"
 
-Put = Callable[..., Any]
+PutObject = Callable[..., Any]
 
 
-def object_key(prefix: str, expired: Expired) -> str:
-    """Where the event is kept: by the day of the change, namespace, entity. ``ValueError`` where it has no day."""
+def object_key(prefix: str, expired: ExpiredEvent) -> str:
+    """The object's key: day of the change, namespace, entity, event. ``ValueError`` if the event has no day."""
     event, address = expired.event, expired.address
     day = date.fromisoformat(event.at[:10])
     return f"{prefix}date={day}/{address.ns}/{quote(address.entity, safe='$:@')}/{event.event_id}.jsonl.gz"
 
 
-def object_body(expired: Expired) -> bytes:
-    """The event as one line of JSON, compressed; the same bytes whenever it is made."""
+def object_body(expired: ExpiredEvent) -> bytes:
+    """The event as one line of JSON, compressed; equal events give equal bytes."""
     line = json.dumps({"namespace_id": expired.address.ns, **asdict(expired.event)}, sort_keys=True) + "\n"
     return gzip.compress(line.encode(), mtime=0)
 
 
-def open_archive() -> Put:
-    """``PutObject`` of a new client."""
+def open_archive() -> PutObject:
+    """The method ``put_object`` of a new S3 client."""
     import boto3
 
-    put: Put = boto3.client("s3").put_object
+    put: PutObject = boto3.client("s3").put_object
     return put
 
 
-def keep(put: Put, settings: Settings, expired: Expired) -> bool:
-    """Put the event into the archive."""
+def archive_event(put: PutObject, settings: Settings, expired: ExpiredEvent) -> bool:
+    """Put one event into the archive."""
     put(
         Bucket=settings.archive_bucket,
         Key=object_key(settings.archive_prefix, expired),

@@ -1,7 +1,4 @@
-"""A batch of stream records, read.
-
-Lives here: what came, by what it is. Never: what is done about it.
-"""
+"""Read a batch of stream records and sort them by kind."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,11 +6,11 @@ from typing import NamedTuple, Self
 
 from zae_limiter.schema import BucketAddress
 
-from .records import BucketChange, Expired, Record, Unreadable, read_record, sequence_of
+from .records import BucketChange, ExpiredEvent, Record, UnreadableRecord, read_record, sequence_of
 
 
 class Failure(NamedTuple):
-    """A record that is to come again, and why."""
+    """A record that has to come again, with the problem."""
 
     sequence: str
     problem: str
@@ -21,16 +18,16 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the records say; those that are nothing to us are only counted in ``size``."""
+    """The contents of a batch; irrelevant records count in ``size`` only."""
 
     size: int
     changes: tuple[BucketChange, ...]
-    expired: tuple[Expired, ...]
+    expired: tuple[ExpiredEvent, ...]
     unreadable: tuple[Failure, ...]
 
     @property
     def namespaces(self) -> set[str]:
-        """The ids of those whose buckets changed."""
+        """The ids of the namespaces whose buckets changed."""
         return {change.bucket.ns for change in self.changes}
 
     def without(self, namespaces: Collection[str]) -> Self:
@@ -39,21 +36,21 @@ class Batch:
 
 
 def read_batch(records: Sequence[Record]) -> Batch:
-    """The batch. A record that cannot be read does not keep the others from being read."""
+    """Read a batch. An unreadable record does not stop the others."""
     changes: list[BucketChange] = []
-    expired: list[Expired] = []
+    expired: list[ExpiredEvent] = []
     unreadable: list[Failure] = []
     for record in records:
         sequence = sequence_of(record)
         try:
-            said = read_record(record)
-        except Unreadable as problem:
+            content = read_record(record)
+        except UnreadableRecord as problem:
             unreadable.append(Failure(sequence, str(problem)))
             continue
-        if isinstance(said, BucketChange):
-            changes.append(said)
-        elif said is not None:
-            expired.append(said)
+        if isinstance(content, BucketChange):
+            changes.append(content)
+        elif content is not None:
+            expired.append(content)
     return Batch(len(records), tuple(changes), tuple(expired), tuple(unreadable))
 
 

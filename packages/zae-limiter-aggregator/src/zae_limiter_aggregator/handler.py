@@ -1,7 +1,4 @@
-"""The Lambda's entry: takes a batch of stream records and says which of them are to come again.
-
-Lives here: the environment, the client, Lambda's words. Never: keys, attributes, or arithmetic of buckets.
-"""
+"""The Lambda's entry point: it takes a batch of stream records and returns those that have to come again."""
 
 import logging
 import os
@@ -23,28 +20,28 @@ log = logging.getLogger(__name__)
 
 
 class BatchAnswer(TypedDict):
-    """What a stream's event source mapping reads: it sends again from the first of these records on."""
+    """The answer to the event source mapping, which sends the stream again from the first of these records on."""
 
     batchItemFailures: list[dict[str, str]]
 
 
 def on_event(event: Mapping[str, Any], context: object) -> BatchAnswer:  # noqa: ARG001  Lambda passes both
-    """Count the usage of one batch, and do what else it asks for; every step may be taken again.
+    """Process one batch; every step may be repeated.
 
-    The table is that of ``ZAEL_STACK``; region, endpoint and credentials are found as the SDK finds them. Raises
-    ``ValidationError`` for an environment that is wrong, ``KeyError`` for an event that is no batch.
+    ``ZAEL_STACK`` names the table; region, endpoint and credentials are found as the SDK finds them. Raises
+    ``ValidationError`` for a wrong environment, ``KeyError`` for an event that is not a batch.
     """
     log_as_json(*LOGGERS)
     settings = Settings.read(os.environ)
-    account = _aggregator(settings).take(event["Records"])
-    for failure in account.failures:
-        log.error("a record is to come again", extra={"fields": failure._asdict()})
-    log.info("a batch", extra={"fields": metrics(account, settings.stack)})
-    return {"batchItemFailures": [{"itemIdentifier": failure.sequence} for failure in account.failures]}
+    result = _aggregator(settings).process(event["Records"])
+    for failure in result.failures:
+        log.error("a record has to come again", extra={"fields": failure._asdict()})
+    log.info("a batch", extra={"fields": metrics(result, settings.stack)})
+    return {"batchItemFailures": [{"itemIdentifier": failure.sequence} for failure in result.failures]}
 
 
 @cache
 def _aggregator(settings: Settings) -> Aggregator:
-    """What an environment keeps from batch to batch: clients, and a clock that the table's answers correct."""
+    """The clients, and the clock that the table's answers correct; an environment keeps them from batch to batch."""
     store = SyncDynamoDBStore(settings.stack)
     return Aggregator(SyncDriver(store), settings, clock=store.clock, open_archive=open_archive)

@@ -1,7 +1,4 @@
-"""What is to be written to the table because of a batch.
-
-Lives here: that value. Never: why it is to be written (work, shards), or when (running).
-"""
+"""A job: one write to the table that a batch requires."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,11 +10,12 @@ Kind = Literal["snapshots", "refills", "splits", "archived"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A flow that answers how much it changed, if anything. ``first`` is the earliest record that it is done for.
+    """A flow that returns the number of its changes.
 
-    Where it fails, the stream comes again from there; ``None``: a later batch does as well.
+    ``retry_from`` is the sequence number of its earliest record: if the job fails, the stream comes again from there.
+    ``None`` means that a later batch repeats the job.
     """
 
     kind: Kind
     flow: Flow[int]
-    first: str | None = None
+    retry_from: str | None = None

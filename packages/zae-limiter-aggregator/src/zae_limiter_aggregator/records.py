@@ -1,6 +1,5 @@
-"""A record of the table's stream, as Lambda delivers it, as a value.
+"""Parse records of the table's stream, as Lambda delivers them.
 
-Lives here: what a record says, and that it cannot be read. Never: what is done about it.
 https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html
 """
 
@@ -27,18 +26,18 @@ Record = Mapping[str, Any]
 Image = dict[str, Any]
 
 TTL_PRINCIPAL: Final = "dynamodb.amazonaws.com"
-TTL_OF_DYNAMODB_LOCAL: Final = "UNKNOWN_TO_SDK_VERSION"  # what it calls the event of an item that expired
+TTL_OF_DYNAMODB_LOCAL: Final = "UNKNOWN_TO_SDK_VERSION"  # its name for the event of an expired item
 
 
-END_OF_TIME_MS: Final = 253_402_300_800_000  # the year 10000, of which no window has a name
+END_OF_TIME_MS: Final = 253_402_300_800_000  # the year 10000: later windows have no name
 
 
-class Unreadable(Exception):
-    """A record that is about us and does not say what it should."""
+class UnreadableRecord(Exception):
+    """A record of a bucket or an audit event with invalid contents."""
 
 
 class Position(NamedTuple):
-    """Where a record stands: ``mark`` sorts as the changes of an item came, ``sequence`` is what Lambda knows it by."""
+    """The place of a record: ``mark`` sorts in the order of an item's changes, ``sequence`` is Lambda's id for it."""
 
     mark: str
     sequence: str
@@ -46,9 +45,9 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BucketChange:
-    """A bucket shard that was made or changed; ``before`` is ``None`` where it was made. Times in epoch ms.
+    """A bucket shard that was created or changed; ``before`` is ``None`` for a new one. Times are in epoch ms.
 
-    ``shards``: among how many the bucket is divided now; ``shards_before``: and before the change.
+    ``shards`` is the number of shards of the bucket now, ``shards_before`` the number before the change.
     """
 
     position: Position
@@ -63,13 +62,13 @@ class BucketChange:
 
     @property
     def grew_from(self) -> int | None:
-        """How many shards there were, where shard 0 tells that there are more now; the others follow it."""
+        """The earlier number of shards, if this change of shard 0 raised it; the other shards follow."""
         before = self.shards_before
         return before if self.bucket.shard == 0 and before is not None and before < self.shards else None
 
 
 @dataclass(frozen=True, slots=True)
-class Expired:
+class ExpiredEvent:
     """An audit event that TTL removed."""
 
     position: Position
@@ -78,20 +77,20 @@ class Expired:
 
 
 def sequence_of(record: Record) -> str:
-    """What Lambda knows the record by. ``KeyError`` where it has no such number: then it is no record of a stream."""
+    """Lambda's id for the record. ``KeyError`` without one: then it is not a record of a stream."""
     number: str = record["dynamodb"]["SequenceNumber"]
     return number
 
 
-def read_record(record: Record) -> BucketChange | Expired | None:
-    """What the record says, ``None`` where it is nothing to us. Raises ``Unreadable``."""
+def read_record(record: Record) -> BucketChange | ExpiredEvent | None:
+    """Parse a record; ``None`` if it is irrelevant. Raises ``UnreadableRecord``."""
     try:
         return _read(record)
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise Unreadable(f"{type(error).__name__}: {error}") from error
+        raise UnreadableRecord(f"{type(error).__name__}: {error}") from error
 
 
-def _read(record: Record) -> BucketChange | Expired | None:
+def _read(record: Record) -> BucketChange | ExpiredEvent | None:
     change = record["dynamodb"]
     pk, sk = change["Keys"]["PK"]["S"], change["Keys"]["SK"]["S"]
     if sk == sk_state():
@@ -100,8 +99,8 @@ def _read(record: Record) -> BucketChange | Expired | None:
     if sk.startswith(AUDIT_PREFIX) and _is_by_ttl(record):
         event = read_audit_event(read_item(change["OldImage"]))
         if sk != sk_audit(event.event_id):
-            raise ValueError(f"the event {event.event_id!r} stands under {sk!r}")
-        return Expired(_position(record), parse_audit_pk(pk), event)
+            raise ValueError(f"the event {event.event_id!r} is stored under the key {sk!r}")
+        return ExpiredEvent(_position(record), parse_audit_pk(pk), event)
     return None
 
 
@@ -109,7 +108,7 @@ def _bucket_change(record: Record, bucket: BucketAddress) -> BucketChange:
     change = record["dynamodb"]
     if record["eventName"] not in {"INSERT", "MODIFY"}:
         raise ValueError(f"no such event: {record['eventName']!r}")
-    # Where the old image is missing, not all that the new one says was consumed in this change.
+    # If the old image is missing, the new one may count more than this change consumed.
     before = read_item(change["OldImage"]) if record["eventName"] == "MODIFY" else None
     after = read_item(change["NewImage"])
     return BucketChange(

@@ -1,7 +1,4 @@
-"""What the Lambda's environment says.
-
-Lives here: the settings as one value, their defaults, their checks. Never: what they are used for.
-"""
+"""The settings in the Lambda's environment, with their defaults and checks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,10 +22,11 @@ DEFAULT_PREFIX: Final = "audit/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where the table is, and what is done with its stream.
+    """The table, and the treatment of its stream.
 
-    ``refill_after_seconds``: how old the anchor of a bucket in use becomes; 0 never moves one. ``usage_days``: for how
-    long a snapshot is kept after its window, 0 for ever. No ``archive_bucket``: audit events that expire are gone.
+    ``refill_after_seconds``: the largest age of the anchor of a bucket in use; 0 never moves an anchor. ``hourly_days``
+    and ``daily_days``: days to keep a snapshot after its window; 0 for ever. Without ``archive_bucket``, expired audit
+    events are lost.
     """
 
     stack: str
@@ -40,10 +38,10 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
-        """The settings of an environment. Raises ``ValidationError`` that names the variable."""
+        """Read an environment. Raises ``ValidationError`` with the name of the variable."""
         stack = environment.get(STACK)
         if not stack:
-            raise ValidationError(STACK, stack, "must name the stack, which is the table")
+            raise ValidationError(STACK, stack, "must be the name of the stack and of its table")
         return cls(
             stack=stack,
             refill_after_seconds=_whole(environment, REFILL_AFTER, DEFAULT_REFILL_AFTER),
@@ -54,7 +52,7 @@ class Settings:
         )
 
     def usage_days(self, window: Window) -> int:
-        """For how many days a snapshot is kept after its window; 0 for ever."""
+        """Days to keep a snapshot after its window; 0 for ever."""
         return self.hourly_days if window == "hourly" else self.daily_days
 
 

@@ -1,6 +1,5 @@
-"""What the Lambda tells of a batch: metrics in CloudWatch's embedded format.
+"""The metrics of a batch, in CloudWatch's embedded metric format.
 
-Lives here: how its figures look. Never: what is counted (aggregation), how a line is written (core's json_logs).
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """
 
@@ -8,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .aggregation import Account
+from .aggregation import BatchResult
 
 NAMESPACE: Final = "zae-limiter"
 DIMENSION: Final = "stack"
@@ -24,14 +23,14 @@ METRICS: Final[Mapping[str, str]] = {
 }
 
 
-def metrics(account: Account, stack: str) -> dict[str, Any]:
-    """The figures of a batch, as fields of a log line that CloudWatch makes metrics of."""
+def metrics(result: BatchResult, stack: str) -> dict[str, Any]:
+    """The figures of a batch, as fields of a log line from which CloudWatch extracts metrics."""
     declared = {
         "Namespace": NAMESPACE,
         "Dimensions": [[DIMENSION]],
         "Metrics": [{"Name": name, "Unit": unit} for name, unit in METRICS.items()],
     }
-    figures = {name: getattr(account, name) for name in METRICS} | {"failures": len(account.failures)}
+    figures = {name: getattr(result, name) for name in METRICS} | {"failures": len(result.failures)}
     return {
         "_aws": {"Timestamp": time.time_ns() // 1_000_000, "CloudWatchMetrics": [declared]},
         DIMENSION: stack,

@@ -17,7 +17,7 @@ from zae_limiter.sync.driver import SyncDriver
 from zae_limiter.sync.store import SyncMemoryStore
 from zae_limiter.testing import ManualClock
 from zae_limiter.usage import UsageSnapshot, Window
-from zae_limiter_aggregator.aggregation import Account, Aggregator
+from zae_limiter_aggregator.aggregation import Aggregator, BatchResult
 from zae_limiter_aggregator.settings import Settings
 
 START_MS = 1_704_117_000_000  # 2024-01-01T13:50:00Z
@@ -95,7 +95,7 @@ class Life:
         """All records so far."""
         return self.table.stream
 
-    def take(self, records: Sequence[Record], store: MortalStore | None = None, *, writers: int = 1) -> Account:
+    def take(self, records: Sequence[Record], store: MortalStore | None = None, *, writers: int = 1) -> BatchResult:
         """One invocation of the aggregator, cold."""
         process = store or MortalStore(self.table)
 
@@ -104,9 +104,9 @@ class Life:
 
         driver = SyncDriver(process)
         aggregator = Aggregator(driver, self.settings, clock=self.clock, open_archive=lambda: put, writers=writers)
-        return aggregator.take(records)
+        return aggregator.process(records)
 
-    def drain(self) -> Account:
+    def drain(self) -> BatchResult:
         """All of the stream, in one batch."""
         return self.take(list(self.stream))
 

@@ -246,7 +246,7 @@ def test_an_export_is_a_manifest_that_changes_nothing(stack: Stack) -> None:
 
 def test_a_mistyped_namespace_is_an_error_and_its_export_overwrites_nothing(stack: Stack) -> None:
     out = stack.write(ALPHA)
-    told = "tenant-aplha: there is no namespace tenant-aplha in stack: look at its name; "
+    told = "tenant-aplha: there is no namespace tenant-aplha in stack: check the name; "
     assert stack.error("export", "-N", "tenant-aplha", "--out", out).startswith(told)
     assert stack.error("state", "-N", "tenant-aplha").startswith(told)
     assert Path(out).read_text(encoding="utf-8") == ALPHA

@@ -139,6 +139,6 @@ def test_a_manifest_that_is_too_large_to_send_is_told_as_that(stack: Stack, monk
     monkeypatch.setattr(packing.pack, "__kwdefaults__", {"largest": 100})
     told = stack.error("plan", "-f", stack.write(ALPHA))
     assert told.startswith("tenant-alpha: the request is too large: ")
-    assert "bytes compressed, of 100 that may be sent; " in told
+    assert "bytes compressed, at most 100 are allowed; " in told
     assert "version" not in told
     assert stack.paths == []

@@ -1,5 +1,7 @@
-"""The YAML manifest of zae-limiter: models, strict loading, the plan that leads to it, and how both are told.
-No I/O, no AWS library, nothing of the limiter itself."""
+"""The YAML manifest of zae-limiter: models, strict loading, plans, and their rendering.
+
+No I/O, no AWS library, nothing of the limiter itself.
+"""
 
 from .addresses import Address, Level, ManagedSet
 from .changes import Action, Change, FieldChange, fingerprint

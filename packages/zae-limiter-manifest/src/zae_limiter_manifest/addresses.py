@@ -1,5 +1,4 @@
-"""Where limits stand: an address, and sets of addresses.
-Never what stands there, and never a key of the table."""
+"""Addresses of limits, and sets of addresses. An address is not a key of the table."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, Self
@@ -31,14 +30,14 @@ class Address:
 
     @property
     def level(self) -> Level:
-        """Which of the levels it is on."""
+        """The level of the address."""
         if self.entity is not None:
             return "entity"
         return "system" if self.resource is None else "resource"
 
     @property
     def target(self) -> str | None:
-        """What people call it below its level: `gpt-4`, `user-123/gpt-4`; None for the system."""
+        """The name below the level, for people: `gpt-4`, `user-123/gpt-4`; None for the system."""
         return self.resource if self.entity is None else f"{self.entity}/{self.resource}"
 
     @property
@@ -50,15 +49,15 @@ class Address:
         return self.level if self.target is None else f"{self.level} {self.target}"
 
     def to_dict(self) -> dict[str, str | None]:
-        """Level, entity, resource and target, as the answers of the Lambda name an address."""
+        """Level, entity, resource and target, as in the answers of the Lambda."""
         return {"level": self.level, "entity": self.entity, "resource": self.resource, "target": self.target}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The address in what `to_dict` gave; raises `KeyError` or `ValueError`."""
+        """The address in the plain values of `to_dict`; raises `KeyError` or `ValueError`."""
         address = cls(raw["resource"], raw["entity"])
         if raw["level"] != address.level:
-            raise ValueError(f"{address} is no {raw['level']!r}")
+            raise ValueError(f"{address} is not on the level {raw['level']!r}")
         return address
 
 
@@ -77,7 +76,7 @@ def _frozen_sets(entities: Mapping[str, Iterable[str]]) -> SortedMap[frozenset[s
 
 @frozen
 class ManagedSet(Collection[Address]):
-    """Addresses, kept small: the system or not, resources, and for each entity its resources; iterates in order."""
+    """A compact set of addresses: the system, resources, and the resources of each entity; iterates in order."""
 
     system: bool = False
     resources: frozenset[str] = field(default=frozenset(), converter=_frozen_set)

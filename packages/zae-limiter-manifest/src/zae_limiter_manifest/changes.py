@@ -1,5 +1,7 @@
-"""One change: what stands at an address before and after; what to do, and field by field what differs, is derived.
-Never decides whether it is needed: that is `plan`."""
+"""A change: the limits at an address before and after. The action and the changed fields are derived.
+
+Never here: the decision whether a change is needed (diff).
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -19,7 +21,7 @@ ON_UNAVAILABLE: Final = "on_unavailable"
 
 
 class FieldChange(NamedTuple):
-    """One field of a limit, or the system's `on_unavailable` (no limit); None where nothing stands."""
+    """A changed field of a limit, or the system's `on_unavailable` (limit None); a missing value is None."""
 
     limit: str | None
     field: str
@@ -28,19 +30,19 @@ class FieldChange(NamedTuple):
 
 
 def fingerprint(decl: Decl) -> str:
-    """32 hex digits, equal for equal declarations: what is stored beside the limits that were written.
+    """32 hex digits, equal for equal declarations; an apply stores them beside the limits that it writes.
 
-    Where it does not fit the limits that stand there, somebody else has changed them.
+    If the fingerprint does not match the live limits, somebody else has changed them.
     """
     return hashlib.sha256(canonical(decl).encode()).hexdigest()[:32]
 
 
 @frozen
 class Change:
-    """What has to happen at an address; raises `ValueError` where nothing would change.
+    """The change of one address; raises `ValueError` if nothing would change.
 
-    `drift`: what stood there is not what was last applied. `adopted`: it stands there and was not managed; that alone
-    is a change, for it gets a fingerprint.
+    `drift`: the live limits are not those of the last apply. `adopted`: the item exists and was not managed; that alone
+    is a change, because the item gets a fingerprint.
     """
 
     address: Address = field(validator=instance_of(Address))
@@ -53,21 +55,21 @@ class Change:
         model = SystemDecl if self.address.level == "system" else ResourceDecl
         for side in (self.before, self.after):
             if side is not None and not isinstance(side, model):
-                raise TypeError(f"at {self.address} stands a {model.__name__}, not {side!r}")
+                raise TypeError(f"{self.address} requires a {model.__name__}, not {side!r}")
         if self.before == self.after and (self.before is None or not self.adopted):
-            raise ValueError(f"{self.address} stays as it is: that is no change")
+            raise ValueError(f"{self.address} is equal before and after: that is not a change")
         if self.adopted and (self.before is None or self.after is None):
-            raise ValueError(f"{self.address} is adopted: it stands there before and after")
+            raise ValueError(f"{self.address} is adopted: it must exist before and after")
 
     @property
     def action(self) -> Action:
-        """What to do."""
+        """The action that makes this change."""
         if self.before is None:
             return "create"
         return "delete" if self.after is None else "update"
 
     def fields(self) -> tuple[FieldChange, ...]:
-        """What differs, field by field, in order; a field that is its default before and after is not said."""
+        """The differences, field by field, in order; a field at its default before and after is left out."""
         return tuple(self._fields())
 
     def _fields(self) -> Iterator[FieldChange]:
@@ -79,7 +81,7 @@ class Change:
             yield from _compare(name, old.get(name), new.get(name))
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry of this change in an answer of the Lambda; the limits of a side where nothing stands are absent."""
+        """The entry of this change in an answer of the Lambda; missing limits, before or after, are absent."""
         return {
             "action": self.action,
             **self.address.to_dict(),
@@ -91,13 +93,13 @@ class Change:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The change in what `to_dict` gave; raises `KeyError`, `TypeError` or `ValueError`."""
+        """The change in the plain values of `to_dict`; raises `KeyError`, `TypeError` or `ValueError`."""
         address = Address.from_dict(raw)
         before = _read_side(address, raw, "before", f"before_{ON_UNAVAILABLE}")
         after = _read_side(address, raw, "limits", ON_UNAVAILABLE)
         change = cls(address, before, after, drift=raw["drift"], adopted=raw.get("adopted", False))
         if raw["action"] != change.action:
-            raise ValueError(f"at {address} the action is {change.action}, not {raw['action']!r}")
+            raise ValueError(f"the action at {address} is {change.action}, not {raw['action']!r}")
         return change
 
 
@@ -110,14 +112,14 @@ def _limits(decl: Decl | None) -> Mapping[str, LimitDecl]:
 
 
 def _compare(name: str, old: LimitDecl | None, new: LimitDecl | None) -> Iterator[FieldChange]:
-    told = {*_said(old), *_said(new)}
+    given = {*_given(old), *_given(new)}
     for each in LIMIT_FIELDS:
         before, after = getattr(old, each, None), getattr(new, each, None)
-        if each in told and before != after:
+        if each in given and before != after:
             yield FieldChange(name, each, before, after)
 
 
-def _said(limit: LimitDecl | None) -> dict[str, int]:
+def _given(limit: LimitDecl | None) -> dict[str, int]:
     return CONVERTER.unstructure(limit) if limit else {}
 
 

@@ -1,5 +1,4 @@
-"""What is wrong with a plain value of a shape: every finding in it, none where it is good.
-Never knows where a value stands in a file."""
+"""Check plain values against shapes, and yield every problem. Positions in a file are added later (source)."""
 
 import difflib
 import re
@@ -12,40 +11,40 @@ from attrs import frozen
 from .naming import NameKind, find_name_problem
 from .problems import ManifestError, Occurrence, Path, Problem, describe, format_path, show
 from .scalars import OddInteger
-from .shapes import Choice, Flag, Integer, Name, Record, Shape, Table
+from .shapes import Choice, Flag, Integer, Name, NamedMap, Record, Shape
 
-SETTLED: Final = object()
-"""Stands for a value that was judged before, found good or already complained about: every shape accepts it."""
+ALREADY_CHECKED: Final = object()
+"""Replaces a value that was checked before, whether valid or already reported: every shape accepts it."""
 
 
 @frozen
 class Repeated:
-    """The values of a key that stands several times: each is judged."""
+    """The values of a repeated key: each of them is checked."""
 
     values: list[object]
 
 
-# CloudFormation hands numbers over as text, large ones now and then as 5.0E8.
+# CloudFormation passes numbers as text, large ones sometimes as 5.0E8.
 _DIGITS: Final = re.compile(r"-?[0-9]{1,20}|[0-9](\.[0-9]{1,20})?[eE][0-9]{1,2}")
 _FLAGS: Final = {"true": True, "false": False}
 
 
 @frozen
 class Finding:
-    """What is wrong with the value at a path, or with its key."""
+    """A problem of the value at a path, or of its key."""
 
     path: Path
     message: str
     on_key: bool = False
 
 
-def find_in(shape: Shape, value: object, path: Path = ()) -> Iterator[Finding]:
-    """What is wrong with a value, and with everything in it."""
-    if value is SETTLED:
+def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterator[Finding]:
+    """Yield the problems of a value and of everything in it."""
+    if value is ALREADY_CHECKED:
         return
     if isinstance(value, Repeated):
         for index, each in enumerate(value.values):
-            yield from find_in(shape, each, (*path, Occurrence(index)))
+            yield from find_problems(shape, each, (*path, Occurrence(index)))
         return
     match shape:
         case Integer():
@@ -54,7 +53,7 @@ def find_in(shape: Shape, value: object, path: Path = ()) -> Iterator[Finding]:
             yield from _in_choice(shape, value, path)
         case Name():
             yield from _in_name(shape, value, path)
-        case Table():
+        case NamedMap():
             yield from _in_table(shape, value, path)
         case Record():
             yield from _in_record(shape, value, path)
@@ -63,19 +62,21 @@ def find_in(shape: Shape, value: object, path: Path = ()) -> Iterator[Finding]:
 
 
 def enforce(shape: Shape, value: object, name: str) -> None:
-    """Nothing where nothing is found; raises `ManifestError` with all findings, none with a position."""
-    problems = [Problem(name, None, None, format_path(found.path), found.message) for found in find_in(shape, value)]
+    """Check a value; raises `ManifestError` with all problems, without positions."""
+    problems = [
+        Problem(name, None, None, format_path(found.path), found.message) for found in find_problems(shape, value)
+    ]
     if problems:
         raise ManifestError(problems)
 
 
-def settle(entries: Mapping[str, object]) -> dict[str, object]:
-    """The keys alone, to be judged without their values: those have checked themselves when they were made."""
-    return dict.fromkeys(entries, SETTLED)
+def keys_only(entries: Mapping[str, object]) -> dict[str, object]:
+    """The keys of a map, to be checked without their values: these checked themselves on construction."""
+    return dict.fromkeys(entries, ALREADY_CHECKED)
 
 
 def read_integer(shape: Integer, value: object) -> int | None:
-    """The integer that a value is, or says where text will do; None for anything else."""
+    """The integer of a value, or of its text if the shape allows text; None for anything else."""
     if type(value) is int:
         return value
     if not shape.as_text or not isinstance(value, str) or not _DIGITS.fullmatch(value):
@@ -85,7 +86,7 @@ def read_integer(shape: Integer, value: object) -> int | None:
 
 
 def read_flag(value: object) -> bool | None:
-    """The boolean that a value is or says; None for anything else."""
+    """The boolean of a value or of its text; None for anything else."""
     if isinstance(value, bool):
         return value
     return _FLAGS.get(value) if isinstance(value, str) else None
@@ -116,7 +117,7 @@ def _in_name(shape: Name, value: object, path: Path) -> Iterator[Finding]:
         yield Finding(path, f"{show(value)} {problem}")
 
 
-def _in_table(shape: Table, value: object, path: Path) -> Iterator[Finding]:
+def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
         yield Finding(path, f"must be a map, not {describe(value)}")
         return
@@ -128,7 +129,7 @@ def _in_table(shape: Table, value: object, path: Path) -> Iterator[Finding]:
     for key, item in value.items():
         below = (*path, key)
         yield from _in_key(shape.kind, key, below)
-        yield from find_in(shape.entry, item, below)
+        yield from find_problems(shape.entry, item, below)
 
 
 def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
@@ -140,7 +141,7 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
         if member is None:
             yield _unknown_key((*path, key), key, shape.members)
         else:
-            yield from find_in(member.shape, item, (*path, key))
+            yield from find_problems(member.shape, item, (*path, key))
     for key, member in shape.members.items():
         if member.required and key not in value:
             yield Finding(path, f"`{key}` is missing", on_key=True)
@@ -149,7 +150,7 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
 
 
 def _below(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
-    """Where the integer of a key is below that of another; nothing where either is wrong by itself."""
+    """Report an integer below that of another key; nothing if either is invalid by itself."""
     member = shape.members[key]
     floor = member.at_least
     if not floor or not isinstance(member.shape, Integer):

@@ -1,5 +1,7 @@
-"""A manifest as the properties of a CloudFormation resource, both ways, and the template that holds them.
-Never talks to CloudFormation; the names of limits, resources and entities keep their spelling."""
+"""A manifest as the properties of a CloudFormation resource, both ways, and the template that contains them.
+
+The names of limits, resources and entities keep their spelling.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,7 +13,7 @@ from attrs.validators import instance_of
 
 from .checks import enforce, read_flag, read_integer
 from .manifest import MANIFEST, LimitsManifest
-from .shapes import Anything, Flag, Integer, Member, Record, Shape, Table
+from .shapes import Anything, Flag, Integer, Member, NamedMap, Record, Shape
 
 RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
 LOGICAL_ID: Final = "TenantLimits"
@@ -23,21 +25,21 @@ _STACK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 
 @frozen
 class StackProperties:
-    """What a stack asks for: the manifest, and whether to take the namespace over from another owner."""
+    """The properties of a stack's resource: the manifest, and whether to take the namespace over from another owner."""
 
     manifest: LimitsManifest = field(validator=instance_of(LimitsManifest))
     take_over: bool = field(default=False, kw_only=True, validator=instance_of(bool))
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], name: str = "ResourceProperties") -> Self:
-        """What the properties say, numbers and booleans as text too; raises `ManifestError` with every mistake."""
+        """Parse properties; numbers and booleans may be text. Raises `ManifestError` with every mistake."""
         enforce(_PROPERTIES, raw, name)
-        said = {key: value for key, value in raw.items() if key in _MANIFEST.members}
-        manifest = LimitsManifest.from_dict(_translate(_MANIFEST, said, _snake), name)
+        known = {key: value for key, value in raw.items() if key in _MANIFEST.members}
+        manifest = LimitsManifest.from_dict(_translate(_MANIFEST, known, _snake), name)
         return cls(manifest, take_over=read_flag(raw.get(_TAKE_OVER)) or False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Properties that `from_dict` reads back as equal."""
+        """Properties that `from_dict` reads back as an equal value."""
         properties: dict[str, Any] = _translate(MANIFEST, self.manifest.to_dict(), _pascal)
         return {**properties, _TAKE_OVER: True} if self.take_over else properties
 
@@ -45,7 +47,7 @@ class StackProperties:
 def render_template(properties: StackProperties, name: str) -> str:
     """A template, as YAML, of a stack that holds one namespace's limits for the limiter `name`; raises `ValueError`."""
     if not _STACK_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} cannot be a stack's name: a letter, then letters, digits and hyphens, 128 at most")
+        raise ValueError(f"{name!r} is not a valid stack name: a letter, then letters, digits and hyphens, 128 at most")
     namespace = properties.manifest.namespace
     token = _ImportValue(f"{name}-LimitsProvisionerArn")
     template = {
@@ -84,12 +86,12 @@ def _snake(key: str) -> str:
 
 
 def _spelled(shape: Shape) -> Shape:
-    """The same shape in CloudFormation's spelling, which hands numbers over as text."""
+    """The shape in CloudFormation's spelling, which passes numbers as text."""
     match shape:
         case Integer():
             return Integer(shape.highest, as_text=True)
-        case Table():
-            return Table(shape.kind, _spelled(shape.entry), shape.least, shape.most)
+        case NamedMap():
+            return NamedMap(shape.kind, _spelled(shape.entry), shape.least, shape.most)
         case Record():
             return _spelled_record(shape)
         case _:
@@ -107,11 +109,11 @@ def _spelled_record(record: Record) -> Record:
 
 
 def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
-    """A value without a mistake, its keys renamed where they are no names."""
+    """A valid value with its keys renamed; names keep their spelling."""
     match shape:
         case Integer():
             return read_integer(shape, value)
-        case Table():
+        case NamedMap():
             return {name: _translate(shape.entry, item, rename) for name, item in value.items()}
         case Record():
             return {rename(key): _translate(shape.members[key].shape, item, rename) for key, item in value.items()}

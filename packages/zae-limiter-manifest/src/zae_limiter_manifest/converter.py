@@ -1,9 +1,8 @@
-"""Between the models and plain values, as JSON has them: the one converter, strict both ways.
-Never says what is wrong with a value: `checks` has looked before."""
+"""The converter between models and plain (JSON) values, strict both ways. `checks` reports mistakes before it runs."""
 
 from typing import Final
 
 from cattrs import Converter
 
 CONVERTER: Final = Converter(forbid_extra_keys=True, omit_if_default=True, detailed_validation=False)
-"""What equals its default is left out."""
+"""Fields that equal their defaults are left out."""

@@ -1,14 +1,13 @@
-"""Limits and the levels they stand at, as frozen values that are valid by construction; their fields state the rules.
-Never text, never a whole manifest: that is `manifest`."""
+"""Declared limits and levels, as frozen values that are valid by construction; their fields state the rules."""
 
 from collections.abc import Mapping
 from typing import Final, Literal
 
 from attrs import field, frozen
 
-from .checks import enforce, settle
+from .checks import enforce, keys_only
 from .naming import NameKind
-from .shapes import Choice, Integer, Table, about, record_of
+from .shapes import Choice, Integer, NamedMap, about, record_of
 from .sortedmap import SortedMap, freeze, values_are
 
 OnUnavailable = Literal["allow", "block"]
@@ -33,12 +32,12 @@ class LimitDecl:
         kw_only=True,
         metadata=about(
             _AMOUNT,
-            "the most tokens at once; not less than the capacity, and the capacity where absent",
+            "the largest number of tokens at once; at least the capacity, by default the capacity",
             at_least="capacity",
         ),
     )
     refill_amount: int = field(
-        kw_only=True, metadata=about(_AMOUNT, "tokens that come back in every period; the capacity where absent")
+        kw_only=True, metadata=about(_AMOUNT, "the tokens that come back in every period; by default the capacity")
     )
     refill_period: int = field(
         kw_only=True, default=DEFAULT_REFILL_PERIOD_SECONDS, metadata=about(_PERIOD, "the period, in seconds")
@@ -53,13 +52,14 @@ class LimitDecl:
         return self.capacity
 
     def __attrs_post_init__(self) -> None:
-        said = {name: getattr(self, name) for name in LIMIT_FIELDS}
-        enforce(LIMIT, said, "LimitDecl")
+        values = {name: getattr(self, name) for name in LIMIT_FIELDS}
+        enforce(LIMIT, values, "LimitDecl")
 
 
 LIMIT: Final = record_of(LimitDecl)
 _LIMITS: Final = about(
-    Table(NameKind.LIMIT, LIMIT, least=1, most=MAX_LIMITS), f"the limits, by name; at least one, at most {MAX_LIMITS}"
+    NamedMap(NameKind.LIMIT, LIMIT, least=1, most=MAX_LIMITS),
+    f"the limits, by name; at least one, at most {MAX_LIMITS}",
 )
 
 
@@ -71,7 +71,7 @@ class SystemDecl:
         default=None,
         metadata=about(
             Choice(("allow", "block")),
-            "what acquires do while the table cannot be reached; the client says it where absent",
+            "the policy of acquires while the table is unreachable; by default the client's",
         ),
     )
     limits: Mapping[str, LimitDecl] = field(
@@ -79,8 +79,8 @@ class SystemDecl:
     )
 
     def __attrs_post_init__(self) -> None:
-        said = {"on_unavailable": self.on_unavailable, "limits": settle(self.limits)}
-        enforce(SYSTEM, {key: value for key, value in said.items() if value not in (None, {})}, "SystemDecl")
+        values = {"on_unavailable": self.on_unavailable, "limits": keys_only(self.limits)}
+        enforce(SYSTEM, {key: value for key, value in values.items() if value not in (None, {})}, "SystemDecl")
 
 
 @frozen
@@ -90,7 +90,7 @@ class ResourceDecl:
     limits: Mapping[str, LimitDecl] = field(converter=freeze, validator=values_are(LimitDecl), metadata=_LIMITS)
 
     def __attrs_post_init__(self) -> None:
-        enforce(RESOURCE, {"limits": settle(self.limits)}, "ResourceDecl")
+        enforce(RESOURCE, {"limits": keys_only(self.limits)}, "ResourceDecl")
 
 
 SYSTEM: Final = record_of(SystemDecl)
@@ -105,23 +105,23 @@ class EntityDecl:
         converter=freeze,
         validator=values_are(ResourceDecl),
         metadata=about(
-            Table(NameKind.RESOURCE_OR_DEFAULT, RESOURCE, least=1),
+            NamedMap(NameKind.RESOURCE_OR_DEFAULT, RESOURCE, least=1),
             "its limits by resource, `_default_` for all others; at least one",
         ),
     )
 
     def __attrs_post_init__(self) -> None:
-        enforce(ENTITY, {"resources": settle(self.resources)}, "EntityDecl")
+        enforce(ENTITY, {"resources": keys_only(self.resources)}, "EntityDecl")
 
 
 ENTITY: Final = record_of(EntityDecl)
 
 Decl = SystemDecl | ResourceDecl
-"""What stands at one address: the system's, or the limits of a resource or of an entity on one."""
+"""The declaration of one address: of the system, of a resource, or of an entity on a resource."""
 
 
 def canonical(decl: Decl) -> str:
-    """A line for everything that is declared, defaults spelled out: equal texts for equal declarations."""
+    """A text with a line for each declared value, defaults included: equal texts for equal declarations."""
     lines = []
     if isinstance(decl, SystemDecl) and decl.on_unavailable:
         lines.append(f"on_unavailable {decl.on_unavailable}")

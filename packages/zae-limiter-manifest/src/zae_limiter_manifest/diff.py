@@ -1,5 +1,4 @@
-"""Desired, last applied and live, held against each other.
-Never reads or writes any of the three."""
+"""Compare the desired, the last applied and the live limits."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -18,14 +17,14 @@ _NOTHING_MANAGED: Final = ManagedSet()
 
 @frozen
 class LiveItem:
-    """What stands at an address, and the fingerprint of what a provisioner wrote there last, None where none did."""
+    """The live limits at an address, and the fingerprint of a provisioner's last write there, None without one."""
 
     decl: Decl = field(validator=instance_of((SystemDecl, ResourceDecl)))
     fingerprint: str | None = field(default=None, validator=optional(instance_of(str)))
 
     @property
     def is_as_written(self) -> bool:
-        """Whether a provisioner wrote just this."""
+        """Whether a provisioner wrote exactly these limits."""
         return self.fingerprint is not None and self.fingerprint == fingerprint(self.decl)
 
 
@@ -37,16 +36,16 @@ def compute_diff(
     serial: int = 0,
     taken_from: str | None = None,
 ) -> Plan:
-    """The plan that brings what is live to what is desired; what neither declares nor manages it leaves alone.
+    """The plan that turns the live limits into the desired ones; items neither declared nor managed are left alone.
 
-    `managed` is what the last apply left managed (see `settle_intended`). `live` must hold what stands at the addresses
-    that are declared or managed; what else it holds is counted as unmanaged.
+    `managed` is the set that the last apply left managed (see `settle_intended`). `live` must contain the items at all
+    declared and managed addresses; its other items are counted as unmanaged.
     """
     declared = dict(desired.declared())
     gone = [address for address in managed if address not in declared]
     changes = [
-        *(_wanted(at, decl, live.get(at), is_managed=at in managed) for at, decl in declared.items()),
-        *(_unwanted(at, live.get(at)) for at in gone),
+        *(_change_of_declared(at, decl, live.get(at), is_managed=at in managed) for at, decl in declared.items()),
+        *(_change_of_removed(at, live.get(at)) for at in gone),
     ]
     return Plan(
         desired.namespace,
@@ -61,7 +60,7 @@ def compute_diff(
     )
 
 
-def _wanted(address: Address, decl: Decl, item: LiveItem | None, *, is_managed: bool) -> Change | None:
+def _change_of_declared(address: Address, decl: Decl, item: LiveItem | None, *, is_managed: bool) -> Change | None:
     if item is None:
         return Change(address, None, decl, drift=is_managed)
     if item.decl == decl and (is_managed or item.is_as_written):
@@ -69,21 +68,21 @@ def _wanted(address: Address, decl: Decl, item: LiveItem | None, *, is_managed: 
     return Change(address, item.decl, decl, drift=is_managed and not item.is_as_written, adopted=not is_managed)
 
 
-def _unwanted(address: Address, item: LiveItem | None) -> Change | None:
+def _change_of_removed(address: Address, item: LiveItem | None) -> Change | None:
     return None if item is None else Change(address, item.decl, None, drift=not item.is_as_written)
 
 
 def settle_intended(managed: ManagedSet, intended: ManagedSet, live: Mapping[Address, LiveItem]) -> ManagedSet:
-    """What is managed where an apply was cut short, that had noted what it meant to manage besides.
+    """The managed set after an apply that may have been cut short, with the items that it intended to manage.
 
-    Of that, only what carries a fingerprint: the rest was never written, and is not its own to delete.
+    An intended item counts only if it has a fingerprint: the others were never written, so no apply may delete them.
     """
     written = (a for a in intended if (item := live.get(a)) is not None and item.fingerprint is not None)
     return ManagedSet.of([*managed, *written])
 
 
 def managed_after(desired: ManagedSet, managed: ManagedSet, undone: Iterable[Address] = ()) -> ManagedSet:
-    """What is managed after an apply: what is desired; where a change was not done, what was managed before."""
+    """The managed set after an apply: the desired one, except that undone changes leave their address as it was."""
     left = frozenset(undone)
     return ManagedSet.of([*(a for a in desired if a not in left), *(a for a in managed if a in left)])
 

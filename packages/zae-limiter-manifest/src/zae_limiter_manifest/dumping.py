@@ -1,5 +1,4 @@
-"""A manifest as YAML text, in stable order.
-Never reads one: names need few quotes, which is why this is no general YAML."""
+"""Write a manifest as YAML text, in stable order. Names need few quotes, so no general YAML writer is necessary."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +9,9 @@ from .declarations import LIMIT_FIELDS, LimitDecl
 from .manifest import LimitsManifest
 
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|_default_")
-_WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})  # no text to some YAML
+_WORDS: Final = frozenset(
+    {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+)  # some YAML readers do not read these as text
 
 
 def dump(manifest: LimitsManifest) -> str:
@@ -47,8 +48,9 @@ def _limits(limits: Mapping[str, LimitDecl]) -> Iterator[str]:
     if limits:
         yield "limits:"
     for name, limit in limits.items():
-        said = CONVERTER.unstructure(limit)
-        yield f"  {_name(name)}: {{{', '.join(f'{field}: {said[field]}' for field in LIMIT_FIELDS if field in said)}}}"
+        plain = CONVERTER.unstructure(limit)
+        fields = ", ".join(f"{field}: {plain[field]}" for field in LIMIT_FIELDS if field in plain)
+        yield f"  {_name(name)}: {{{fields}}}"
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
@@ -56,5 +58,5 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _name(name: str) -> str:
-    """A name holds nothing that would have to be escaped within quotes."""
+    """A name in YAML; names contain no character that needs an escape within quotes."""
     return name if _PLAIN.fullmatch(name) and name.lower() not in _WORDS else f'"{name}"'

@@ -1,17 +1,16 @@
-"""Plain values that came from elsewhere and are not what they should be.
-Never reads one: those who do say here what they were reading."""
+"""The error for plain values in an unknown format, and a context manager that raises it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class FormatError(ValueError):
-    """Plain values that are no plan, or no answer, that this version understands."""
+    """Plain values that this version cannot read as a plan, an answer or a request."""
 
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Turns what goes wrong while plain values are read into a `FormatError`."""
+    """Turn errors while reading plain values into a `FormatError` that names `what`."""
     try:
         yield
     except FormatError:

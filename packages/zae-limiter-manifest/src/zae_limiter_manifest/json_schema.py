@@ -1,12 +1,14 @@
 """The JSON Schema of a manifest, for editors, generated from the models.
-Never stricter than `load`; what binds two fields it cannot say."""
+
+It is never stricter than `load`, and cannot express rules between two fields.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
 from .manifest import MANIFEST
 from .naming import NameKind, name_pattern, reserved_names
-from .shapes import Choice, Integer, Member, Name, Record, Shape, Table
+from .shapes import Choice, Integer, Member, Name, NamedMap, Record, Shape
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -18,7 +20,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _records(shape: Shape) -> Iterator[Record]:
-    if isinstance(shape, Table):
+    if isinstance(shape, NamedMap):
         yield from _records(shape.entry)
     elif isinstance(shape, Record):
         yield shape
@@ -49,7 +51,7 @@ def _schema(shape: Shape) -> dict[str, Any]:
             return {"enum": list(shape.words)}
         case Name():
             return {"type": "string", **_name(shape.kind)}
-        case Table():
+        case NamedMap():
             least = {"minProperties": shape.least} if shape.least else {}
             most = {"maxProperties": shape.most} if shape.most else {}
             entries = {"propertyNames": _name(shape.kind), "additionalProperties": _schema(shape.entry)}
@@ -57,7 +59,7 @@ def _schema(shape: Shape) -> dict[str, Any]:
         case Record():
             return {"$ref": f"#/$defs/{shape.title}"}
         case _:
-            raise TypeError(f"{shape!r} stands in no manifest")
+            raise TypeError(f"no manifest contains {shape!r}")
 
 
 def _name(kind: NameKind) -> dict[str, Any]:

@@ -1,5 +1,4 @@
-"""A whole manifest: as YAML, as plain values, by address; what it manages, its hash.
-Never reads a file, never compares two manifests."""
+"""A whole manifest: as YAML, as plain values, by address; its managed set and its hash."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,12 +8,12 @@ from attrs import evolve, field, frozen
 from attrs.validators import instance_of, optional
 
 from .addresses import Address, ManagedSet
-from .checks import Finding, enforce, find_in, settle
+from .checks import Finding, enforce, find_problems, keys_only
 from .converter import CONVERTER
 from .declarations import ENTITY, RESOURCE, SYSTEM, Decl, EntityDecl, ResourceDecl, SystemDecl, canonical
 from .naming import NameKind
 from .problems import ManifestError, Problem, show
-from .shapes import Name, Table, about, record_of
+from .shapes import Name, NamedMap, about, record_of
 from .sortedmap import SortedMap, freeze, values_are
 from .source import Source, read_source
 
@@ -27,33 +26,35 @@ def _unless_empty(system: SystemDecl | None) -> SystemDecl | None:
 
 @frozen
 class LimitsManifest:
-    """The limits that a namespace shall have; a system level that says nothing is None; raises `ManifestError`."""
+    """The desired limits of a namespace; an empty system level is None; raises `ManifestError`."""
 
-    namespace: str = field(metadata=about(Name(NameKind.NAMESPACE), "whose limits these are; one manifest for each"))
+    namespace: str = field(
+        metadata=about(Name(NameKind.NAMESPACE), "the namespace of these limits; one manifest for each namespace")
+    )
     system: SystemDecl | None = field(
         default=None,
         kw_only=True,
         converter=_unless_empty,
         validator=optional(instance_of(SystemDecl)),
-        metadata=about(SYSTEM, "what holds where nothing below says otherwise"),
+        metadata=about(SYSTEM, "the defaults for everything that no level below sets"),
     )
     resources: Mapping[str, ResourceDecl] = field(
         default=SortedMap({}),
         kw_only=True,
         converter=freeze,
         validator=values_are(ResourceDecl),
-        metadata=about(Table(NameKind.RESOURCE, RESOURCE), "the defaults of each resource, by its name"),
+        metadata=about(NamedMap(NameKind.RESOURCE, RESOURCE), "the defaults of each resource, by its name"),
     )
     entities: Mapping[str, EntityDecl] = field(
         default=SortedMap({}),
         kw_only=True,
         converter=freeze,
         validator=values_are(EntityDecl),
-        metadata=about(Table(NameKind.ENTITY, ENTITY), "the limits of single entities, by their ids"),
+        metadata=about(NamedMap(NameKind.ENTITY, ENTITY), "the limits of single entities, by their ids"),
     )
 
     def __attrs_post_init__(self) -> None:
-        names = {"resources": settle(self.resources), "entities": settle(self.entities)}
+        names = {"resources": keys_only(self.resources), "entities": keys_only(self.entities)}
         enforce(MANIFEST, {"namespace": self.namespace, **names}, "LimitsManifest")
 
     @classmethod
@@ -71,7 +72,7 @@ class LimitsManifest:
 
     @classmethod
     def of(cls, namespace: str, declared: Mapping[Address, Decl]) -> Self:
-        """The manifest that declares just this: the opposite of `declared`."""
+        """The manifest with exactly these declarations: the inverse of `declared`."""
         system: SystemDecl | None = None
         resources: dict[str, ResourceDecl] = {}
         entities: dict[str, dict[str, ResourceDecl]] = {}
@@ -83,17 +84,17 @@ class LimitsManifest:
                     own = resources if entity is None else entities.setdefault(entity, {})
                     own[resource] = decl
                 case _:
-                    raise TypeError(f"{decl!r} cannot stand at {address}")
+                    raise TypeError(f"{decl!r} does not belong at {address}")
         own_limits = {entity: EntityDecl(own) for entity, own in entities.items()}
         return cls(namespace, system=system, resources=resources, entities=own_limits)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `from_dict` reads back as an equal manifest; what equals its default is left out."""
+        """Plain values that `from_dict` reads back as an equal manifest; fields at their defaults are left out."""
         plain: dict[str, Any] = CONVERTER.unstructure(self)
         return plain
 
     def declared(self) -> Iterator[tuple[Address, Decl]]:
-        """Everything that is declared, in order: system, resources, entities, each by name."""
+        """All declarations, in order: system, resources, entities, each by name."""
         if self.system:
             yield Address(), self.system
         for resource, decl in self.resources.items():
@@ -129,18 +130,18 @@ def load(text: str | bytes, name: str = _UNNAMED) -> LimitsManifest:
 def load_all(sources: Iterable[tuple[str, str | bytes]]) -> tuple[LimitsManifest, ...]:
     """The manifests in files, as name and text, one for each namespace; raises `ManifestError` with all mistakes."""
     read = [read_source(text, name) for name, text in sources]
-    _refuse([*(problem for source in read for problem in _problems_of(source)), *_told_twice(read)])
+    _refuse([*(problem for source in read for problem in _problems_of(source)), *_declared_twice(read)])
     return tuple(CONVERTER.structure(source.value, LimitsManifest) for source in read)
 
 
 def _problems_of(source: Source) -> list[Problem]:
-    """From the top of the file down; a mistake that aliases repeat is told once."""
-    problems = [*source.problems, *map(source.locate, find_in(MANIFEST, source.value))]
+    """All problems, from the top of the file down; a mistake that aliases repeat is reported once."""
+    problems = [*source.problems, *map(source.locate, find_problems(MANIFEST, source.value))]
     once = {(problem.line, problem.column, problem.message): problem for problem in reversed(problems)}
     return sorted(once.values(), key=lambda problem: (problem.line or 0, problem.column or 0))
 
 
-def _told_twice(sources: Iterable[Source]) -> Iterator[Problem]:
+def _declared_twice(sources: Iterable[Source]) -> Iterator[Problem]:
     places: dict[str, str] = {}
     for source in sources:
         namespace = source.value.get("namespace") if isinstance(source.value, Mapping) else None

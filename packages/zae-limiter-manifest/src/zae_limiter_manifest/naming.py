@@ -1,5 +1,4 @@
-"""The rules for names of namespaces, limits, resources and entities.
-Never knows where a name stands in a manifest, nor how a problem is shown."""
+"""The rules for names of namespaces, limits, resources and entities."""
 
 import re
 from enum import Enum
@@ -21,7 +20,7 @@ DEFAULT_RESOURCE: Final = "_default_"
 
 
 class NameKind(Enum):
-    """What a name names; the value is the word that messages use."""
+    """The kind of thing that a name identifies; the value is the word in messages."""
 
     NAMESPACE = "namespace"
     LIMIT = "limit"
@@ -60,11 +59,11 @@ _FORMS: Final = {
 
 
 def find_name_problem(kind: NameKind, value: object) -> str | None:
-    """What is wrong with `value` as a name of this kind, in words that follow the name; None when it is good."""
+    """The problem of `value` as a name of this kind, as a phrase that follows the name; None if it is valid."""
     if not isinstance(value, str):
         return "must be a string"
     if value == DEFAULT_RESOURCE and kind is NameKind.RESOURCE:
-        return "is reserved: it stands for all resources of an entity"
+        return "is reserved: it means all resources of an entity"
     form = _FORMS[kind]
     if value in form.reserved:
         return "is a reserved name"
@@ -77,5 +76,5 @@ def name_pattern(kind: NameKind) -> str:
 
 
 def reserved_names(kind: NameKind) -> tuple[str, ...]:
-    """The names that match it and are refused nevertheless."""
+    """The names that match the pattern but are refused."""
     return _FORMS[kind].reserved

@@ -1,5 +1,4 @@
-"""What is larger than a Lambda takes or gives: compressed, and in pages where that is not enough.
-Never sends anything, and never knows what is packed."""
+"""Compress requests and answers that exceed a Lambda's limit, and split answers into pages if that is not enough."""
 
 import base64
 import binascii
@@ -12,7 +11,7 @@ from typing import Any, Final
 from .formats import FormatError
 
 LARGEST: Final = 5_000_000
-"""Bytes of a request or of an answer; a Lambda takes and gives 6 MB."""
+"""The largest request or answer in bytes; a Lambda's limit is 6 MB."""
 
 LARGEST_UNPACKED: Final = 200_000_000
 
@@ -21,20 +20,20 @@ _NEXT: Final = "next"
 
 
 def pack(plain: Mapping[str, Any], *, largest: int = LARGEST) -> dict[str, Any]:
-    """A request that may be sent: as it is, or compressed; raises `FormatError` where even that is too large."""
+    """A request within the size limit, compressed if necessary; raises `FormatError` if even that is too large."""
     text = _text(plain)
     if len(text) <= largest:
         return dict(plain)
     packed = _compress(text)
     if len(packed) > largest:
-        raise FormatError(f"the request is too large: {len(packed)} bytes compressed, of {largest} that may be sent")
+        raise FormatError(f"the request is too large: {len(packed)} bytes compressed, at most {largest} are allowed")
     return {_PACKED: packed}
 
 
 def page(plain: Mapping[str, Any], after: str | None = None, *, largest: int = LARGEST) -> dict[str, Any]:
-    """An answer, or the part of it that follows what `after`, the `next` of the page before, was the end of.
+    """The first page of an answer, or the page after the one whose `next` was `after`.
 
-    Raises `FormatError` where the answer is another one by now.
+    Raises `FormatError` if the answer has changed since the first page.
     """
     text = _text(plain)
     if after is None and len(text) <= largest:
@@ -47,7 +46,7 @@ def page(plain: Mapping[str, Any], after: str | None = None, *, largest: int = L
 
 
 def next_page(raw: Mapping[str, Any]) -> str | None:
-    """What to ask for the page after this one with; None where it is the last."""
+    """The token that requests the page after this one; None for the last page."""
     after = raw.get(_NEXT) if _PACKED in raw else None
     return after if isinstance(after, str) else None
 
@@ -62,7 +61,7 @@ def unpack(pages: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     except (KeyError, TypeError, ValueError, zlib.error) as error:
         raise FormatError(f"cannot be unpacked: {error}") from error
     if not isinstance(plain, dict):
-        raise FormatError("cannot be unpacked: no map is in it")
+        raise FormatError("cannot be unpacked: the content is not a map")
     return plain
 
 
@@ -89,5 +88,5 @@ def _decompress(packed: str) -> bytes:
 def _start(after: str, digest: str, size: int) -> int:
     known, _, start = after.partition(":")
     if known != digest or not start.isdecimal() or int(start) >= size:
-        raise FormatError("the answer has changed since its first page: ask for it again")
+        raise FormatError("the answer has changed since its first page: request it again")
     return int(start)

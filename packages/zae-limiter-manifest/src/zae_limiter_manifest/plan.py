@@ -1,5 +1,4 @@
-"""A plan: the changes that bring a namespace to its manifest, and what was found on the way.
-Never finds out what has to change: that is `diff`."""
+"""A plan: the changes that bring a namespace to its manifest. `diff` computes plans."""
 
 import hashlib
 import json
@@ -15,8 +14,8 @@ from .formats import reading
 from .naming import NameKind, find_name_problem
 from .problems import show
 
-FEW: Final = 10
-PERCENT: Final = 30
+GUARDED_FROM_ITEMS: Final = 10
+GUARDED_PERCENT: Final = 30
 
 _COUNT: Final = [instance_of(int), ge(0)]
 _ADDRESSES: Final = deep_iterable(instance_of(Address), instance_of(tuple))
@@ -24,11 +23,12 @@ _ADDRESSES: Final = deep_iterable(instance_of(Address), instance_of(tuple))
 
 @frozen
 class Plan:
-    """What has to change in a namespace: the changes in order, and what was found on the way.
+    """The ordered changes of a namespace, with the findings beside them.
 
-    `serial` is that of the state that was planned against; `managed` counts what was managed before, `declared` what
-    the manifest declares. `forgotten`: managed, declared no more and gone already, so that only the state is corrected.
-    `unmanaged`: there, but neither declared nor managed. `taken_from`: the owner whom the namespace is taken from.
+    `serial` is that of the state that the plan was made against. `managed` counts the items managed before, `declared`
+    the items of the manifest. `forgotten` items were managed, are no longer declared and are gone already: only the
+    state is corrected. `unmanaged` items exist, but are neither declared nor managed. `taken_from` is the owner from
+    whom the namespace is taken.
     """
 
     namespace: str = field()
@@ -48,17 +48,17 @@ class Plan:
 
     @property
     def created(self) -> int:
-        """How many changes create."""
+        """The number of changes that create an item."""
         return self._count("create")
 
     @property
     def updated(self) -> int:
-        """How many changes update."""
+        """The number of changes that update an item."""
         return self._count("update")
 
     @property
     def deleted(self) -> int:
-        """How many changes delete."""
+        """The number of changes that delete an item."""
         return self._count("delete")
 
     def _count(self, action: Action) -> int:
@@ -66,30 +66,30 @@ class Plan:
 
     @property
     def drifted(self) -> tuple[Change, ...]:
-        """Where somebody else has changed or deleted what is managed."""
+        """The changes of managed items that somebody else has changed or deleted."""
         return tuple(change for change in self.changes if change.drift)
 
     @property
     def pending(self) -> tuple[Change, ...]:
-        """What the manifest says and nobody has applied yet."""
+        """The changes that nobody has applied yet."""
         return tuple(change for change in self.changes if not change.drift)
 
     def why_guarded(self) -> str | None:
-        """Why deletes of this plan must be allowed first; None where they need not be."""
+        """The reason why the deletes of this plan need permission; None if they do not."""
         if self.deleted and not self.declared:
             return f"deletes all that is managed: {self.deleted} of {self.managed}"
-        if self.managed >= FEW and self.deleted * 100 > self.managed * PERCENT:
-            return f"deletes {self.deleted} of {self.managed} managed items, over {PERCENT} %"
+        if self.managed >= GUARDED_FROM_ITEMS and self.deleted * 100 > self.managed * GUARDED_PERCENT:
+            return f"deletes {self.deleted} of {self.managed} managed items, over {GUARDED_PERCENT} %"
         return None
 
     def changes_hash(self) -> str:
-        """`sha256:` and hex digits, equal for plans that do the same; blind to the serial, which is checked apart."""
+        """`sha256:` and hex digits, equal for plans with the same changes; the serial is checked separately."""
         same = evolve(self, serial=0, unmanaged=())
         text = json.dumps(same.to_dict(), sort_keys=True, separators=(",", ":"))
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `from_dict` reads back as an equal plan: an answer of the Lambda but its status."""
+        """Plain values that `from_dict` reads back as an equal plan: an answer of the Lambda without its status."""
         optional_parts = {
             "forgotten": [address.to_dict() for address in self.forgotten],
             "unmanaged": [address.to_dict() for address in self.unmanaged],
@@ -110,7 +110,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The plan in what `to_dict` gave, among other keys perhaps; raises `FormatError`."""
+        """The plan in the plain values of `to_dict`; other keys are ignored. Raises `FormatError`."""
         with reading("plan"):
             return cls(
                 raw["namespace"],

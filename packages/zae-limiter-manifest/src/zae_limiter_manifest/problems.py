@@ -1,5 +1,4 @@
-"""What is wrong with a manifest, and where; the one error this package raises; how values are shown in messages.
-Never decides what is wrong: that is for `rules` and `source`."""
+"""Mistakes of a manifest with their places, the error that carries them, and the form of values in messages."""
 
 import json
 import re
@@ -9,9 +8,9 @@ from typing import Final
 from attrs import frozen
 
 Path = tuple[object, ...]
-"""The keys from the top of a manifest down to a value, as they were read: a key that is wrong need not be a string.
+"""The keys from the top of a manifest down to a value, as they were read; a wrong key need not be a string.
 
-An `Occurrence` follows a key that stands several times."""
+An `Occurrence` follows a repeated key."""
 
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_SHOWN: Final = 60
@@ -21,14 +20,14 @@ _CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(32), 127)}
 
 @frozen
 class Occurrence:
-    """Which of the values of a repeated key, from 0; a step of a path that is not written."""
+    """The index of a value of a repeated key, from 0; printed paths omit it."""
 
     index: int
 
 
 @frozen
 class Problem:
-    """One mistake: its file, line and column (from 1; None where the input was not text), path and message."""
+    """One mistake: its file, line and column (from 1; None if the input was not text), path and message."""
 
     file: str
     line: int | None
@@ -42,7 +41,7 @@ class Problem:
 
 
 class ManifestError(ValueError):
-    """A manifest that is not valid: `problems` holds every mistake that was found, `str()` has one on each line."""
+    """An invalid manifest: `problems` contains every mistake, and `str()` has one on each line."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -53,7 +52,7 @@ class ManifestError(ValueError):
 
 
 def format_path(path: Path) -> str:
-    """A path as people write it: `entities["a.b"].resources.gpt-4`, or `(document)` for the whole."""
+    """A path as text: `entities["a.b"].resources.gpt-4`, or `(document)` for the whole."""
     written = (key for key in path if not isinstance(key, Occurrence))
     steps = "".join(f".{key}" if _is_plain(key) else f"[{show(key)}]" for key in written)
     return steps.removeprefix(".") or "(document)"
@@ -64,7 +63,7 @@ def _is_plain(key: object) -> bool:
 
 
 def show(value: object) -> str:
-    """A scalar on one line, shortened where it is long."""
+    """A scalar on one line, shortened if it is long."""
     if isinstance(value, str):
         return json.dumps(value if len(value) <= _LONGEST_SHOWN else value[:_LONGEST_SHOWN] + "…", ensure_ascii=False)
     # Python refuses to print an integer of more than 4,300 digits.
@@ -74,7 +73,7 @@ def show(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """The text on one line, without what a terminal would obey: controls, line ends, turns of direction."""
+    """The text on one line, with control characters, line ends and direction marks escaped."""
     return text if text.isprintable() else "".join(map(_printable, text))
 
 
@@ -87,7 +86,7 @@ def _printable(character: str) -> str:
 
 
 def describe(value: object) -> str:
-    """What a value is, in words that follow "not": `null`, `a map`, `the string "ten"`."""
+    """A phrase for a value that follows "not": `null`, `a map`, `the string "ten"`."""
     match value:
         case None:
             return "null"

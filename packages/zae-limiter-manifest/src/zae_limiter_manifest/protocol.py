@@ -1,5 +1,4 @@
-"""What the Lambda answers, as a value that both of its ends share.
-Never sends or receives one."""
+"""The answer of the Lambda, as a value that client and Lambda share."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Self, get_args
@@ -29,7 +28,7 @@ _NO_PLAN: Final[Mapping[str, Any]] = {
 
 @frozen
 class Failure:
-    """One thing that went wrong: what kind, in words, and the path in the manifest or the address it concerns."""
+    """One error: its code, its message, and the path in the manifest or the address that it concerns."""
 
     code: str = field(validator=_TEXT)
     message: str = field(validator=_TEXT)
@@ -37,13 +36,13 @@ class Failure:
     address: Address | None = field(default=None, kw_only=True, validator=optional(instance_of(Address)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `from_dict` reads back."""
+        """Plain values that `from_dict` reads back as an equal value."""
         place = self.address.to_dict() if self.address else {}
         return {"code": self.code, "message": self.message, **({"path": self.path} if self.path else {}), **place}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The failure in what `to_dict` gave; raises `FormatError`."""
+        """The failure in the plain values of `to_dict`; raises `FormatError`."""
         with reading("failure"):
             address = Address.from_dict(raw) if "level" in raw else None
             return cls(raw["code"], raw["message"], path=raw.get("path"), address=address)
@@ -56,11 +55,11 @@ def manifest_failures(error: ManifestError) -> tuple[Failure, ...]:
 
 @frozen
 class Answer:
-    """What became of a request: its status, the changes planned or made, what went wrong, how many are left to do.
+    """The result of a request: status, changes planned or made, errors, number of changes left.
 
-    The plan is None where the request was refused. Of an apply it holds the changes that were made, and the serial
-    that the state has now. `manifest` is what an export found, `state` what was asked for by that name. `namespace` is
-    the plan's; where there is none that of the request, None where it named none.
+    The plan is None if the request was refused. The plan of an apply contains the changes made and the current serial
+    of the state. `manifest` is the result of an export, `state` that of a state request. `namespace` is the plan's;
+    without a plan it is the request's, and None if the request names none.
     """
 
     status: Status = field(validator=in_(get_args(Status)))
@@ -84,13 +83,13 @@ class Answer:
 
     @classmethod
     def applied(cls, made: Plan, *, errors: Sequence[Failure] = (), remaining: int = 0) -> Self:
-        """The answer to an apply; its status follows from what was made and what went wrong."""
+        """The answer to an apply; its status follows from the changes made and the errors."""
         status: Status = ("partial" if made.changes else "failed") if errors else "applied"
         return cls(status, made, errors=tuple(errors), remaining=remaining)
 
     @classmethod
     def failed(cls, errors: Sequence[Failure], plan: Plan | None = None, *, namespace: str | None = None) -> Self:
-        """The answer to a request of which nothing was done."""
+        """The answer to a request that changed nothing because it failed."""
         return cls("failed", plan, errors=tuple(errors), namespace=plan.namespace if plan else namespace)
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,7 +105,7 @@ class Answer:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The answer in what `to_dict` gave, among other keys perhaps; raises `FormatError`."""
+        """The answer in the plain values of `to_dict`; other keys are ignored. Raises `FormatError`."""
         with reading("answer"):
             namespace = raw["namespace"]
             plan = None if raw["serial"] is None else Plan.from_dict(raw)

@@ -1,5 +1,4 @@
-"""What the Lambda is asked, as a value that both of its ends share.
-Never sends or receives one."""
+"""A request to the Lambda, as a value that client and Lambda share."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Self, get_args
@@ -36,11 +35,11 @@ _CLAIM: Final = optional(_is_claim)
 
 @frozen
 class Request:
-    """What is asked of a namespace; raises `ValueError` or `TypeError`.
+    """A request about a namespace; raises `ValueError` or `TypeError`.
 
-    `expected_serial` and `expected_plan` (a hash of changes) are those of a plan that was shown: an apply of anything
-    else is refused. `principal` and `source` say who asks, and from which revision; nobody checks them.
-    `lock_timeout`: for how many seconds to wait for another apply. `next`: which page of the answer.
+    `expected_serial` and `expected_plan` (a hash of changes) identify the plan that was shown: an apply of any other
+    plan is refused. `principal` and `source` name the author and the revision; they are unverified claims.
+    `lock_timeout` is the time to wait for another apply, in seconds. `next` is the token of an answer's page.
     """
 
     action: Action = field(validator=in_(ACTIONS))
@@ -66,7 +65,7 @@ class Request:
         if self.manifest is None and self.action in NEED_MANIFEST:
             raise ValueError(f"{self.action} needs a manifest")
         if self.manifest is not None and self.manifest.namespace != self.namespace:
-            raise ValueError(f"namespace {self.namespace} is not that of the manifest, {self.manifest.namespace}")
+            raise ValueError(f"namespace {self.namespace} differs from that of the manifest, {self.manifest.namespace}")
         if self.action == "unlock" and self.lock_id is None:
             raise ValueError("unlock needs the lock_id, which `limits state` shows")
 
@@ -76,18 +75,18 @@ class Request:
         return cls(action, manifest.namespace, manifest, **options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `from_dict` reads back as equal; what is at its default is left out."""
-        said = {each.name: getattr(self, each.name) for each in fields(type(self)) if each.name in _OPTIONS}
+        """Plain values that `from_dict` reads back as an equal request; fields at their defaults are left out."""
+        values = {each.name: getattr(self, each.name) for each in fields(type(self)) if each.name in _OPTIONS}
         defaults = {each.name: each.default for each in fields(type(self))}
         manifest = {} if self.manifest is None else {"manifest": self.manifest.to_dict()}
-        plain = {name: value for name, value in said.items() if value != defaults[name]}
+        plain = {name: value for name, value in values.items() if value != defaults[name]}
         return {"action": self.action, "namespace": self.namespace, **manifest, **plain}
 
     @classmethod
     def from_dict(cls, raw: object) -> Self:
-        """The request in plain values, its namespace that of the manifest where it names none.
+        """The request in plain values; the default namespace is the manifest's. Other keys are ignored.
 
-        What else is in it is ignored. Raises `FormatError`, and `ManifestError` with every mistake of the manifest.
+        Raises `FormatError`, and `ManifestError` with every mistake of the manifest.
         """
         if not isinstance(raw, Mapping) or raw.get("action") not in ACTIONS:
             asked = raw.get("action") if isinstance(raw, Mapping) else raw
@@ -103,11 +102,11 @@ class Request:
 
 
 class UnknownActionError(FormatError):
-    """There is no such action."""
+    """The request names an unknown action."""
 
     def __init__(self, asked: object) -> None:
         text = show(asked) if isinstance(asked, str | int | float | None) else type(asked).__name__
-        super().__init__(f"there is no action {text}; there are: {', '.join(ACTIONS)}")
+        super().__init__(f"there is no action {text}; the actions are: {', '.join(ACTIONS)}")
 
 
 _OPTIONS: Final = tuple(each.name for each in fields(Request) if each.name not in {"action", "namespace", "manifest"})

@@ -1,5 +1,4 @@
-"""One YAML scalar into None, a boolean, a number, a date or text, as yaml.safe_load reads it.
-Never sees a map, a list or the rest of the document."""
+"""Read one YAML scalar as None, a boolean, a number, a date or text, like yaml.safe_load."""
 
 import re
 from decimal import Decimal
@@ -16,10 +15,10 @@ from .problems import show
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 _NO_TAG: Final = (None, "!")
-# YAML 1.1 gives a lone "=" and "<<" a meaning that nobody who writes one as a value has in mind.
+# YAML 1.1 gives a lone "=" and "<<" a special meaning, which nobody intends in a value.
 _READ_AS_TEXT: Final = (_STRING_TAG, "tag:yaml.org,2002:value", _MERGE_TAG)
 _LONGEST_KEPT: Final = 64
-# YAML 1.1 reads octal, hexadecimal, binary and sexagesimal numbers where people, and YAML 1.2, may read others.
+# YAML 1.1 reads octal, hexadecimal, binary and sexagesimal numbers; people and YAML 1.2 may read other values.
 _DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]*(_[0-9]+)*)")
 _OCTAL: Final = re.compile(r"[-+]?0[0-7_]+")
 _LARGEST_ADVISED: Final = 10**18
@@ -27,24 +26,24 @@ _RESOLVER: Final = Resolver()
 
 
 class ScalarError(ValueError):
-    """A scalar that has no value; the message says why."""
+    """A scalar without a valid value; the message gives the reason."""
 
 
 class OddInteger(int):
-    """An integer in YAML 1.1 whose `text` is not in plain decimal digits."""
+    """An integer of YAML 1.1 whose `text` is not in plain decimal digits."""
 
     text: str
 
     @classmethod
     def of(cls, value: int, text: str) -> Self:
-        """The integer, with the text that it was read from."""
+        """The integer with its source text."""
         odd = cls(value)
         odd.text = text
         return odd
 
     @property
     def advice(self) -> str:
-        """How to write it: both ways where it may mean two numbers."""
+        """The correct spelling: two spellings if the text may mean two numbers."""
         if abs(self) > _LARGEST_ADVISED:
             return "write its decimal digits"
         meant = {int(self), int(Decimal(self.text))} if _OCTAL.fullmatch(self.text) else {int(self)}
@@ -52,9 +51,9 @@ class OddInteger(int):
 
 
 def read_scalar(event: ScalarEvent) -> object:
-    """The value of a scalar, an `OddInteger` where its digits are not plain decimal ones.
+    """The value of a scalar; an `OddInteger` if its digits are not plain decimal ones.
 
-    Raises `ScalarError` for a foreign tag and for what only looks like a number or a date.
+    Raises `ScalarError` for a foreign tag and for text that only looks like a number or a date.
     """
     if event.tag not in _NO_TAG and event.tag != _STRING_TAG:
         raise ScalarError(f"the tag {show(event.tag)} is not supported")
@@ -77,12 +76,12 @@ def _tag_of(event: ScalarEvent) -> str:
 
 def _construct(tag: str, text: str) -> object:
     try:
-        # A constructor keeps what it has built, so one serves one scalar.
+        # A constructor keeps the values that it has built, so each scalar gets a new one.
         value: object = SafeConstructor().construct_object(ScalarNode(tag, text))
     except (ValueError, OverflowError):
         raise ScalarError(f"cannot be read as {tag.rpartition(':')[2]}: {show(text)}") from None
     return OddInteger.of(value, text) if type(value) is int and not _DECIMAL.fullmatch(text) else value
 
 
-# A large manifest says few numbers many times.
+# A large manifest repeats few numbers many times.
 _kept = lru_cache(maxsize=4096)(_construct)

@@ -1,5 +1,4 @@
-"""What a value may be, as a value: the checks, the JSON Schema and CloudFormation's spelling all read the same one.
-Never looks at what is checked, and never knows what a manifest holds."""
+"""Shapes: the rules for plain values. The checks, the JSON Schema and CloudFormation's spelling all use them."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,7 +11,7 @@ from .naming import NameKind
 
 @frozen
 class Integer:
-    """An integer from 1 to `highest`, no boolean; `as_text`: its digits as text will do."""
+    """An integer from 1 to `highest`, not a boolean; `as_text` also allows its digits as text."""
 
     highest: int
     as_text: bool = False
@@ -32,19 +31,19 @@ class Flag:
 
 @frozen
 class Anything:
-    """Any value: somebody else's."""
+    """Any value, without checks."""
 
 
 @frozen
 class Name:
-    """A good name of this kind."""
+    """A valid name of this kind."""
 
     kind: NameKind
 
 
 @frozen
-class Table:
-    """A map from names of one kind to values of one shape, with `least` entries or more, `most` at most."""
+class NamedMap:
+    """A map from names of one kind to values of one shape, with `least` to `most` entries."""
 
     kind: NameKind
     entry: "Shape"
@@ -54,7 +53,7 @@ class Table:
 
 @frozen
 class Member:
-    """One key of a record, what it means, and the key whose integer its own must not be below."""
+    """One key of a record, its meaning, and the key (`at_least`) whose integer is its lower bound."""
 
     shape: "Shape"
     text: str
@@ -65,26 +64,26 @@ class Member:
 
 @frozen
 class Record:
-    """A map of known keys; its title is the name of the model that states it."""
+    """A map of known keys; its title is the name of its model."""
 
     title: str
     text: str
     members: Mapping[str, Member]
 
 
-Shape = Integer | Choice | Flag | Anything | Name | Table | Record
+Shape = Integer | Choice | Flag | Anything | Name | NamedMap | Record
 
 _KEY: Final = "zae_limiter_manifest"
 
 
 def about(shape: Shape, text: str, *, at_least: str | None = None) -> dict[str, Any]:
-    """The metadata by which a field of a model says what it may be and what it means."""
+    """The metadata of a model's field: its shape and its meaning."""
     return {_KEY: (shape, text, at_least)}
 
 
 @cache
 def record_of(model: type[AttrsInstance]) -> Record:
-    """The shape of the plain form of a model, as its fields state it."""
+    """The shape of a model's plain values, from the metadata of its fields."""
     members = {}
     for each in fields(model):
         shape, text, at_least = each.metadata[_KEY]

@@ -1,5 +1,4 @@
-"""A map that cannot change, in the order of its keys, with a hash and a pickle.
-Never knows what it holds."""
+"""An immutable map in the order of its keys, which can be hashed and pickled."""
 
 from collections.abc import Callable, ItemsView, Iterator, Mapping
 from typing import Any, TypeVar
@@ -8,7 +7,7 @@ V = TypeVar("V")
 
 
 class SortedMap(Mapping[str, V]):
-    """A copy of a map, sorted by key; equal to any map of the same entries, hashable where its values are."""
+    """A copy of a map, sorted by key; equal to any map with the same entries, hashable if its values are."""
 
     __slots__ = ("_items",)
 
@@ -25,11 +24,11 @@ class SortedMap(Mapping[str, V]):
         return len(self._items)
 
     def items(self) -> ItemsView[str, V]:
-        """As of any map; Mapping's own looks every key up again."""
+        """The items view; `Mapping`'s own view looks every key up again."""
         return self._items.items()
 
     def __eq__(self, other: object) -> bool:
-        # Mapping's own copies both sides, and plans compare tens of thousands.
+        # Mapping's own method copies both maps, and plans compare tens of thousands.
         return self._items == (other._items if isinstance(other, SortedMap) else other)
 
     def __hash__(self) -> int:
@@ -40,7 +39,7 @@ class SortedMap(Mapping[str, V]):
 
 
 def freeze(items: Mapping[str, Any]) -> SortedMap[Any]:
-    """The attrs converter to such a map."""
+    """The attrs converter to a `SortedMap`."""
     return items if isinstance(items, SortedMap) else SortedMap(items)
 
 

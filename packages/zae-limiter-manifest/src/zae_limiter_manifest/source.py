@@ -1,5 +1,4 @@
-"""YAML text into a plain value and the place of each part: scalars mean what they mean to yaml.safe_load.
-Never knows what a manifest is; reads no file."""
+"""Parse YAML text into a plain value and the places of its parts; scalars have the values of yaml.safe_load."""
 
 import re
 from bisect import bisect_right
@@ -20,7 +19,7 @@ from yaml.events import (
 )
 from yaml.reader import Reader
 
-from .checks import SETTLED, Finding, Repeated
+from .checks import ALREADY_CHECKED, Finding, Repeated
 from .problems import Occurrence, Path, Problem, describe, format_path, show
 from .scalars import ScalarError, is_merge_key, read_scalar
 
@@ -33,7 +32,7 @@ _LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 @define
 class _Node:
-    """A value, the offset where it begins, how many nodes it stands for; offsets of the keys and parts of a map.
+    """A value, its offset, the number of nodes in it, and the offsets of its keys and parts.
 
     A part is a node, or the offset of a scalar: a large manifest is mostly scalars.
     """
@@ -50,7 +49,7 @@ class _Node:
         self.parts[key] = part if part.parts else part.at
 
     def add_again(self, key: object, key_at: int, part: "_Node", before: object) -> Repeated:
-        """All values of a key, which had others before; the key stays where it stood first."""
+        """Add a value of a repeated key, and return all its values; the key keeps its first place."""
         values = before if isinstance(before, Repeated) else Repeated([before])
         several = self.parts[key]
         if isinstance(several, int) or several.value is not values:
@@ -64,7 +63,7 @@ class _Node:
 
 
 class _Text:
-    """A text that knows in which line and column, from 1, an offset is."""
+    """A text that converts offsets to lines and columns, from 1."""
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
@@ -81,7 +80,7 @@ class _Text:
 
 @frozen
 class Source:
-    """One document: its plain value, `SETTLED` where reading could not go on, and the problems it has as YAML."""
+    """One document: its plain value, `ALREADY_CHECKED` where reading stopped, and its problems as YAML."""
 
     value: object
     problems: tuple[Problem, ...]
@@ -89,7 +88,7 @@ class Source:
     _root: _Node
 
     def locate(self, finding: Finding) -> Problem:
-        """The finding, with the place in the text that it speaks of."""
+        """The finding as a problem with its place in the text."""
         node: _Node | int = self._root
         key_at = self._root.at
         for key in finding.path:
@@ -107,18 +106,18 @@ def read_source(text: str | bytes, file: str) -> Source:
             text = text.decode("utf-8")
         except UnicodeDecodeError as error:
             return _undecodable(error, file)
-    # A byte order mark is no part of the text, and no column.
+    # A byte order mark is not part of the text, and takes no column.
     return _Reader(_Text(text.removeprefix("\ufeff"), file)).read()
 
 
 def _undecodable(error: UnicodeDecodeError, file: str) -> Source:
     before = _Text(error.object[: error.start].decode("utf-8"), file)
     message = f"not UTF-8 text: the byte 0x{error.object[error.start]:02x}"
-    return Source(SETTLED, (before.problem(len(before.text), (), message),), before, _Node(SETTLED, 0))
+    return Source(ALREADY_CHECKED, (before.problem(len(before.text), (), message),), before, _Node(ALREADY_CHECKED, 0))
 
 
 class _Stopped(Exception):
-    """Reading cannot go on; the problem is noted."""
+    """Reading cannot go on; the problem is recorded."""
 
 
 class _Reader:
@@ -129,20 +128,20 @@ class _Reader:
         self._problems: list[Problem] = []
         self._anchors: dict[str, _Node | None] = {}  # None: still being read
         self._path: list[object] = []
-        self._depth = 0  # not that of the path: keys nest too
+        self._depth = 0  # differs from the path's: keys nest, too
         self._aliased = 0
 
     def read(self) -> Source:
         try:
             root = self._read()
         except _Stopped:
-            root = _Node(SETTLED, 0)
+            root = _Node(ALREADY_CHECKED, 0)
         return Source(root.value, tuple(self._problems), self._text, root)
 
     def _read(self) -> _Node:
         if match := Reader.NON_PRINTABLE.search(self._text.text):
             self._stop(match.start(), f"not valid YAML: the character U+{ord(match[0]):04X}")
-        # libyaml where there is one: ten times as fast, the same events.
+        # libyaml, if it is installed: ten times as fast, with the same events.
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         self._events: Iterator[Any] = yaml.parse(self._text.text, Loader=loader)
         try:
@@ -168,7 +167,7 @@ class _Reader:
         if event.anchor is None:
             return self._read_unnamed(event)
         if event.anchor in self._anchors:
-            self._note(_at(event), f"the anchor {show(event.anchor)} stands twice")
+            self._note(_at(event), f"duplicate anchor {show(event.anchor)}")
         self._anchors[event.anchor] = None
         node = self._anchors[event.anchor] = self._read_unnamed(event)
         return node
@@ -178,10 +177,10 @@ class _Reader:
 
     def _read_alias(self, event: AliasEvent) -> _Node:
         if event.anchor not in self._anchors:
-            return self._settle(_at(event), f"the alias {show(event.anchor)} has no anchor above it")
+            return self._skip(_at(event), f"the alias {show(event.anchor)} has no anchor above it")
         node = self._anchors[event.anchor]
         if node is None:
-            return self._settle(_at(event), f"the alias {show(event.anchor)} stands inside what it repeats")
+            return self._skip(_at(event), f"the alias {show(event.anchor)} is inside the value that it repeats")
         self._aliased += node.size
         if self._aliased > MAX_ALIASED_NODES:
             self._stop(_at(event), f"aliases repeat more than {MAX_ALIASED_NODES} values")
@@ -191,7 +190,7 @@ class _Reader:
         try:
             return _Node(read_scalar(event), _at(event))
         except ScalarError as error:
-            return self._settle(_at(event), str(error))
+            return self._skip(_at(event), str(error))
 
     def _read_collection(self, event: CollectionStartEvent) -> _Node:
         at = _at(event)
@@ -201,7 +200,7 @@ class _Reader:
         node = self._read_map(at) if isinstance(event, MappingStartEvent) else self._read_list(at)
         self._depth -= 1
         if event.tag not in (None, "!"):
-            return self._settle(at, f"the tag {show(event.tag)} is not supported")
+            return self._skip(at, f"the tag {show(event.tag)} is not supported")
         return node
 
     def _read_list(self, at: int) -> _Node:
@@ -218,25 +217,25 @@ class _Reader:
         node = _Node(entries, at)
         while not isinstance(event := next(self._events), MappingEndEvent):
             key = self._read_key(event)
-            part = self._read_part("?" if key is SETTLED else key, next(self._events))
+            part = self._read_part("?" if key is ALREADY_CHECKED else key, next(self._events))
             if key in entries:
                 first = self._text.problem(node.keys[key], (), "").line
-                self._note(_at(event), f"the key {show(key)} stands twice, first in line {first}", key)
+                self._note(_at(event), f"duplicate key {show(key)}, first in line {first}", key)
                 entries[key] = node.add_again(key, _at(event), part, entries[key])
-            elif key is not SETTLED:
+            elif key is not ALREADY_CHECKED:
                 node.add(key, _at(event), part)
                 entries[key] = part.value
         return node
 
     def _read_key(self, event: _NodeEvent) -> object:
-        """The key, or `SETTLED`: the entry is left out then."""
+        """The key, or `ALREADY_CHECKED` for an entry to leave out."""
         key = self._read_node(event).value
         if isinstance(key, dict | list):
             self._note(_at(event), f"a key must be a string, not {describe(key)}")
-            return SETTLED
+            return ALREADY_CHECKED
         if isinstance(event, ScalarEvent) and is_merge_key(event):
             self._note(_at(event), "merge keys are not supported: repeat the keys, or alias a whole value")
-            return SETTLED
+            return ALREADY_CHECKED
         return key
 
     def _read_part(self, key: object, event: _NodeEvent) -> _Node:
@@ -248,9 +247,9 @@ class _Reader:
     def _note(self, at: int, message: str, *below: object) -> None:
         self._problems.append(self._text.problem(at, (*self._path, *below), message))
 
-    def _settle(self, at: int, message: str) -> _Node:
+    def _skip(self, at: int, message: str) -> _Node:
         self._note(at, message)
-        return _Node(SETTLED, at)
+        return _Node(ALREADY_CHECKED, at)
 
     def _stop(self, at: int, message: str) -> NoReturn:
         self._note(at, message)

@@ -1,5 +1,4 @@
-"""What the Lambda says of its own state: what is managed, whose it is, who applies just now.
-Never keeps one."""
+"""The Lambda's report of a namespace's state: the managed items, the owner, the lock."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -15,7 +14,7 @@ _TEXT = instance_of(str)
 
 @frozen
 class LockReport:
-    """Who is applying: the id that frees the lock, its owner, and until when it holds at most (ISO time)."""
+    """The lock of an apply under way: the id that frees it, its owner, and its latest end (ISO time)."""
 
     lock_id: str = field(validator=_TEXT)
     owner: str = field(validator=_TEXT)
@@ -24,7 +23,7 @@ class LockReport:
 
 @frozen
 class StateReport:
-    """What the last apply left managed, of whom, when and by which manifest; the lock where somebody holds it."""
+    """The result of the last apply: managed items, owner, time, manifest hash; and the lock, if there is one."""
 
     managed: ManagedSet = field(validator=instance_of(ManagedSet))
     serial: int = field(validator=instance_of(int))
@@ -34,7 +33,7 @@ class StateReport:
     lock: LockReport | None = field(default=None, kw_only=True, validator=optional(instance_of(LockReport)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `from_dict` reads back as equal."""
+        """Plain values that `from_dict` reads back as an equal report."""
         lock = self.lock
         return {
             "serial": self.serial,
@@ -51,7 +50,7 @@ class StateReport:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        """The state in what `to_dict` gave; raises `FormatError`."""
+        """The report in the plain values of `to_dict`; raises `FormatError`."""
         with reading("state"):
             lock = raw["lock"]
             return cls(

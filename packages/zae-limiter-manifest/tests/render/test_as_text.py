@@ -70,7 +70,7 @@ def test_what_a_plan_says_besides_its_changes_follows_its_summary() -> None:
     assert as_text.render_plan(deleting).splitlines()[-4:] == [
         "Plan: 0 to create, 0 to update, 1 to delete.",
         "Takes the namespace over from stack:s/r.",
-        "1 managed item gone already: only the state is corrected.",
+        "1 managed item already gone: only the state is corrected.",
         "This plan deletes all that is managed: 1 of 2.",
     ]
 

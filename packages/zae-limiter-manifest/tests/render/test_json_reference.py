@@ -92,7 +92,7 @@ def test_every_key_of_a_json_document_stands_in_the_page_and_no_other() -> None:
 
 
 def test_the_page_tells_the_version_and_what_a_refusal_lacks() -> None:
-    assert f"`schema_version` stands at its top and is {as_json.SCHEMA_VERSION}:" in PAGE
+    assert f"`schema_version` is its first key and is {as_json.SCHEMA_VERSION}." in PAGE
     refused = json.loads(as_json.render_applied(Answer.failed(ERRORS)))["namespaces"][0]
     assert (refused["serial"], refused["manifest_hash"], refused["changes"]) == (None, None, [])
     assert not {"managed", "declared"} & keys([refused])

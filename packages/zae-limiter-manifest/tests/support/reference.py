@@ -9,7 +9,7 @@ from pathlib import Path
 from zae_limiter_manifest import RESERVED_LIMIT_NAMES, StackProperties, load, render_template
 from zae_limiter_manifest.manifest import MANIFEST
 from zae_limiter_manifest.naming import NameKind, find_name_problem
-from zae_limiter_manifest.shapes import Choice, Integer, Member, Name, Record, Table
+from zae_limiter_manifest.shapes import Choice, Integer, Member, Name, NamedMap, Record
 
 PIECE = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 EXAMPLE = Path(__file__).parents[4] / "examples" / "tenant-alpha.limits.yaml"
@@ -23,7 +23,7 @@ def with_pieces(page: str) -> str:
 
 def _keys() -> str:
     rows = "".join(f"| {row} |\n" for row in _rows(MANIFEST, ""))
-    return f"| key | value | what it means |\n|---|---|---|\n{rows}"
+    return f"| key | value | meaning |\n|---|---|---|\n{rows}"
 
 
 def _rows(record: Record, path: str) -> Iterator[str]:
@@ -32,7 +32,7 @@ def _rows(record: Record, path: str) -> Iterator[str]:
         match member.shape:
             case Record():
                 yield from _rows(member.shape, f"{path}{key}.")
-            case Table(entry=Record() as entry, kind=kind) if _is_first(path, entry):
+            case NamedMap(entry=Record() as entry, kind=kind) if _is_first(path, entry):
                 yield from _rows(entry, f"{path}{key}.<{_word(kind)}>.")
 
 

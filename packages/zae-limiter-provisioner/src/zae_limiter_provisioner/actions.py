@@ -1,6 +1,6 @@
-"""What is done for each action of a request.
+"""The actions of a request: plan, apply, diff, export, state, unlock.
 
-Lives here: one short function for each. Never: where a request came from, or how its answer travels (handler).
+Never here: the origin of a request, or the transport of its answer (handler).
 """
 
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from zae_limiter import ZAELimiterError
 from zae_limiter_manifest import Answer, FormatError, LimitsManifest, ManifestError, Request, UnknownActionError
 from zae_limiter_manifest.naming import NameKind, find_name_problem
 
-from .applying import Applying
-from .asking import Asking
+from .apply import ApplyRun
+from .apply_options import ApplyOptions
 from .deadline import Deadline
 from .locking import unlock
 from .planning import answer_diff, answer_export, answer_plan, answer_state
@@ -22,7 +22,7 @@ LISTED_BYTES: Final = 4_500_000  # of changes in the answer to an apply, so that
 
 
 def read_request(plain: object) -> Request:
-    """The request in plain values. Raises ``Refused``, and ``ManifestError`` for a manifest that is not valid."""
+    """Parse a request from plain values. Raises ``Refused``, and ``ManifestError`` for an invalid manifest."""
     try:
         return Request.from_dict(plain)
     except UnknownActionError as error:
@@ -32,7 +32,7 @@ def read_request(plain: object) -> Request:
 
 
 def namespace_in(plain: object) -> str | None:
-    """The namespace that a request names, however wrong it is otherwise."""
+    """The namespace that a request names, even if the request is invalid otherwise."""
     request = plain if isinstance(plain, Mapping) else {}
     manifest = request.get("manifest")
     named = request.get("namespace", manifest.get("namespace") if isinstance(manifest, Mapping) else None)
@@ -40,7 +40,7 @@ def namespace_in(plain: object) -> str | None:
 
 
 def perform(table: Table, request: Request, context: object = None) -> Answer:
-    """The answer to a request; what goes wrong with the table, and every refusal, is an error in it."""
+    """Carry out a request. Refusals and errors of the table become errors in the answer."""
     try:
         return _perform(table, request, Deadline.of(context, table.now_ms))
     except (Refused, ManifestError, ZAELimiterError) as error:
@@ -50,10 +50,12 @@ def perform(table: Table, request: Request, context: object = None) -> Answer:
 def _perform(table: Table, request: Request, deadline: Deadline) -> Answer:
     match request:
         case Request(action="apply", next=str()):
-            raise Refused("bad_request", "the answer to an apply is one page; for another it would be applied again")
+            raise Refused(
+                "bad_request", "the answer to an apply has one page: asking for another page would apply again"
+            )
         case Request(action="apply", manifest=LimitsManifest() as manifest):
             repository = table.register(request.namespace)
-            return Applying(repository, manifest, Asking.of(request), deadline, listed_bytes=LISTED_BYTES).run()
+            return ApplyRun(repository, manifest, ApplyOptions.of(request), deadline, listed_bytes=LISTED_BYTES).run()
         case Request(action="plan", manifest=LimitsManifest() as manifest):
             return answer_plan(table.find(request.namespace), manifest, take_over=request.take_over)
         case Request(action="diff", manifest=LimitsManifest() as manifest):

@@ -1,47 +1,49 @@
-"""What is done about an event of CloudFormation.
+"""Handle CloudFormation events: Create, Update, Delete.
 
-Lives here: Create, Update, Delete. Never: the form of an event and a reply (stack_events), the sending (replying).
+Never here: the form of events and replies (stack_events), the sending of a reply (reply_channel).
 """
 
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from zae_limiter import SyncRepository, ZAELimiterError
 from zae_limiter_manifest import Answer, LimitsManifest, ManifestError, StackProperties
 
-from .applying import Applying, HandledBefore
-from .asking import Asking
+from .apply import AlreadyHandled, ApplyRun
+from .apply_options import ApplyOptions
 from .deadline import Deadline
 from .refusals import Refused
-from .replying import Line
+from .reply_channel import ReplyChannel
 from .stack_events import Reply, StackEvent
 from .table import Table, table_of_environment
 
 logger = logging.getLogger(__name__)
 
-NO_TIME: Final = "the Lambda's time was not enough"
-GOES_ON: Final = "what was done is kept, and the same update again goes on from there"
+NO_TIME: Final = "the Lambda ran out of time"
+GOES_ON: Final = "the changes made so far are kept; repeat the same update to go on from there"
 
 
 def is_stack_event(event: object) -> bool:
-    """Whether CloudFormation sent it."""
+    """Whether CloudFormation sent the event."""
     return isinstance(event, Mapping) and "RequestType" in event and "ResponseURL" in event
 
 
 def on_stack_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """The reply that was sent to the event's ResponseURL; raises only where none could be sent."""
-    asked = StackEvent.of(event)
-    line = Line(str(event["ResponseURL"]), Deadline.of(context), lambda: _late(asked).body(asked))
-    reply = _guarded(asked, lambda: handle(table_of_environment(), asked, context))
-    logger.info("an event", extra={"fields": {"event": asked.event_id, "ok": reply.ok, "reason": reply.reason}})
-    line.send(reply.body(asked))
+    """Handle an event and send the reply to its ResponseURL. Raises only if no reply could be sent."""
+    stack_event = StackEvent.of(event)
+    late = partial(_out_of_time_body, stack_event)
+    channel = ReplyChannel(str(event["ResponseURL"]), Deadline.of(context), late)
+    reply = _guarded(stack_event, lambda: handle(table_of_environment(), stack_event, context))
+    logger.info("an event", extra={"fields": {"event": stack_event.event_id, "ok": reply.ok, "reason": reply.reason}})
+    channel.send(reply.body(stack_event))
     return {"status": "SUCCESS" if reply.ok else "FAILED", "reason": reply.reason}
 
 
 def _guarded(event: StackEvent, work: Callable[[], Reply]) -> Reply:
-    """The reply that the work makes, or one that says why it made none."""
+    """The reply that ``work`` makes, or a failure reply with the reason why it made none."""
     try:
         return work()
     except ManifestError as error:
@@ -54,7 +56,7 @@ def _guarded(event: StackEvent, work: Callable[[], Reply]) -> Reply:
 
 
 def handle(table: Table, event: StackEvent, context: object = None) -> Reply:
-    """The reply to an event that was carried out. Raises ``Refused``, ``ManifestError`` and errors of the table."""
+    """Carry out an event. Raises ``Refused``, ``ManifestError`` and errors of the table."""
     deadline = Deadline.of(context, table.now_ms)
     match event.request_type:
         case "Create" | "Update":
@@ -67,65 +69,68 @@ def handle(table: Table, event: StackEvent, context: object = None) -> Reply:
 def _apply(table: Table, event: StackEvent, deadline: Deadline) -> Reply:
     properties = StackProperties.from_dict(event.properties)
     manifest = properties.manifest
-    asking = _asking(event, deadline, take_over=properties.take_over)
+    options = _apply_options(event, deadline, take_over=properties.take_over)
     if not event.moves_to(manifest.namespace):
-        return _run(event, Applying(table.register(manifest.namespace), manifest, asking, deadline))
+        return _run(event, ApplyRun(table.register(manifest.namespace), manifest, options, deadline))
     half = deadline.halfway()
-    moved = _guarded(event, lambda: _run(event, Applying(table.register(manifest.namespace), manifest, asking, half)))
-    return moved if moved.ok else _taken_back(table, event, moved, deadline)
+    moved = _guarded(event, lambda: _run(event, ApplyRun(table.register(manifest.namespace), manifest, options, half)))
+    return moved if moved.ok else _undo_move(table, event, moved, deadline)
 
 
-def _taken_back(table: Table, event: StackEvent, failed: Reply, deadline: Deadline) -> Reply:
-    """CloudFormation keeps the old physical id then, and never asks to delete what came to the new namespace."""
+def _undo_move(table: Table, event: StackEvent, failed: Reply, deadline: Deadline) -> Reply:
+    """Empty the new namespace after a failed move.
+
+    CloudFormation keeps the old physical id then, and never asks to delete items of the new namespace.
+    """
     namespace = str(event.namespace_named)
-    emptied = _guarded(event, lambda: _empty_again(table, event, namespace, deadline))
-    told = "" if emptied.ok else f"{namespace} is not emptied again: {emptied.reason}"
-    return _failed(event, "; ".join(filter(None, (told, failed.reason))))
+    emptied = _guarded(event, lambda: _empty_repeated(table, event, namespace, deadline))
+    problem = "" if emptied.ok else f"{namespace} could not be emptied again: {emptied.reason}"
+    return _failed(event, "; ".join(filter(None, (problem, failed.reason))))
 
 
-def _empty_again(table: Table, event: StackEvent, namespace: str, deadline: Deadline) -> Reply:
+def _empty_repeated(table: Table, event: StackEvent, namespace: str, deadline: Deadline) -> Reply:
     repository = _find_owned(table, event, namespace)
     if repository is None:
-        return _done(event, f"nothing in {namespace} is managed by this resource")
+        return _done(event, f"this resource manages nothing in {namespace}")
     if repository.get_provisioner_state().applied_hash:
-        # A rollback to it: what stood there before this update is in use.
-        raise Refused("applied_before", "this resource had it before the update, and goes on having it")
-    asking = replace(_asking(event, deadline), event_id=None)
-    return _run(event, Applying(repository, LimitsManifest(namespace), asking, deadline))
+        # A rollback to this namespace: its limits from before the update are in use.
+        raise Refused("applied_before", "this resource managed it before the update, and keeps it")
+    options = replace(_apply_options(event, deadline), event_id=None)
+    return _run(event, ApplyRun(repository, LimitsManifest(namespace), options, deadline))
 
 
 def _delete(table: Table, event: StackEvent, deadline: Deadline) -> Reply:
-    """All that is managed goes, unless it is managed by another owner, or by nobody."""
+    """Delete all items that this resource manages; items of another owner, or of none, stay."""
     namespace = event.namespace_to_empty
     repository = _find_owned(table, event, namespace) if namespace else None
     if namespace is None or repository is None:
-        return _done(event, f"nothing in {namespace} is managed by this resource")
+        return _done(event, f"this resource manages nothing in {namespace}")
     try:
-        return _run(event, Applying(repository, LimitsManifest(namespace), _asking(event, deadline), deadline))
+        return _run(event, ApplyRun(repository, LimitsManifest(namespace), _apply_options(event, deadline), deadline))
     except Refused as refused:
-        if refused.code == "not_owner":  # somebody has taken it over this moment
+        if refused.code == "not_owner":  # somebody has just taken it over
             return _done(event, str(refused))
         raise
 
 
 def _find_owned(table: Table, event: StackEvent, namespace: str) -> SyncRepository | None:
-    """The namespace, where it is there and this resource manages it."""
+    """The namespace, if it exists and this resource manages it."""
     try:
         repository = table.find(namespace)
-    except Refused:  # it was deleted, with all that is in it
+    except Refused:  # the namespace was deleted, with everything in it
         return None
     return repository if repository and repository.get_provisioner_state().owner == event.owner else None
 
 
-def _run(event: StackEvent, applying: Applying) -> Reply:
+def _run(event: StackEvent, apply_run: ApplyRun) -> Reply:
     try:
-        return _reply_to(event, applying.run())
-    except HandledBefore as before:
-        return _again(event, applying.manifest, before)
+        return _reply_to(event, apply_run.run())
+    except AlreadyHandled as before:
+        return _repeated(event, apply_run.manifest, before)
 
 
-def _asking(event: StackEvent, deadline: Deadline, *, take_over: bool = False) -> Asking:
-    return Asking(
+def _apply_options(event: StackEvent, deadline: Deadline, *, take_over: bool = False) -> ApplyOptions:
+    return ApplyOptions(
         owner=event.owner,
         take_over=take_over,
         principal=event.owner[-100:],
@@ -145,7 +150,7 @@ def _reply_to(event: StackEvent, answer: Answer) -> Reply:
 
 
 def _reasons(answer: Answer) -> list[str]:
-    """What is left and why, and some of what failed. The table or the time: nothing else stops an apply of a stack."""
+    """The number of changes left with the reason, and the first failures; only the table or the time stops an apply."""
     stopped = "" if any(each.code == "table_failed" for each in answer.errors) else f": {NO_TIME}"
     left = [f"{answer.remaining} changes are left{stopped}"] if answer.remaining else []
     failed = [f"{each.address or 'all'}: {each.message}" for each in answer.errors[:5]]
@@ -154,25 +159,24 @@ def _reasons(answer: Answer) -> list[str]:
 
 
 def _data(namespace: str, counts: Mapping[str, int], *, serial: int, manifest_hash: str | None) -> dict[str, Any]:
-    """What `Fn::GetAtt` gives."""
+    """The attributes for `Fn::GetAtt`."""
     return {"Namespace": namespace, **counts, "Serial": serial, "ManifestHash": manifest_hash}
 
 
-def _again(event: StackEvent, manifest: LimitsManifest, before: HandledBefore) -> Reply:
-    """What was replied the first time, which may have got lost; how much was changed then is not known any more."""
+def _repeated(event: StackEvent, manifest: LimitsManifest, before: AlreadyHandled) -> Reply:
+    """Repeat the reply to a handled event, because the first one may be lost; the counts are not known any more."""
     if not before.event.ok:
-        return _failed(event, "this event has come before, and failed")
+        return _failed(event, "this event was handled before, and failed")
     counts = {"Created": 0, "Updated": 0, "Deleted": 0}
     data = _data(manifest.namespace, counts, serial=before.serial, manifest_hash=manifest.canonical_hash())
-    reason = "this event has come before, and was carried out"
+    reason = "this event was handled before, and was carried out"
     return Reply(True, event.physical_id_of(manifest.namespace), reason, data)
 
 
-def _late(event: StackEvent) -> Reply:
+def _out_of_time_body(event: StackEvent) -> bytes:
     moves = event.namespace_named and event.moves_to(event.namespace_named)
-    return _failed(
-        event, f"{NO_TIME}; {event.namespace_named} may have some of it" if moves else f"{NO_TIME}; {GOES_ON}"
-    )
+    rest = f"{event.namespace_named} may contain some of the changes" if moves else GOES_ON
+    return _failed(event, f"{NO_TIME}; {rest}").body(event)
 
 
 def _done(event: StackEvent, reason: str) -> Reply:
@@ -180,5 +184,5 @@ def _done(event: StackEvent, reason: str) -> Reply:
 
 
 def _failed(event: StackEvent, reason: str) -> Reply:
-    """The physical id stays; one that is being created gets the one that it would have had."""
+    """A failure reply. The physical id stays; a resource under creation gets the id that it would have had."""
     return Reply(False, event.physical_id or event.physical_id_of(event.namespace_named or "none"), reason)

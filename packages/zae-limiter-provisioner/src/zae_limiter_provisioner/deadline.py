@@ -1,7 +1,4 @@
-"""How much time an invocation has left, and when it has to stop.
-
-Lives here: that arithmetic. Never: a pause.
-"""
+"""The time that an invocation has left, and the instant when it has to stop."""
 
 import time
 from collections.abc import Callable
@@ -19,9 +16,9 @@ def _wall_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of an invocation, and when to begin nothing more: both by ``monotonic``, in seconds.
+    """The end of an invocation, and the instant (``stop``) after which it begins nothing more.
 
-    ``now_ms`` is the time that others know, epoch milliseconds.
+    Both are in seconds of ``monotonic``. ``now_ms`` is the time that all processes share, in epoch milliseconds.
     """
 
     end: float
@@ -31,28 +28,28 @@ class Deadline:
 
     @classmethod
     def of(cls, context: object, now_ms: Callable[[], int] = _wall_ms) -> Self:
-        """That of a Lambda's context; fifteen minutes where there is none."""
+        """The deadline of a Lambda's context; fifteen minutes without one."""
         ask = getattr(context, "get_remaining_time_in_millis", None)
         left = WITHOUT_LAMBDA_SECONDS if ask is None else ask() / 1000
         end = time.monotonic() + left
         return cls(end, end - min(MARGIN_SECONDS, left / 5), now_ms)
 
     def halfway(self) -> Self:
-        """The same end, with a stop so early that as much time is left to undo what was begun."""
+        """The same end with a stop at half of the time, so that the other half is left to undo the work."""
         now = self.monotonic()
         return replace(self, stop=now + (self.stop - now) / 2)
 
     @property
     def is_near(self) -> bool:
-        """Whether nothing more may be begun."""
+        """Whether the invocation may begin nothing more."""
         return self.monotonic() >= self.stop
 
     @property
     def seconds_left(self) -> float:
-        """Until the invocation is ended, whatever it is at."""
+        """Seconds until the runtime ends the invocation."""
         return max(self.end - self.monotonic(), 0.0)
 
     @property
     def lock_expires_ms(self) -> int:
-        """Until when a lock of this invocation holds: whoever held it is gone by then."""
+        """The expiry of a lock of this invocation (epoch milliseconds): its holder has certainly ended by then."""
         return self.now_ms() + round(self.seconds_left * 1000) + AFTER_END_MS

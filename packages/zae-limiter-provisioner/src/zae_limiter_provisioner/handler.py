@@ -1,6 +1,6 @@
-"""The Lambda's entry: it takes a request of the command line or an event of CloudFormation, and answers.
+"""The Lambda's entry point: it answers requests of the command line and events of CloudFormation.
 
-Lives here: telling the two apart, packing, the log. Never: planning or writing limits (actions).
+Never here: planning or writing limits (actions).
 """
 
 import logging
@@ -20,9 +20,9 @@ logger = logging.getLogger(__name__)
 
 
 def on_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """What became of a request, as plain values; bad input and a failing table are errors in it.
+    """Answer a request in plain values; bad input and a failing table are errors in the answer.
 
-    The table is that of ``ZAEL_STACK``. An event of CloudFormation is answered at its ResponseURL.
+    ``ZAEL_STACK`` names the table. The reply to a CloudFormation event goes to its ResponseURL.
     """
     log_as_json(*LOGGERS)
     if is_stack_event(event):

@@ -1,7 +1,4 @@
-"""What is asked without changing anything: plan, diff, export, state.
-
-Lives here: reading, comparing, answering. Never: a write. A plan takes a namespace that is not there as empty.
-"""
+"""The actions that write nothing: plan, diff, export, state. A plan treats a missing namespace as empty."""
 
 from datetime import UTC, datetime
 
@@ -18,64 +15,64 @@ from zae_limiter_manifest import (
     taken_from,
 )
 
-from .finding import Found
-from .places import set_in
+from .conversion import address_set
+from .live_state import LiveState
 from .refusals import Refused
 
 
-def make_plan(manifest: LimitsManifest, found: Found, *, owner: str = CLI, take_over: bool = False) -> Plan:
-    """What would change. Raises ``Refused`` where the namespace is another owner's."""
+def make_plan(manifest: LimitsManifest, live: LiveState, *, owner: str = CLI, take_over: bool = False) -> Plan:
+    """The changes that an apply would make. Raises ``Refused`` if another owner has the namespace."""
     try:
-        loser = taken_from(found.state.owner, owner, take_over=take_over)
+        previous_owner = taken_from(live.state.owner, owner, take_over=take_over)
     except OwnerError as error:
         raise Refused("not_owner", str(error)) from error
-    return compute_diff(manifest, found.live, managed=found.managed, serial=found.state.serial, taken_from=loser)
+    return compute_diff(manifest, live.items, managed=live.managed, serial=live.state.serial, taken_from=previous_owner)
 
 
 def answer_plan(repository: SyncRepository | None, manifest: LimitsManifest, *, take_over: bool) -> Answer:
     """The plan of a manifest, for the command line."""
-    return Answer.planned(make_plan(manifest, _found(repository, manifest), take_over=take_over))
+    return Answer.planned(make_plan(manifest, _live_state(repository, manifest), take_over=take_over))
 
 
 def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> Answer:
-    """How live and declared differ, whoever owns the namespace; what is there besides is counted."""
+    """The difference between live and declared limits, whoever owns the namespace; unmanaged items are counted."""
     declared = manifest.managed_set()
-    found = Found.everywhere(repository, declared) if repository else Found.nothing()
-    return Answer.planned(compute_diff(manifest, found.live, managed=found.managed, serial=found.state.serial))
+    live = LiveState.everywhere(repository, declared) if repository else LiveState.empty()
+    return Answer.planned(compute_diff(manifest, live.items, managed=live.managed, serial=live.state.serial))
 
 
 def answer_export(repository: SyncRepository) -> Answer:
     """All live limits, as a manifest."""
-    found = Found.everywhere(repository)
-    manifest = LimitsManifest.of(repository.name, {address: item.decl for address, item in found.live.items()})
-    plan = _header(repository.name, found.state, manifest_hash=manifest.canonical_hash())
+    live = LiveState.everywhere(repository)
+    manifest = LimitsManifest.of(repository.name, {address: item.decl for address, item in live.items.items()})
+    plan = _header(repository.name, live.state, manifest_hash=manifest.canonical_hash())
     return Answer("planned", plan, manifest=manifest)
 
 
 def answer_state(repository: SyncRepository) -> Answer:
-    """What is managed, whose it is, who applies just now."""
+    """The managed items, their owner, and the apply under way."""
     state = repository.get_provisioner_state()
     return Answer("planned", _header(repository.name, state, manifest_hash=state.applied_hash), state=_report(state))
 
 
 def iso_time(at_ms: int) -> str:
-    """An instant in UTC, as people read it."""
+    """An instant (epoch milliseconds) as ISO 8601 text in UTC."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _found(repository: SyncRepository | None, manifest: LimitsManifest) -> Found:
-    return Found.at(repository, manifest.managed_set()) if repository else Found.nothing()
+def _live_state(repository: SyncRepository | None, manifest: LimitsManifest) -> LiveState:
+    return LiveState.at(repository, manifest.managed_set()) if repository else LiveState.empty()
 
 
 def _header(namespace: str, state: ProvisionerState, *, manifest_hash: str | None) -> Plan:
-    managed = len(set_in(state, "managed"))
+    managed = len(address_set(state, "managed"))
     return Plan(namespace, serial=state.serial, manifest_hash=manifest_hash, managed=managed)
 
 
 def _report(state: ProvisionerState) -> StateReport:
     lock = state.lock
     return StateReport(
-        set_in(state, "managed"),
+        address_set(state, "managed"),
         state.serial,
         owner=state.owner,
         last_applied=state.last_applied,

@@ -1,14 +1,11 @@
-"""Why a request is refused as a whole: a code for programs, and what to tell people.
-
-Lives here: the refusals, and the answer to a request that failed. Never: one item that could not be written.
-"""
+"""Refusals of whole requests, and the answer to a failed request. Never here: a single item that failed (writing)."""
 
 from zae_limiter import ZAELimiterError
 from zae_limiter_manifest import Answer, Failure, FormatError, ManifestError, manifest_failures
 
 
 class Refused(Exception):
-    """Nothing was done; ``code`` says why to programs, the text to people."""
+    """The request was refused, and nothing was done; ``code`` is for programs, the text for people."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(code, message)
@@ -20,7 +17,7 @@ class Refused(Exception):
 
 
 def failed_answer(error: Exception, namespace: str | None) -> Answer:
-    """The answer that says what went wrong; ``namespace`` is that of the request, where it named one."""
+    """The answer to a failed request; ``namespace`` is the request's, if it names one."""
     return Answer.failed(_failures(error), namespace=namespace)
 
 

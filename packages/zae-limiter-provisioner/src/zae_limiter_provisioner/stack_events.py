@@ -1,6 +1,5 @@
-"""An event of CloudFormation, as a value, and the reply to it.
+"""A CloudFormation event and the reply to it, as values. Never here: the handling of an event (cloudformation).
 
-Lives here: what their fields mean, and how long a reply may be. Never: what is done about an event.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
 """
 
@@ -20,7 +19,7 @@ RequestType = Literal["Create", "Update", "Delete"]
 
 @dataclass(frozen=True, slots=True)
 class StackEvent:
-    """What a stack asks of its resource; ``physical_id`` is ``None`` for one that is being created."""
+    """A request of a stack to its resource; ``physical_id`` is ``None`` while the resource is being created."""
 
     request_type: str
     request_id: str
@@ -31,7 +30,7 @@ class StackEvent:
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Self:
-        """The event; what is missing is empty, for even then there is somebody to reply to."""
+        """Parse an event; missing fields are empty, because even such an event needs a reply."""
         properties = event.get("ResourceProperties")
         return cls(
             str(event.get("RequestType")),
@@ -44,21 +43,21 @@ class StackEvent:
 
     @property
     def owner(self) -> str:
-        """The owner that the stack's resource is."""
+        """The owner name of the stack's resource."""
         return stack_owner(self.stack_id, self.logical_id)
 
     @property
     def event_id(self) -> str:
-        """What the event is told from all others by, if it comes again."""
+        """The identity of the event, equal when the event comes again."""
         return f"{self.request_type} {self.request_id}"
 
     def physical_id_of(self, namespace: str) -> str:
-        """The stack's resource, and the namespace that it holds."""
+        """The physical id: the stack's resource and its namespace."""
         return f"{self.owner}/{namespace}"
 
     @property
     def namespace_named(self) -> str | None:
-        """The namespace that the properties name, if that is a name."""
+        """The namespace in the properties, if it is a valid name."""
         named = self.properties.get("Namespace")
         return None if find_name_problem(NameKind.NAMESPACE, named) else str(named)
 
@@ -68,9 +67,9 @@ class StackEvent:
 
     @property
     def namespace_to_empty(self) -> str | None:
-        """The namespace that a Delete means.
+        """The namespace that a Delete empties.
 
-        It is in the physical id. Where CloudFormation made up one itself, for want of a reply, it is in the properties.
+        It is in the physical id. If CloudFormation invented that id, for lack of a reply, it is in the properties.
         """
         own, _, namespace = (self.physical_id or "").rpartition("/")
         if own != self.owner:
@@ -80,7 +79,7 @@ class StackEvent:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What CloudFormation is told: done, or why not."""
+    """A reply to CloudFormation: success, or failure with a reason."""
 
     ok: bool
     physical_id: str
@@ -88,8 +87,8 @@ class Reply:
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def body(self, event: StackEvent) -> bytes:
-        """The reply to an event, short enough to be taken."""
-        told = {
+        """The reply as JSON, within the size that CloudFormation accepts."""
+        reply = {
             "Status": "SUCCESS" if self.ok else "FAILED",
             "Reason": _cut(self.reason),
             "PhysicalResourceId": self.physical_id,
@@ -98,12 +97,12 @@ class Reply:
             "LogicalResourceId": event.logical_id,
             "Data": dict(self.data),
         }
-        body = json.dumps(told).encode()
-        return body if len(body) < LARGEST_REPLY else json.dumps({**told, "Reason": "", "Data": {}}).encode()
+        body = json.dumps(reply).encode()
+        return body if len(body) < LARGEST_REPLY else json.dumps({**reply, "Reason": "", "Data": {}}).encode()
 
 
 def _cut(reason: str) -> str:
-    """As ASCII, so that it is as long in bytes as in characters, and its quotes and lines take two at most."""
+    """Shorten a reason, as ASCII: then it has as many bytes as characters, and escapes take two at most."""
     text = reason.encode("ascii", "replace").decode()
     text = "".join(character if character.isprintable() else " " for character in text)
     return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 3]}..."

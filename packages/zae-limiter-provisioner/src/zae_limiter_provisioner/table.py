@@ -1,7 +1,4 @@
-"""The table of the Lambda's own environment, and the namespaces in it.
-
-Lives here: one client for all invocations, and how a namespace is opened. Never: what a request says of either.
-"""
+"""The table of the Lambda's environment and its namespaces, with one client for all invocations."""
 
 import os
 from functools import cache
@@ -15,7 +12,7 @@ from .refusals import Refused
 
 STACK: Final = "ZAEL_STACK"
 CONNECT_SECONDS: Final = 3
-READ_SECONDS: Final = 30  # a transaction of fifty writes may take its time, on an emulator
+READ_SECONDS: Final = 30  # a transaction of fifty writes may take long on an emulator
 
 
 class Table:
@@ -31,7 +28,7 @@ class Table:
         return self._clock.now_ms()
 
     def find(self, namespace: str) -> SyncRepository | None:
-        """The namespace; ``None`` where nobody has registered it. Raises ``Refused`` for one that was deleted."""
+        """Open a namespace; ``None`` if nobody has registered it. Raises ``Refused`` if it was deleted."""
         try:
             return self._open(namespace, register=False)
         except NamespaceNotFoundError as error:
@@ -40,14 +37,14 @@ class Table:
             raise _deleted(namespace) from error
 
     def open(self, namespace: str) -> SyncRepository:
-        """The namespace. Raises ``Refused`` for one that was deleted, or that nobody has registered."""
+        """Open a namespace. Raises ``Refused`` if it was deleted, or if nobody has registered it."""
         if repository := self.find(namespace):
             return repository
-        message = f"there is no namespace {namespace} in {self._stack}: look at its name; an apply registers a new one"
+        message = f"there is no namespace {namespace} in {self._stack}: check the name; an apply registers a new one"
         raise Refused("namespace_not_found", message)
 
     def register(self, namespace: str) -> SyncRepository:
-        """The namespace, registered where it is missing. Raises ``Refused`` for one that was deleted."""
+        """Open a namespace, and register it if it is missing. Raises ``Refused`` if it was deleted."""
         try:
             return self._open(namespace, register=True)
         except NamespaceNotFoundError as error:
@@ -81,7 +78,7 @@ def table_of_environment() -> Table:
     """The table that ``ZAEL_STACK`` names; region, endpoint and credentials are found as the SDK finds them."""
     stack = os.environ.get(STACK)
     if not stack:
-        raise Refused("no_table", f"the Lambda's environment has no {STACK}: it names the stack, which is the table")
+        raise Refused("no_table", f"the Lambda's environment lacks {STACK}, the name of the stack and of its table")
     return _table(stack, os.environ.get("AWS_ENDPOINT_URL_DYNAMODB"))
 
 

@@ -1,7 +1,4 @@
-"""The changes of a plan, written in batches until all are made or the time is up.
-
-Lives here: how far an invocation gets, and what became of each change. Never: the state.
-"""
+"""Write the changes of a plan in batches, until all are made or the time is up. Never here: the stored state."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -11,8 +8,8 @@ from typing import Final, NamedTuple
 from zae_limiter import InfrastructureError, SyncRepository
 from zae_limiter_manifest import Address, Change, Failure
 
+from .conversion import place_of, to_stored_config
 from .deadline import Deadline
-from .places import place_of, stored
 
 CHANGES_PER_BATCH: Final = 200  # eight transactions at once
 BYTES_PER_BATCH: Final = 250_000
@@ -20,10 +17,10 @@ LONGEST_REASON: Final = 500
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What became of the changes: made, failed with a reason, or left for another invocation.
+class WriteOutcome:
+    """The result of each change: made, failed with a reason, or left for another invocation.
 
-    ``listed_bytes`` is how long a list of what was made and of what failed would be.
+    ``listed_bytes`` is the size of a list of the changes made and failed.
     """
 
     made: list[Change] = field(default_factory=list)
@@ -33,7 +30,7 @@ class Outcome:
 
     @property
     def undone(self) -> set[Address]:
-        """Where things are not, or not certainly, as they shall be."""
+        """The addresses whose change is not, or not certainly, made."""
         failed = {failure.address for failure in self.failures if failure.address}
         return failed | {change.address for change in self.left}
 
@@ -45,12 +42,12 @@ def write_changes(
     *,
     principal: str,
     listed_bytes: int | None = None,
-) -> Outcome:
-    """Make the changes, as far as the time and the list reach; where the table fails as a whole, the rest is left.
+) -> WriteOutcome:
+    """Make changes until the deadline or the size of the list is reached, or the table fails; the rest is left.
 
-    ``listed_bytes`` is how long the list of them may get; one batch is written in any case.
+    ``listed_bytes`` bounds the size of the list; one batch is written in any case.
     """
-    outcome = Outcome()
+    outcome = WriteOutcome()
     for batch in _batches(changes):
         is_full = listed_bytes is not None and outcome.listed_bytes + batch.listed_bytes > listed_bytes
         if deadline.is_near or outcome.left or (is_full and outcome.listed_bytes):
@@ -61,17 +58,19 @@ def write_changes(
 
 
 class _Batch(NamedTuple):
-    """Changes that are written at once, and how long a list of them is."""
+    """Changes that are written together, and the size of their list."""
 
     changes: list[Change]
     listed_bytes: int
 
 
-def _write(repository: SyncRepository, batch: _Batch, outcome: Outcome, principal: str) -> None:
-    configs = {place_of(change.address): stored(change.after) if change.after else None for change in batch.changes}
+def _write(repository: SyncRepository, batch: _Batch, outcome: WriteOutcome, principal: str) -> None:
+    configs = {
+        place_of(change.address): to_stored_config(change.after) if change.after else None for change in batch.changes
+    }
     try:
         failed = repository.put_configs(configs, principal=principal).failed
-    except InfrastructureError as error:  # nothing was written, and nothing will be
+    except InfrastructureError as error:  # nothing was written, and further batches would fail, too
         outcome.failures.append(Failure("table_failed", str(error)))
         outcome.left += batch.changes
         return

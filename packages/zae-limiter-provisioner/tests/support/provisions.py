@@ -15,8 +15,8 @@ from zae_limiter.sync.store import SyncMemoryStore
 from zae_limiter.testing import ManualClock
 from zae_limiter_manifest import Answer, LimitsManifest, Request
 from zae_limiter_provisioner.actions import perform
-from zae_limiter_provisioner.applying import Applying
-from zae_limiter_provisioner.asking import Asking
+from zae_limiter_provisioner.apply import ApplyRun
+from zae_limiter_provisioner.apply_options import ApplyOptions
 from zae_limiter_provisioner.deadline import Deadline
 from zae_limiter_provisioner.table import Table
 
@@ -115,14 +115,14 @@ class World:
         assert (answer.status, answer.errors) == ("applied", ())
         return answer
 
-    def applying(self, wanted: LimitsManifest, store: Store | None = None, **fields: Any) -> Applying:
+    def apply_run(self, wanted: LimitsManifest, store: Store | None = None, **fields: Any) -> ApplyRun:
         """An apply with all its settings."""
         chosen: dict[str, Any] = {
-            "asking": Asking(),
+            "options": ApplyOptions(),
             "deadline": self.deadline(),
             "sleep": self.clock.advance,
         }
-        return Applying(self.table(store).register(wanted.namespace), wanted, **(chosen | fields))
+        return ApplyRun(self.table(store).register(wanted.namespace), wanted, **(chosen | fields))
 
     def deadline(self, seconds: float = 900) -> Deadline:
         """One by the world's clock alone."""

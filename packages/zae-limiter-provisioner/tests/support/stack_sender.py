@@ -10,7 +10,7 @@ from provisions import EVERY_LEVEL, World
 from stack_replies import Replies
 
 from zae_limiter_manifest import LimitsManifest, StackProperties
-from zae_limiter_provisioner import cloudformation, replying
+from zae_limiter_provisioner import cloudformation, reply_channel
 from zae_limiter_provisioner.handler import on_event
 
 STACK = "arn:aws:cloudformation:eu-central-1:123456789012:stack/tenants/0f1e2d3c"
@@ -26,7 +26,7 @@ class Stack:
         self.physical_id: str | None = None
         self.count = 0
         patch.setattr(cloudformation, "table_of_environment", lambda: world.table(self.store))
-        patch.setattr(replying, "PAUSES", (0.01, 0.01, 0.01))
+        patch.setattr(reply_channel, "PAUSES", (0.01, 0.01, 0.01))
 
     def event(self, kind: str, wanted: LimitsManifest, **properties: Any) -> dict[str, Any]:
         self.count += 1

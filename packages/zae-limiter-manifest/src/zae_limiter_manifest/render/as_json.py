@@ -1,5 +1,4 @@
-"""Plans, answers and problems as JSON, for programs.
-Never changes what a key means within a schema version."""
+"""Plans, answers and problems as JSON, for programs. A key keeps its meaning within a schema version."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -14,12 +13,12 @@ SCHEMA_VERSION: Final = 1
 
 
 def render_plan(*plans: Plan) -> str:
-    """`{"schema_version", "kind": "plan", "namespaces": [...]}`: each plan with the fields of its changes, its hash."""
+    """`{"schema_version", "kind": "plan", "namespaces": [...]}`: each plan with its hash and its fields."""
     return _document("plan", namespaces=[_plan(plan) for plan in plans])
 
 
 def render_drift(*plans: Plan) -> str:
-    """`"kind": "drift"`: for each namespace the changes apart as `drifted` and `pending`, and what is `unmanaged`."""
+    """`"kind": "drift"`: for each namespace the `drifted` and the `pending` changes and the `unmanaged` items."""
     return _document("drift", namespaces=[_drift(plan) for plan in plans])
 
 
@@ -29,7 +28,7 @@ def render_applied(*answers: Answer) -> str:
 
 
 def render_state(namespace: str, state: StateReport) -> str:
-    """`"kind": "state"`: the namespace, and its `state` as the Lambda gives it."""
+    """`"kind": "state"`: the namespace and its `state`, as the Lambda reports it."""
     return _document("state", namespace=namespace, state=state.to_dict())
 
 
@@ -44,26 +43,26 @@ def _plan(plan: Plan) -> dict[str, Any]:
 
 
 def _drift(plan: Plan) -> dict[str, Any]:
-    told = _with_fields(plan.to_dict(), plan)
+    document = _with_fields(plan.to_dict(), plan)
     return {
         "namespace": plan.namespace,
         "serial": plan.serial,
         "manifest_hash": plan.manifest_hash,
-        "drifted": [change for change in told["changes"] if change["drift"]],
-        "pending": [change for change in told["changes"] if not change["drift"]],
+        "drifted": [change for change in document["changes"] if change["drift"]],
+        "pending": [change for change in document["changes"] if not change["drift"]],
         "unmanaged": [address.to_dict() for address in plan.unmanaged],
     }
 
 
 def _applied(answer: Answer) -> dict[str, Any]:
-    told = {**answer.to_dict(), "remaining": answer.remaining}
-    return _with_fields(told, answer.plan) if answer.plan else told
+    document = {**answer.to_dict(), "remaining": answer.remaining}
+    return _with_fields(document, answer.plan) if answer.plan else document
 
 
-def _with_fields(told: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
-    entries = zip(told["changes"], plan.changes, strict=True)
+def _with_fields(document: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    entries = zip(document["changes"], plan.changes, strict=True)
     changes = [{**entry, "fields": [each._asdict() for each in change.fields()]} for entry, change in entries]
-    return {**told, "changes": changes}
+    return {**document, "changes": changes}
 
 
 def _document(kind: str, **content: Any) -> str:

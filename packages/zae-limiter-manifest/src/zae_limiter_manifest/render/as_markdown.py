@@ -1,5 +1,4 @@
-"""Plans and answers as Markdown, for a comment on a pull request.
-Never longer than such a comment may be: what does not fit is counted."""
+"""Plans and answers as Markdown, for a comment on a pull request. Rows beyond its size limit are counted."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -18,17 +17,17 @@ _DRIFT_HEAD: Final = "| item | live and declared |\n|---|---|"
 
 
 def render_plan(*plans: Plan) -> str:
-    """A section for each namespace that changes: how many changes there are, and a table of them."""
+    """A section for each namespace with changes: their number, and a table of them."""
     return document([_plan_section(plan) for plan in plans])
 
 
 def render_drift(*plans: Plan, list_unmanaged: bool = False) -> str:
-    """A section for each namespace of which there is something to tell: how much has drifted, and a table of it."""
+    """A section for each namespace with findings: the number of drifted items, and a table of them."""
     return document([_drift_section(plan, list_unmanaged=list_unmanaged) for plan in plans])
 
 
 def render_applied(*answers: Answer) -> str:
-    """A section for each namespace that was changed: how many changes were made, and a list of what went wrong."""
+    """A section for each changed namespace: the number of changes made, and a list of errors."""
     return document([_applied_section(answer) for answer in answers])
 
 

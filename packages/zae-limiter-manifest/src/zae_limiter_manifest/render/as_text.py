@@ -1,5 +1,4 @@
-"""Plans and answers as text for a terminal.
-Never writes to one; colours are asked for."""
+"""Plans and answers as text for a terminal, with colours on request."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -18,22 +17,22 @@ _PLAIN: Final = "\x1b[0m"
 
 
 def render_plan(*plans: Plan, color: bool = False) -> str:
-    """Each namespace's changes, `+ ~ -` with old -> new of every field, and how many there are."""
+    """Each namespace's changes, `+ ~ -` with old -> new of every field, and their number."""
     return _join((_plan(plan) for plan in plans), color=color)
 
 
 def render_drift(*plans: Plan, color: bool = False, list_unmanaged: bool = False) -> str:
-    """What was changed or deleted out of band, with what stands there and what is declared."""
+    """The items that were changed or deleted out of band, with their live and declared limits."""
     return _join((_drift(plan, list_unmanaged=list_unmanaged) for plan in plans), color=color)
 
 
 def render_applied(*answers: Answer, color: bool = False) -> str:
-    """What went wrong, and how many changes were made."""
+    """The errors, and the number of changes made."""
     return _join((_applied(answer) for answer in answers), color=color)
 
 
 def render_state(namespace: str, state: StateReport) -> str:
-    """What is managed, whose it is, and who applies just now; of many items the first twenty."""
+    """The managed items (the first twenty), the owner, and the apply under way."""
     return _join([_state(namespace, state)], color=False)
 
 

@@ -1,5 +1,4 @@
-"""The words that text and Markdown share.
-Never a line's layout, and no colour."""
+"""The phrases that text and Markdown share, without layout or colour."""
 
 from collections.abc import Callable
 from itertools import groupby
@@ -16,7 +15,7 @@ UNCHANGED: Final = "limits stay as they are"
 
 
 class Part(NamedTuple):
-    """One limit of a change, or the system's `on_unavailable`: a mark, what it is called, and its fields in words."""
+    """One limit of a change, or the system's `on_unavailable`: its mark, its name, and its fields as text."""
 
     mark: str
     name: str
@@ -24,17 +23,17 @@ class Part(NamedTuple):
 
 
 def notes(change: Change) -> str:
-    """What else is to be said of a change: ` (changed out of band)`; nothing, mostly."""
-    said = []
+    """A note on a change, such as ` (changed out of band)`; mostly empty."""
+    found = []
     if change.drift:
-        said.append("deleted out of band" if change.before is None else "changed out of band")
+        found.append("deleted out of band" if change.before is None else "changed out of band")
     if change.adopted:
-        said.append("adopted")
-    return f" ({', '.join(said)})" if said else ""
+        found.append("adopted")
+    return f" ({', '.join(found)})" if found else ""
 
 
 def parts(change: Change) -> list[Part]:
-    """What changes, limit by limit: `capacity 500 -> 600`."""
+    """The differences, limit by limit: `capacity 500 -> 600`."""
     grouped = groupby(change.fields(), key=lambda each: each.limit)
     return [_part(change, limit, list(fields)) for limit, fields in grouped]
 
@@ -58,7 +57,7 @@ def _step(each: FieldChange) -> str:
 
 
 def drifted_parts(change: Change) -> list[str]:
-    """How live and declared differ, limit by limit: `rpm: capacity is 400, declared 500`."""
+    """The differences between live and declared, limit by limit: `rpm: capacity is 400, declared 500`."""
     grouped = groupby(change.fields(), key=lambda each: each.limit)
     return [f"{f'{limit}: ' if limit else ''}{'; '.join(map(_apart, fields))}" for limit, fields in grouped]
 
@@ -70,14 +69,14 @@ def _apart(each: FieldChange) -> str:
 
 
 def plan_summary(plan: Plan) -> str:
-    """`Plan: 1 to create, 0 to update, 0 to delete.`, or that there is nothing to do."""
+    """`Plan: 1 to create, 0 to update, 0 to delete.`, or `No changes.`"""
     if not plan.changes:
         return NO_CHANGES
     return f"Plan: {_counts(plan, 'to create', 'to update', 'to delete')}."
 
 
 def applied_summary(answer: Answer) -> str:
-    """`Applied: 2 created, 1 updated, 0 deleted.`, with what failed and what is left."""
+    """`Applied: 2 created, 1 updated, 0 deleted.`, with the numbers of failed and remaining changes."""
     made = answer.plan
     if answer.status == "failed":
         return f"Failed: {counted(len(answer.errors), 'error')}, nothing was applied."
@@ -89,26 +88,26 @@ def applied_summary(answer: Answer) -> str:
 
 
 def drift_summary(plan: Plan) -> str:
-    """How much has drifted, is merely pending, and is not managed."""
+    """The numbers of drifted, pending and unmanaged items."""
     drifted, pending, unmanaged = len(plan.drifted), len(plan.pending), len(plan.unmanaged)
-    said = [f"Drift: {counted(drifted, 'item')}." if drifted else NO_DRIFT]
+    found = [f"Drift: {counted(drifted, 'item')}." if drifted else NO_DRIFT]
     if pending:
-        said.append(f"Pending: {counted(pending, 'change')} that nobody has applied yet.")
+        found.append(f"Pending: {counted(pending, 'change')} that nobody has applied yet.")
     if unmanaged:
-        said.append(f"Unmanaged: {counted(unmanaged, 'item')}.")
-    return " ".join(said)
+        found.append(f"Unmanaged: {counted(unmanaged, 'item')}.")
+    return " ".join(found)
 
 
 def remarks(plan: Plan, quoted: Callable[[str], str] = str) -> list[str]:
-    """What a plan says besides its changes; `quoted` is how to show words of others."""
-    said = []
+    """The remarks on a plan besides its changes; `quoted` formats foreign text."""
+    found = []
     if plan.taken_from:
-        said.append(f"Takes the namespace over from {quoted(plan.taken_from)}.")
+        found.append(f"Takes the namespace over from {quoted(plan.taken_from)}.")
     if plan.forgotten:
-        said.append(f"{counted(len(plan.forgotten), 'managed item')} gone already: only the state is corrected.")
+        found.append(f"{counted(len(plan.forgotten), 'managed item')} already gone: only the state is corrected.")
     if guard := plan.why_guarded():
-        said.append(f"This plan {guard}.")
-    return said
+        found.append(f"This plan {guard}.")
+    return found
 
 
 def failure_text(failure: Failure) -> str:

@@ -9,7 +9,7 @@ from zae_limiter.operations.errors import NotApplied, Reason, TransactionCancell
 from zae_limiter.operations.values import Operation, Put, Transact, Update
 from zae_limiter_manifest import Address, LimitsManifest, packing
 from zae_limiter_provisioner import actions, writing
-from zae_limiter_provisioner.applying import apply_manifest
+from zae_limiter_provisioner.apply import apply_manifest
 
 GPT_4 = Address("gpt-4")
 
@@ -170,7 +170,7 @@ def test_what_is_made_at_most_in_one_invocation_leaves_the_rest_to_the_next(worl
     wanted = manifest(entities=entities(500))
     left = []
     while not left or left[-1]:
-        left.append(world.applying(wanted, listed_bytes=40_000).run().remaining)
+        left.append(world.apply_run(wanted, listed_bytes=40_000).run().remaining)
     assert left == [300, 100, 0]
     assert world.live() == wanted
 
@@ -178,13 +178,13 @@ def test_what_is_made_at_most_in_one_invocation_leaves_the_rest_to_the_next(worl
 def test_one_batch_is_made_however_short_the_list_may_be(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "BYTES_PER_BATCH", 1)
     wanted = manifest(entities=entities(3))
-    assert [world.applying(wanted, listed_bytes=1).run().remaining for _ in range(3)] == [2, 1, 0]
+    assert [world.apply_run(wanted, listed_bytes=1).run().remaining for _ in range(3)] == [2, 1, 0]
 
 
 def test_reasons_count_where_items_fail(world: World) -> None:
     store = world.store()
     store.fault = refuse_all
-    done = world.applying(manifest(entities=entities(500)), store, listed_bytes=100_000).run()
+    done = world.apply_run(manifest(entities=entities(500)), store, listed_bytes=100_000).run()
     assert (done.status, len(done.errors), done.remaining) == ("failed", 200, 300)
     assert all(len(failure.message) <= writing.LONGEST_REASON for failure in done.errors)
 
@@ -221,7 +221,7 @@ def test_an_apply_that_nears_its_end_stops_cleanly(world: World) -> None:
     wanted = manifest(entities=entities(450))
     store = world.store()
     store.fault = lambda operation: world.clock.advance(5 if isinstance(operation, Transact) else 0)
-    done = world.applying(wanted, store, deadline=world.deadline(60)).run()
+    done = world.apply_run(wanted, store, deadline=world.deadline(60)).run()
     assert (done.status, done.errors) == ("applied", ())
     assert 0 < done.remaining < 450
     assert world.ask("state").state.lock is None  # type: ignore[union-attr]

@@ -1,6 +1,6 @@
-"""The reply to CloudFormation, sent once, whatever happens.
+"""Send one reply to CloudFormation, whatever happens: the PUT, its retries, and a timer for the last moment.
 
-Lives here: the PUT, its retries, and the watch over the time. Never: what is replied.
+Never here: the content of a reply (cloudformation).
 """
 
 import http.client
@@ -22,11 +22,11 @@ logger = logging.getLogger(__name__)
 
 
 class ReplyFailed(Exception):
-    """CloudFormation could not be told: the event has to come again."""
+    """No reply reached CloudFormation: the event has to come again."""
 
 
-class Line:
-    """The way back to CloudFormation: one reply is sent, and where none comes in time, ``late`` makes one."""
+class ReplyChannel:
+    """Sends exactly one reply; if none is sent in time, the channel sends the one that ``late`` makes."""
 
     def __init__(self, url: str, deadline: Deadline, late: Callable[[], bytes]) -> None:
         self._url = url
@@ -48,7 +48,7 @@ class Line:
                 self._sent = True
 
     def _send_late(self) -> None:
-        logger.error("the time is almost up: replying that it was not enough")
+        logger.error("the time is almost up: sending a failure as the reply")
         try:
             self.send(self._late())
         except ReplyFailed:
@@ -62,21 +62,21 @@ def _put(url: str, body: bytes, deadline: Deadline) -> None:
             _put_once(url, body, timeout=max(min(PUT_SECONDS, deadline.seconds_left), 0.1))
         except (OSError, http.client.HTTPException, ValueError) as error:
             problem = error
-            logger.warning("the reply was not taken: %s", error)
+            logger.warning("the reply was not accepted: %s", error)
         else:
             return
         if pause is None or deadline.seconds_left <= pause:
             break
         time.sleep(pause)
-    raise ReplyFailed(f"the ResponseURL takes no reply: {problem}") from problem
+    raise ReplyFailed(f"the ResponseURL accepts no reply: {problem}") from problem
 
 
 def _put_once(url: str, body: bytes, *, timeout: float) -> None:
-    # The address is signed for a body without a type; urllib would add one.
+    # The URL is signed for a body without a content type; urllib would add one.
     request = urllib.request.Request(url, body, {"Content-Type": ""}, method="PUT")
     try:
         with urllib.request.urlopen(request, timeout=timeout) as answer:
             answer.read()
     except urllib.error.HTTPError as error:
-        error.close()  # it is an answer too, and holds the connection
+        error.close()  # an HTTPError is a response, too, and holds its connection
         raise

@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from zae_limiter_aggregator.running import Task, run_all
+from zae_limiter_aggregator.parallel import Task, run_all
 
 
 def fails() -> bool:

@@ -1,7 +1,4 @@
-"""Who asks for an apply, and under which conditions.
-
-Lives here: that, as one value, and what audit events say of it. Never: what is to be applied.
-"""
+"""The options of an apply: its owner, its author, its conditions, and their form in audit events."""
 
 import os
 from dataclasses import dataclass
@@ -17,10 +14,10 @@ LONGEST_PRINCIPAL: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """Who applies; ``principal`` and ``source`` are what they claim to be.
+class ApplyOptions:
+    """The options of one apply; ``principal`` and ``source`` are unverified claims.
 
-    ``event_id`` is that of an event which may come twice, ``lock_timeout`` is in seconds.
+    ``event_id`` identifies an event that may arrive twice. ``lock_timeout`` is in seconds.
     """
 
     owner: str = CLI
@@ -34,7 +31,7 @@ class Asking:
 
     @classmethod
     def of(cls, request: Request) -> Self:
-        """The command line's."""
+        """The options of a request from the command line."""
         return cls(
             take_over=request.take_over,
             expected_serial=request.expected_serial,
@@ -45,25 +42,25 @@ class Asking:
         )
 
     def audited_as(self) -> str:
-        """The principal of the audit events: the function that writes, and behind it what is merely claimed."""
+        """The principal of the audit events: the name of the writing function, then the claims."""
         role = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", ROLE)
         claims = ", ".join(filter(None, (self.principal, self.source)))
         return f"{role} (claimed: {claims})"[:LONGEST_PRINCIPAL] if claims else role
 
     def check(self, plan: Plan) -> None:
-        """Raises ``Refused`` where this is not the plan that was shown."""
+        """Raises ``Refused`` if this is not the plan that was shown."""
         if self.expected_serial is not None and plan.serial != self.expected_serial:
             message = f"somebody has applied since: the serial is {plan.serial}, not {self.expected_serial}; plan again"
             raise Refused("stale", message)
         if self.expected_plan is not None and plan.changes_hash() != self.expected_plan:
-            message = "limits have changed since, and what would be done is not what was planned: plan again"
+            message = "limits have changed since, so the apply would differ from the plan: plan again"
             raise Refused("different_plan", message)
 
     def handled_in(self, state: ProvisionerState) -> HandledEvent | None:
-        """What became of the event, where it was dealt with before."""
+        """The record of the event, if it was handled before."""
         return next((each for each in state.handled if each.event_id == self.event_id), None)
 
     def handled_with(self, state: ProvisionerState, *, ok: bool) -> tuple[HandledEvent, ...]:
-        """The events to remember from now on."""
+        """The handled events, with this one."""
         ours = () if self.event_id is None else (HandledEvent(self.event_id, ok),)
         return (*state.handled, *ours)

@@ -1,7 +1,4 @@
-"""What is to be done about a batch: its snapshots, the anchors that are old, the shards that are hot.
-
-Lives here: which flows of core are run, on what. Never: how a flow writes (core), how they are run at once (running).
-"""
+"""The jobs of a batch: snapshots, old anchors, hot shards. Each job is a flow of core."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -19,11 +16,11 @@ from .settings import Settings
 from .shards import split_jobs
 
 SECONDS_PER_DAY: Final = 24 * 3600
-FRESH_MS: Final = 360_000  # a stream further behind than the longest batch window, and a minute, is in a backlog
+FRESH_MS: Final = 360_000  # the longest batch window and a minute: a stream further behind has a backlog
 
 
 def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int]) -> list[Job]:
-    """All that the batch asks to be written to the table; none of it waits for another. ``now`` is in epoch ms."""
+    """The jobs of a batch, independent of each other. ``now`` returns epoch milliseconds."""
     buckets = by_bucket(batch.changes)
     return [
         *_snapshots(buckets, settings),
@@ -45,7 +42,7 @@ def _snapshots(buckets: Mapping[BucketAddress, Sequence[BucketChange]], settings
 def _by_snapshot(
     bucket: BucketAddress, changes: Iterable[BucketChange], window: Window
 ) -> dict[SnapshotId, list[BucketChange]]:
-    """The changes by the window that they happened in."""
+    """Group the changes by their window."""
     grouped: dict[SnapshotId, list[BucketChange]] = {}
     for change in changes:
         start = window_start(window, change.at_ms)
@@ -54,7 +51,7 @@ def _by_snapshot(
 
 
 def _expires_at(snapshot: SnapshotId, settings: Settings) -> int | None:
-    """A whole day behind its window at least: as long as the stream keeps a record that may come again."""
+    """At least a whole day after the window: as long as the stream keeps a record that may come again."""
     days = settings.usage_days(snapshot.window)
     if not days:
         return None
@@ -62,9 +59,9 @@ def _expires_at(snapshot: SnapshotId, settings: Settings) -> int | None:
 
 
 def _refills(buckets: Iterable[Sequence[BucketChange]], settings: Settings, now_ms: int) -> Iterator[Job]:
-    """Anchors that were old when the bucket was last used move to that instant, by the table's own clock.
+    """Move each anchor that was old at the last use of its bucket to that instant, by the table's own clock.
 
-    Not where that is long past: each batch of a backlog would ask for what one of the first has done.
+    Skip instants long past: every batch of a backlog would repeat the work of the first.
     """
     oldest_ms = settings.refill_after_seconds * 1000
     for changes in buckets:

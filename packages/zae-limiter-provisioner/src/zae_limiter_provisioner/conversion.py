@@ -1,7 +1,4 @@
-"""Between the manifest's words and core's: addresses and places, declarations and stored configs, managed sets.
-
-Lives here: that translation, both ways. Never: what is to be done.
-"""
+"""Conversions between the manifest's values and core's: addresses, declarations, managed sets, stored forms."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -24,7 +21,7 @@ Kind = Literal["managed", "intended"]
 
 
 def place_of(address: Address) -> ConfigPlace:
-    """Where core keeps what stands at an address."""
+    """The place where core stores the limits of an address."""
     return address.entity, address.resource
 
 
@@ -34,23 +31,23 @@ def address_of(place: ConfigPlace) -> Address:
     return Address(resource, entity)
 
 
-def stored(decl: Decl) -> StoredConfig:
-    """What is to be written for a declaration, its fingerprint beside it."""
+def to_stored_config(decl: Decl) -> StoredConfig:
+    """The config to store for a declaration, with its fingerprint."""
     limits = tuple(_limit(name, each) for name, each in decl.limits.items())
     policy = decl.on_unavailable if isinstance(decl, SystemDecl) else None
     return StoredConfig(limits, policy, fingerprint(decl))
 
 
 def live_item(address: Address, config: StoredConfig) -> LiveItem:
-    """What stands at an address, in the manifest's words."""
+    """A stored config as a live item of the manifest."""
     limits = {limit.name: _decl(limit) for limit in config.limits}
     if address.level == "system":
         return LiveItem(SystemDecl(config.on_unavailable, limits), config.fingerprint)
     return LiveItem(ResourceDecl(limits), config.fingerprint)
 
 
-def set_in(state: ProvisionerState, kind: Kind) -> ManagedSet:
-    """What a state says is managed, or intended."""
+def address_set(state: ProvisionerState, kind: Kind) -> ManagedSet:
+    """The managed, or the intended, set of a state."""
     return ManagedSet(
         system=getattr(state, f"{kind}_system"),
         resources=getattr(state, f"{kind}_resources"),
@@ -61,7 +58,7 @@ def set_in(state: ProvisionerState, kind: Kind) -> ManagedSet:
 def with_sets(
     state: ProvisionerState, *, managed: Iterable[Address], intended: Iterable[Address] = (), **changes: Any
 ) -> ProvisionerState:
-    """The state with these sets in it."""
+    """The state with these managed and intended sets."""
     return replace(state, **_fields("managed", managed), **_fields("intended", intended), **changes)
 
 

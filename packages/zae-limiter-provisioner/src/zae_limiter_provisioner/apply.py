@@ -1,0 +1,180 @@
+"""Apply a manifest to a namespace: plan, take the lock and store the intent, write, store the result.
+
+The order ensures that a crash at any point leaves no orphaned item. Never here: how items are written (writing).
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from attrs import evolve
+
+from zae_limiter import (
+    HandledEvent,
+    ProvisionerLock,
+    ProvisionerState,
+    StaleStateError,
+    SyncRepository,
+    ZAELimiterError,
+)
+from zae_limiter_manifest import Address, Answer, Failure, LimitsManifest, ManagedSet, Plan, managed_after
+
+from .apply_options import ApplyOptions
+from .conversion import with_sets
+from .deadline import Deadline
+from .live_state import LiveState
+from .locking import new_lock, unlock, wait_for_lock
+from .planning import iso_time, make_plan
+from .refusals import Refused, failed_answer
+from .writing import WriteOutcome, write_changes
+
+
+class AlreadyHandled(Exception):
+    """The event was handled before; ``serial`` is the serial of the current state."""
+
+    def __init__(self, event: HandledEvent, serial: int) -> None:
+        super().__init__(event, serial)
+        self.event = event
+        self.serial = serial
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRun:
+    """One apply of a manifest to an open namespace, within a deadline.
+
+    ``listed_bytes`` bounds the size of the list of changes in the answer; further changes are left for the next apply.
+    """
+
+    repository: SyncRepository
+    manifest: LimitsManifest
+    options: ApplyOptions
+    deadline: Deadline
+    sleep: Callable[[float], None] = time.sleep
+    listed_bytes: int | None = None
+
+    def run(self) -> Answer:
+        """Apply, and report the changes made, failed and left. Raises ``Refused``, ``AlreadyHandled``, table errors."""
+        while True:
+            state = wait_for_lock(self.repository, self.options, self.deadline, self.sleep)
+            if event := self.options.handled_in(state):
+                raise AlreadyHandled(event, state.serial)
+            live = LiveState.at(self.repository, self.manifest.managed_set(), state=state)
+            plan = make_plan(self.manifest, live, owner=self.options.owner, take_over=self.options.take_over)
+            self.options.check(plan)
+            try:
+                return self._carry_out(plan, live) if plan.changes else self._store_state(plan, live)
+            except StaleStateError as error:
+                # Another apply was faster, and nothing was written yet: read again, and wait for it.
+                if self.deadline.is_near:
+                    raise Refused("stale", str(error)) from error
+
+    def _store_state(self, plan: Plan, live: LiveState) -> Answer:
+        """Store the state of an apply without changes; if the state is equal already, only the time of the apply."""
+        before = live.state
+        after = self._final_state(before, live.managed, WriteOutcome())
+        if before.serial and replace(after, last_applied=before.last_applied) == before:
+            self.repository.note_applied(expected_serial=before.serial)
+            return Answer.applied(_made(plan))
+        stored = self.repository.put_provisioner_state(after, expected_serial=before.serial)
+        return Answer.applied(_made(plan, serial=stored.serial))
+
+    def _carry_out(self, plan: Plan, live: LiveState) -> Answer:
+        lock = new_lock(self.options, self.deadline)
+        try:
+            return self._carry_out_under(lock, plan, live)
+        except StaleStateError:
+            raise  # the stored lock is not ours
+        except Exception:
+            self._release_lock(lock)
+            raise
+
+    def _release_lock(self, lock: ProvisionerLock) -> None:
+        with suppress(ZAELimiterError, Refused):  # it may not be stored, and it expires by itself, too
+            unlock(self.repository, lock.lock_id)
+
+    def _carry_out_under(self, lock: ProvisionerLock, plan: Plan, live: LiveState) -> Answer:
+        locked = self.repository.put_provisioner_state(self._state_with_intent(live, lock), expected_serial=plan.serial)
+        outcome = write_changes(
+            self.repository,
+            plan.changes,
+            self.deadline,
+            principal=self.options.audited_as(),
+            listed_bytes=self.listed_bytes,
+        )
+        final = self._final_state(locked, live.managed, outcome)
+        try:
+            serial = self.repository.put_provisioner_state(final, expected_serial=locked.serial).serial
+        except StaleStateError as error:
+            message = f"somebody else has taken the lock meanwhile, apply again: {error}"
+            outcome.failures.append(Failure("lock_lost", message))
+            serial = error.serial
+        except ZAELimiterError as error:
+            if not outcome.made:
+                raise
+            message = f"changes were made, but the state could not be stored, apply again: {error}"
+            outcome.failures.append(Failure("table_failed", message))
+            serial = locked.serial
+            self._release_lock(lock)
+        made = _made(plan, changes=tuple(outcome.made), serial=serial)
+        return Answer.applied(made, errors=outcome.failures, remaining=len(outcome.left))
+
+    def _state_with_intent(self, live: LiveState, lock: ProvisionerLock) -> ProvisionerState:
+        """The state with the lock, the managed items and those that the apply intends to manage besides.
+
+        It is stored in one write, conditional on the serial of the plan. The hash stays the owner's: a hash means that
+        this owner has once applied a manifest completely.
+        """
+        before = live.state
+        return with_sets(
+            before,
+            managed=live.managed,
+            intended=self._new(live.managed),
+            lock=lock,
+            owner=before.owner or self.options.owner,
+            applied_hash=before.applied_hash if before.owner else None,
+        )
+
+    def _final_state(self, state: ProvisionerState, managed: ManagedSet, outcome: WriteOutcome) -> ProvisionerState:
+        """The state after the writes: managed items, and items that may be written all the same.
+
+        The owner changes only when everything is done.
+        """
+        undone = outcome.undone
+        complete = not undone and not outcome.failures
+        after = managed_after(self.manifest.managed_set(), managed, undone)
+        owner = self.options.owner if complete else state.owner
+        return with_sets(
+            state,
+            managed=after,
+            intended=[address for address in self._new(managed) if address in undone],
+            lock=None,
+            owner=owner if after or not complete else None,
+            last_applied=iso_time(self.deadline.now_ms()) if outcome.made or complete else state.last_applied,
+            applied_hash=self.manifest.canonical_hash() if complete else state.applied_hash,
+            handled=self.options.handled_with(state, ok=complete),
+        )
+
+    def _new(self, managed: ManagedSet) -> list[Address]:
+        return [address for address in self.manifest.managed_set() if address not in managed]
+
+
+def _made(plan: Plan, **changes: Any) -> Plan:
+    """The plan with the changes made, without the forgotten items: that list may be too long for an answer."""
+    return evolve(plan, forgotten=(), **changes)
+
+
+def apply_manifest(repository: SyncRepository, manifest: LimitsManifest) -> dict[str, object]:
+    """Apply a manifest to its namespace, in the table of ``repository``.
+
+    A missing namespace is registered. Returns the answer of the Lambda, as plain values; raises `ZAELimiterError`
+    if the table cannot be read.
+    """
+    if repository.name != manifest.namespace:
+        repository = repository.namespace(manifest.namespace)
+    deadline = Deadline.of(None, repository.namespace_state.now)
+    try:
+        return ApplyRun(repository, manifest, ApplyOptions(), deadline).run().to_dict()
+    except Refused as refused:
+        return failed_answer(refused, manifest.namespace).to_dict()
