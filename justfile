@@ -15,7 +15,7 @@ sync:
 check: sync
     uv run ruff format --check .
     uv run ruff check .
-    uv run mypy packages/*/src
+    uv run mypy packages/*/src packages/*/tests/typing
     uv run lint-imports
     uv run python tools/check_siblings.py
     uv run codespell
