@@ -25,12 +25,14 @@ SEEDS = {"async": 250, "sync": 150}
 Simulate = Callable[[int], Any]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("colour", COLOURS)
 def test_no_life_of_a_process_goes_wrong(colour: str) -> None:
     wrong = [problem for _, found in tried(colour, 1, SEEDS[colour]) for _, problem in found]
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("simulate", [simulate_async, simulate_sync], ids=COLOURS)
 def test_the_lives_are_worth_something(simulate: Simulate) -> None:
     answers: Counter[str] = Counter()
@@ -58,6 +60,7 @@ def test_a_signal_leaves_nobody_behind(*, warm: bool) -> None:
         simulate_interrupted(point, warm=warm)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
 def test_a_deliberate_fault_of_a_driver_is_found(mutant: Mutant) -> None:
     if not shown(mutant):
