@@ -15,7 +15,7 @@ sync:
 check: sync
     uv run ruff format --check .
     uv run ruff check .
-    uv run mypy packages/*/src
+    uv run mypy packages/*/src packages/*/tests/typing
     uv run lint-imports
     uv run python tools/check_siblings.py
     uv run codespell
@@ -29,6 +29,10 @@ test pkg=packages:
         echo "== zae-limiter-$name"
         uv run --isolated --package "zae-limiter-$name" --no-dev --group test pytest -q "packages/zae-limiter-$name/tests"
     done
+
+# The unit tests of all packages in one run on all cores, without the slow ones: `just test-fast -k lease`
+test-fast *args:
+    uv run pytest -q --numprocesses auto --dist loadfile -m "not slow" packages tools {{args}}
 
 # All packages' tests on each Python that is promised and here; `just test-pythons fast`: the fast ones of core and cli, on those that are not the default
 test-pythons which="all":

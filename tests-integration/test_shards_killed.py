@@ -17,7 +17,7 @@ from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 
 pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.parametrize("variant", ["async"], indirect=True)]
 
-COLOURS: tuple[Variant, Variant] = ("async", "sync")
+VARIANTS: tuple[Variant, Variant] = ("async", "sync")
 TEN_YEARS = 10 * 365 * 24 * 3600
 STANDING = Limit.custom("rpm", 15_000, refill_amount=1, refill_period=TEN_YEARS)
 FIRST = 12_000  # so that no shard is near its ceiling: what runs over is lost, by design
@@ -44,7 +44,7 @@ def reader(limiter: RateLimiter, harness: Harness) -> Iterator[Reader]:
 @pytest.fixture
 def takers(limiter: RateLimiter, harness: Harness) -> Iterator[list[Worker]]:
     """One process of each variant."""
-    workers = [Worker(taker, place(harness, variant), seed) for seed, variant in enumerate(COLOURS)]
+    workers = [Worker(taker, place(harness, variant), seed) for seed, variant in enumerate(VARIANTS)]
     for worker in workers:
         worker.wait_until_ready()
     yield workers
@@ -59,10 +59,10 @@ def place(harness: Harness, variant: Variant, *, lives: int | None = None) -> Pl
 def deaths(harness: Harness) -> Iterator[tuple[int, Variant]]:
     """After how many writes a process of which variant dies."""
     if not EVERY_WRITE:
-        yield from zip(SOME_WRITES[harness.target.name], cycle(COLOURS))
+        yield from zip(SOME_WRITES[harness.target.name], cycle(VARIANTS))
         return
     for lives in count():
-        for variant in COLOURS:
+        for variant in VARIANTS:
             yield lives, variant
 
 
@@ -118,5 +118,5 @@ async def test_no_death_between_two_writes_of_a_split_makes_or_loses_a_token(
         if not fate.died:
             assert len(reader.read(entity_id, "gpt-4", "rpm").shards) >= 8
             outlived.add(variant)
-        if outlived == set(COLOURS):
+        if outlived == set(VARIANTS):
             break

@@ -63,6 +63,7 @@ def endpoint() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_what_goes_on(endpoint: str) -> None:
     ask = "from zae_limiter_cli.main import main; main()"
     waiting = subprocess.Popen(

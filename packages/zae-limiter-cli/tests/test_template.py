@@ -3,7 +3,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from cfnlint.api import lint_all
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,6 +61,8 @@ def inside(value: Any) -> Iterator[Any]:
 
 
 def complaints(template: Template) -> set[tuple[str, str]]:
+    from cfnlint.api import lint_all  # slow to import, also where the test is only collected
+
     found = lint_all(json.dumps(template))
     return {(each.rule.id, each.message) for each in found if each.rule.severity != "informational"}
 

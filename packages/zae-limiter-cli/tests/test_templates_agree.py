@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import boto3
+import pytest
 
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.template.build import parametrized, plain
@@ -64,6 +65,7 @@ def deployed(template: dict[str, Any]) -> set[str]:
     return {each["LogicalResourceId"] for each in summaries}
 
 
+@pytest.mark.slow
 def test_for_the_defaults_both_templates_come_to_the_same_stack(aws: str, forget: Callable[[], None]) -> None:
     first, there = deployed(plain("my-app", StackOptions())), what_there_is()
     forget()

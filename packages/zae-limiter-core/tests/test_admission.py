@@ -79,6 +79,7 @@ async def test_a_rollback_that_comes_after_the_bucket_has_filled_up_again_gives_
     assert 100 + minted - 1 <= admitted <= 100 + minted
 
 
+@pytest.mark.slow
 async def test_a_slow_limit_beside_a_fast_one_in_a_bucket_that_is_always_hit_neither_starves_nor_mints(
     world: World,
 ) -> None:

@@ -166,6 +166,7 @@ async def test_a_warm_acquire_is_one_write_however_long_ago_the_last_one_was(wor
     assert (world.meter.write_units, world.meter.index_units, world.meter.read_units) == (1, 0, 0)
 
 
+@pytest.mark.slow
 async def test_acquire_number_5000_costs_what_number_5_costs(world: World) -> None:
     limiter, wire = await world.process(default_limits=[Limit.per_second("rpm", 1_000_000)], config_cache_ttl=3600)
     costs = []

@@ -19,19 +19,21 @@ from processes.timeline import Stuck, Timeline
 
 from zae_limiter.operations.values import Key, Update
 
-COLOURS = ("async", "sync")
+VARIANTS = ("async", "sync")
 SEEDS = {"async": 250, "sync": 150}
 
 Simulate = Callable[[int], Any]
 
 
-@pytest.mark.parametrize("variant", COLOURS)
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_no_life_of_a_process_goes_wrong(variant: str) -> None:
     wrong = [problem for _, found in tried(variant, 1, SEEDS[variant]) for _, problem in found]
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("simulate", [simulate_async, simulate_sync], ids=COLOURS)
+@pytest.mark.slow
+@pytest.mark.parametrize("simulate", [simulate_async, simulate_sync], ids=VARIANTS)
 def test_the_lives_are_worth_something(simulate: Simulate) -> None:
     answers: Counter[str] = Counter()
     uncertain = leases = 0
@@ -44,7 +46,7 @@ def test_the_lives_are_worth_something(simulate: Simulate) -> None:
     assert uncertain < leases / 2
 
 
-@pytest.mark.parametrize("simulate", [simulate_async, simulate_sync], ids=COLOURS)
+@pytest.mark.parametrize("simulate", [simulate_async, simulate_sync], ids=VARIANTS)
 def test_a_life_is_told_by_its_seed(simulate: Simulate) -> None:
     def told(seed: int) -> list[tuple[str, float]]:
         return [(call.name, call.ended) for caller in simulate(seed).world.callers for call in caller.calls]
@@ -58,6 +60,7 @@ def test_a_signal_leaves_nobody_behind(*, warm: bool) -> None:
         simulate_interrupted(point, warm=warm)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
 def test_a_deliberate_fault_of_a_driver_is_found(mutant: Mutant) -> None:
     if not shown(mutant):

@@ -125,6 +125,7 @@ async def test_of_eight_that_store_at_once_one_wins(world: World) -> None:
     assert await process.repository.get_provisioner_state() == won
 
 
+@pytest.mark.slow
 async def test_fifty_thousand_entities_come_back_in_parts_that_fit_into_items(world: World) -> None:
     process = await world.process()
     put = await process.repository.put_provisioner_state(large(), expected_serial=0)

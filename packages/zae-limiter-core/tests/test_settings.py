@@ -1,9 +1,13 @@
-from typing import Any
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from zae_limiter import Repository, SyncRepository
 from zae_limiter.exceptions import InvalidNameError, ValidationError
-from zae_limiter.settings import BuilderBase, Options
+from zae_limiter.settings import AnyOptions, BuilderBase, Options
 from zae_limiter.testing import ManualClock
 
 
@@ -83,3 +87,26 @@ def test_a_builder_sets_one_option_at_a_time_and_checks_it() -> None:
     )
     with pytest.raises(ValidationError):
         BuilderBase().config_cache_ttl(-1)
+
+
+FIELDS = {field.name: field for field in fields(Options)}
+METHODS = [Repository.open, SyncRepository.open, Repository.in_memory, SyncRepository.in_memory]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__qualname__)
+def test_a_method_takes_every_option_once_with_its_type_and_default(method: Callable[..., object]) -> None:
+    hints = get_type_hints(method)
+    (by_keyword,) = get_args(hints.pop("options"))
+    named = {name: parameter for name, parameter in inspect.signature(method).parameters.items() if name != "options"}
+    assert sorted([*named, *by_keyword.__annotations__]) == sorted(FIELDS)
+    del named["namespace"]  # ``None`` means the environment to ``open``; a repository in memory has no environment
+    types = {name: hints[name] for name in named} | get_type_hints(by_keyword)
+    assert types == {name: get_type_hints(Options)[name] for name in types}
+    assert {name: parameter.default for name, parameter in named.items()} == {
+        name: FIELDS[name].default for name in named
+    }
+    assert not by_keyword.__required_keys__
+
+
+def test_a_builder_may_set_any_option() -> None:
+    assert get_type_hints(AnyOptions) == get_type_hints(Options)

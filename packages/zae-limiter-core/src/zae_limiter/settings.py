@@ -6,7 +6,7 @@ Lives here: the options as one value, their defaults, their checks. Never: conne
 import math
 import os
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 from .clock.system import Clock
 from .exceptions import ValidationError
@@ -113,13 +113,53 @@ class Options:
         return {name: getattr(self, name) for name in names}
 
 
+class SharedOptions(TypedDict, total=False):
+    """The fields of ``Options`` that both ``open`` and ``in_memory`` take by keyword only."""
+
+    profile: str | None
+    bucket_ttl_multiplier: int
+    on_unavailable: OnUnavailable
+    acquire_timeout: float | None
+    rejection_staleness: float
+    buckets_remembered: int
+    split_above: int
+    audit_retention_days: int
+    connect_timeout: float
+    read_timeout: float
+    max_connections: int
+    create_table: bool
+    check_version: bool
+
+
+class OpenOptions(SharedOptions, total=False):
+    """The fields of ``Options`` that are not parameters of ``Repository.open`` of their own."""
+
+    clock: Clock | None
+
+
+class InMemoryOptions(SharedOptions, total=False):
+    """The fields of ``Options`` that are not parameters of ``Repository.in_memory`` of their own."""
+
+    stack: str | None
+    region: str | None
+    endpoint_url: str | None
+    config_cache_ttl: float
+    register: bool
+
+
+class AnyOptions(OpenOptions, InMemoryOptions, total=False):
+    """All fields of ``Options``."""
+
+    namespace: str | None
+
+
 class BuilderBase:
     """Options set one by one; ``build`` comes with the variant."""
 
     def __init__(self) -> None:
         self._options = Options()
 
-    def _with(self, **changes: Any) -> Self:
+    def _with(self, **changes: Unpack[AnyOptions]) -> Self:
         self._options = replace(self._options, **changes)
         return self
 

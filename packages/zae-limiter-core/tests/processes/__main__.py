@@ -7,7 +7,7 @@ import argparse
 import sys
 import time
 
-from .histories import COLOURS, finding, tried
+from .histories import VARIANTS, finding, tried
 from .mutants import MUTANTS, killer, shown
 
 
@@ -43,7 +43,7 @@ def mutants(count: int) -> int:
 def main() -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="processes")
-    parser.add_argument("--variant", choices=[*COLOURS], help="one of the two drivers; both unless given")
+    parser.add_argument("--variant", choices=[*VARIANTS], help="one of the two drivers; both unless given")
     parser.add_argument("--seeds", type=int, default=2_000, help="how many histories of each variant")
     parser.add_argument("--first", type=int, default=1, help="the seed of the first one")
     parser.add_argument("--replay", type=int, metavar="SEED", help="one history")
@@ -51,7 +51,7 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.mutants:
         return int(mutants(chosen.seeds) > 0)
-    variants = [chosen.variant] if chosen.variant else [*COLOURS]
+    variants = [chosen.variant] if chosen.variant else [*VARIANTS]
     if chosen.replay is not None:
         problems = {variant: finding(variant, chosen.replay) for variant in variants}
         for variant, problem in problems.items():

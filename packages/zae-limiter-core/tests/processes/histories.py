@@ -14,13 +14,13 @@ from simulation.kernel import Violation
 from . import asynchronous, threaded
 
 AT_ONCE = 25
-COLOURS: dict[str, Callable[[int], Any]] = {"async": asynchronous.simulate, "sync": threaded.simulate}
+VARIANTS: dict[str, Callable[[int], Any]] = {"async": asynchronous.simulate, "sync": threaded.simulate}
 
 
 def finding(variant: str, seed: int) -> str:
     """What a history does wrong, if anything."""
     try:
-        COLOURS[variant](seed)
+        VARIANTS[variant](seed)
     except Violation as violation:
         return str(violation)
     return ""

@@ -3,7 +3,7 @@
 Lives here: a list of methods, each a flow and its checks. Never: a rule.
 """
 
-from typing import Any, Self
+from typing import Self, Unpack
 
 from ..clock.system import Clock
 from ..exceptions import NamespaceNotFoundError
@@ -12,7 +12,7 @@ from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import play
 from ..operations.health import StoreStats
-from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, Options
+from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
 from ..wiring import clock_over, namespace_state_of, opening
 from .audit import AuditMethods
 from .buckets import BucketMethods
@@ -55,7 +55,7 @@ class Repository(
         endpoint_url: str | None = None,
         config_cache_ttl: float = 60,
         register: bool = True,
-        **options: Any,
+        **options: Unpack[OpenOptions],
     ) -> Self:
         """Connect to a namespace, which is registered where it is missing, unless ``register`` is ``False``.
 
@@ -79,12 +79,15 @@ class Repository(
         return RepositoryBuilder()
 
     @classmethod
-    def in_memory(cls, namespace: str = "default", *, clock: Clock | None = None, **options: Any) -> Self:
+    def in_memory(
+        cls, namespace: str = "default", *, clock: Clock | None = None, **options: Unpack[InMemoryOptions]
+    ) -> Self:
         """A repository of this process alone: no network, no account; gone when it is.
 
         It has no hot items, so buckets split only where ``split_above`` is given.
         """
-        chosen = Options(namespace=namespace, clock=clock, **{"split_above": NEVER_SPLIT, **options})
+        options.setdefault("split_above", NEVER_SPLIT)
+        chosen = Options(namespace=namespace, clock=clock, **options)
         store = MemoryStore()
         time = clock_over(store, chosen)
         namespace_id = play(opening(chosen, namespace, time), store.table.execute)
