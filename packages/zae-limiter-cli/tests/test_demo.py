@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from zae_limiter_cli.demo import burst
-from zae_limiter_cli.demo.command import _example
+from zae_limiter_cli.demo.example import example
 from zae_limiter_cli.demo.places import at_endpoint
 from zae_limiter_cli.main import main
 from zae_limiter_manifest import LimitsManifest
@@ -25,8 +25,8 @@ entities:
 
 
 def test_the_example_comes_with_the_command() -> None:
-    example = LimitsManifest.from_yaml(_example().read_text(encoding="utf-8"))
-    assert example.namespace == "tenant-alpha"
+    manifest = LimitsManifest.from_yaml(example().read_text(encoding="utf-8"))
+    assert manifest.namespace == "tenant-alpha"
 
 
 @pytest.fixture(scope="module")

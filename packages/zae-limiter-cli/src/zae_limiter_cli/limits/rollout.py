@@ -13,8 +13,8 @@ from zae_limiter_manifest import Answer, LimitsManifest, Plan, Request
 
 from .. import confirming
 from ..errors import CommandError
+from ..options import DocumentForm
 from .files import load_files
-from .options import Form
 from .provisioner import Provisioner
 from .saved import SavedPlan
 from .showing import announce, plan_of, show_outcomes
@@ -28,7 +28,7 @@ class Rollout:
     """One run of `limits apply`; ``claims`` are the fields of its requests that say who applies, and how."""
 
     provisioner: Provisioner
-    form: Form
+    form: DocumentForm
     claims: Mapping[str, Any]
     allow_deletes: bool
     asks: bool

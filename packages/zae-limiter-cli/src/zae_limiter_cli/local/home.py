@@ -143,6 +143,15 @@ def the_one(name: str | None) -> Home:
     return up[0]
 
 
+def running_stack(name: str | None) -> Running:
+    """What runs of that stack, without a name of the one that runs. Raises ``CommandError`` where none is up."""
+    home = the_one(name)
+    running = home.running()
+    if running is None:
+        raise CommandError(f"{home.name} is not up: `zae-limiter local up --name {home.name}` brings it up")
+    return running
+
+
 def _sign(lock: int) -> None:
     """Say in a lock that this process holds it; a reader never sees half of that, nor what stood there after it."""
     signed = f"{os.getpid()}\n".encode()

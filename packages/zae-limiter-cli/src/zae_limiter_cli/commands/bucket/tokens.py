@@ -1,0 +1,127 @@
+"""What lives here: `zae-limiter bucket`: how buckets stand, and tokens given by hand.
+What never does: an import that `--help` does not need.
+"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ...columns import say_json
+from ...confirming import confirm
+from ...data.parsing import tokens_option
+from ...data.showing import plain_bucket, say_buckets
+from ...errors import CommandError
+from ...options import (
+    OutputForm,
+    connected,
+    in_namespace,
+    output_option,
+    yes_option,
+)
+from ...principal import principal_option
+from ...stored import open_namespace
+
+if TYPE_CHECKING:
+    from zae_limiter import Bucket, SyncRepository
+
+    from ...connection import Connection
+
+_resource_option = click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@click.option("--resource", "-r", metavar="NAME", help="Of this resource only.")
+@output_option
+def show(*, connection: "Connection", namespace: str, entity_id: str, resource: str | None, output: OutputForm) -> None:
+    """Show what ENTITY_ID has left of each resource it used, over all shards.
+
+    The limits are those that the bucket has now: it obeys changed ones from its next acquire on. Where there is no
+    bucket, it would be full. Without --resource a bucket of the last moment may be missing.
+    """
+    with open_namespace(connection, namespace) as repository:
+        found = repository.get_buckets(entity_id, resource)
+    if output == "json":
+        say_json([plain_bucket(each) for each in found])
+    elif found:
+        say_buckets(found)
+    else:
+        of = entity_id if resource is None else f"{entity_id} on {resource}"
+        click.echo(f"No bucket of {of} in namespace {namespace}: it would be full.")
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@_resource_option
+@principal_option
+@yes_option
+@output_option
+def reset(
+    *,
+    connection: "Connection",
+    namespace: str,
+    entity_id: str,
+    resource: str,
+    principal: str,
+    yes: bool,
+    output: OutputForm,
+) -> None:
+    """Make all limits of a bucket of ENTITY_ID full now, debt or not. Asks before it does, unless --yes says so.
+
+    The parent's bucket is left alone: reset that, too, where it is the one that is short. Processes that have refused
+    within the last second may do so for one more.
+    """
+    with open_namespace(connection, namespace) as repository:
+        if not yes:
+            _find(repository, entity_id, resource)
+            confirm(f"Make the bucket of {entity_id} on {resource} full?")
+        if not repository.reset_bucket(entity_id, resource, principal=principal):
+            raise _no_bucket(entity_id, resource)
+        _show_after(repository, entity_id, resource, output)
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@_resource_option
+@tokens_option
+@principal_option
+@output_option
+def credit(
+    *,
+    connection: "Connection",
+    namespace: str,
+    entity_id: str,
+    resource: str,
+    tokens: dict[str, int],
+    principal: str,
+    output: OutputForm,
+) -> None:
+    """Give a bucket of ENTITY_ID tokens, up to its burst. The parent's bucket is left alone."""
+    with open_namespace(connection, namespace) as repository:
+        if not repository.credit_bucket(entity_id, resource, tokens, principal=principal):
+            raise _no_bucket(entity_id, resource)
+        _show_after(repository, entity_id, resource, output)
+
+
+def _find(repository: "SyncRepository", entity_id: str, resource: str) -> "Bucket":
+    if (found := repository.get_bucket(entity_id, resource)) is None:
+        raise _no_bucket(entity_id, resource)
+    return found
+
+
+def _no_bucket(entity_id: str, resource: str) -> CommandError:
+    return CommandError(f"there is no bucket of {entity_id} on {resource}: it would be full, nothing was written")
+
+
+def _show_after(repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
+    after = _find(repository, entity_id, resource)
+    if output == "json":
+        say_json(plain_bucket(after))
+    else:
+        say_buckets([after])

@@ -1,0 +1,74 @@
+"""What lives here: the options of `zae-limiter demo`, and what it does in which order.
+What never does: an import that `--help` does not need.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import debug_option
+
+if TYPE_CHECKING:
+    from zae_limiter_manifest import LimitsManifest
+
+    from ..demo.places import Place
+
+
+@click.command()
+@click.option(
+    "--file", "-f", "path", type=click.Path(path_type=Path), help="Manifest to apply.  [default: the example enclosed]"
+)
+@click.option("--endpoint-url", help="A DynamoDB to use in place of memory, such as http://localhost:8000.")
+@click.option("--name", "-n", help="Its table, made where it is missing.  [default: zae-limiter-demo]")
+@click.option("--region", help="Its region.  [default: the SDK's; us-east-1 for a local endpoint]")
+@debug_option
+def demo(path: Path | None, endpoint_url: str | None, name: str | None, region: str | None) -> None:
+    """Apply a manifest of limits, send a burst of concurrent calls of several callers, two API keys of one project
+    among them, and show who is admitted and who waits for how long; then what it cost. Takes about 7 seconds.
+
+    Runs in memory: no network, no account. With --endpoint-url the same runs against a DynamoDB, and its table stays.
+    A local endpoint (localhost, a loopback address) needs no credentials: made-up ones are used where there are none.
+    """
+    from ..demo.example import example
+
+    if endpoint_url is None and (name or region):
+        raise click.UsageError("--name and --region go with --endpoint-url; without it the demo runs in memory")
+    source = path or example()
+    manifest = _manifest(source)
+    place = _place(manifest.namespace, endpoint_url, name, region)
+    _run(manifest, source.name, place)
+
+
+def _manifest(source: Path) -> "LimitsManifest":
+    from zae_limiter_manifest import LimitsManifest
+
+    return LimitsManifest.from_yaml(source.read_text(encoding="utf-8"), str(source))
+
+
+def _place(namespace: str, endpoint_url: str | None, name: str | None, region: str | None) -> "Place":
+    from ..demo import places
+
+    if endpoint_url is None:
+        return places.in_memory(namespace)
+    return places.at_endpoint(namespace, endpoint_url, table=name or "zae-limiter-demo", region=region)
+
+
+def _run(manifest: "LimitsManifest", file: str, place: "Place") -> None:
+    import asyncio
+    import logging
+
+    from ..demo.setting import apply
+    from ..demo.show import play, tell_applied
+    from ..terminal import Terminal
+
+    logging.getLogger("zae_limiter").addHandler(
+        logging.NullHandler()
+    )  # the display tells, and log lines would break it
+    terminal = Terminal.of_stdout()
+    terminal.say(f"{terminal.paint('zae-limiter demo', 'bold')}, {place.told}")
+    answer = apply(place, manifest)
+    if answer["errors"]:
+        raise click.ClickException("\n".join(error["message"] for error in answer["errors"]))
+    tell_applied(terminal, file, answer)
+    asyncio.run(play(place, manifest, terminal))

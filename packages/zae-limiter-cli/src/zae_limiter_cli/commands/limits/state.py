@@ -1,0 +1,86 @@
+"""What lives here: `zae-limiter limits export`, `state` and `unlock`.
+What never does: a change of limits.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...confirming import confirm
+from ...errors import CommandError
+from ...options import DocumentForm, connected, in_namespace, yes_option
+from .options import form_option
+
+if TYPE_CHECKING:
+    from zae_limiter_manifest import Answer
+
+    from ...connection import Connection
+
+
+@click.command()
+@connected
+@in_namespace
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.  [standard output]")
+def export(*, connection: "Connection", namespace: str, out: Path | None) -> None:
+    """Print all live limits of a namespace as a manifest: what is managed, and what was set by hand."""
+    from zae_limiter_manifest import dump
+
+    from ...limits.files import write_file
+
+    answer = _ask(connection, "export", namespace)
+    if answer.manifest is None:
+        raise CommandError(f"{namespace}: the provisioner gave no manifest")
+    if out is None:
+        click.echo(dump(answer.manifest), nl=False)
+    else:
+        write_file(out, dump(answer.manifest))
+
+
+@click.command()
+@connected
+@in_namespace
+@form_option("text", "json")
+def state(*, connection: "Connection", namespace: str, form: DocumentForm) -> None:
+    """Show what the last apply left managed, whose it is, and who applies just now."""
+    _show(namespace, _ask(connection, "state", namespace), form)
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("lock_id")
+@form_option("text", "json")
+@yes_option
+def unlock(*, connection: "Connection", namespace: str, lock_id: str, form: DocumentForm, yes: bool) -> None:
+    """Free the lock LOCK_ID, which `limits state` shows. It ends by itself some minutes after an apply was killed.
+
+    An apply that goes on all the same says so at its end, and leaves the state as it is.
+    """
+    if not yes:
+        confirm(f"Free the lock {lock_id} of {namespace}? Nobody may be applying any more.")
+    _show(namespace, _ask(connection, "unlock", namespace, lock_id=lock_id), form)
+
+
+def _ask(connection: "Connection", action: Any, namespace: str, **fields: Any) -> "Answer":
+    from zae_limiter_manifest import Request
+
+    from ...limits.provisioner import Provisioner
+    from ...limits.showing import refuse
+
+    try:
+        request = Request(action, namespace, **fields)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    answer = Provisioner(connection).ask(request)
+    refuse(namespace, answer)
+    return answer
+
+
+def _show(namespace: str, answer: "Answer", form: DocumentForm) -> None:
+    from zae_limiter_manifest.render import as_json, as_text
+
+    if answer.state is None:
+        raise CommandError(f"{namespace}: the provisioner gave no state")
+    render = as_json.render_state if form == "json" else as_text.render_state
+    click.echo(render(namespace, answer.state), nl=False)

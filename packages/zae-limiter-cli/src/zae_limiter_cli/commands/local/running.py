@@ -1,0 +1,92 @@
+"""`zae-limiter local down`, `status`, `logs` and `env`: what is asked of a local stack that is there."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from ...errors import CommandError, debug_option
+from ...options import OutputForm, output_option
+
+if TYPE_CHECKING:
+    from ...local.variables import Form
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+LINES_SHOWN: Final = 100
+
+
+def _which(function: Function) -> Function:
+    """The option that says which stack is meant."""
+    told = "The local stack.  [default: the one that runs]"
+    return click.option("--name", "-n", envvar="ZAEL_STACK", help=told)(debug_option(function))
+
+
+@click.command()
+@_which
+def down(name: str | None) -> None:
+    """End a local stack and every process of it."""
+    from ...local.down import end
+    from ...local.home import the_one
+
+    home = the_one(name)
+    click.echo(f"{home.name} {end(home)}")
+
+
+@click.command()
+@output_option
+@_which
+def status(name: str | None, output: OutputForm) -> None:
+    """Whether a local stack is up, where, and how far the table's stream has been read."""
+    from ...local import screen
+    from ...local.asking import readers
+    from ...local.home import running_stack
+
+    running = running_stack(name)
+    told = readers(running)
+    click.echo(screen.status_json(running, told) if output == "json" else screen.status(running, told))
+
+
+@click.command()
+@click.argument("function", required=False)
+@click.option("--follow", "-f", is_flag=True, help="Go on as lines come.")
+@click.option(
+    "--lines", "-l", type=click.IntRange(0), default=LINES_SHOWN, show_default=True, help="How many of those there are."
+)
+@_which
+def logs(name: str | None, function: str | None, lines: int, *, follow: bool) -> None:
+    """What the Lambdas of a local stack have logged; FUNCTION is one of them, by name or by the end of its name.
+
+    Logs stay when the stack is down, until it comes up again.
+    """
+    from ...local.home import the_one
+    from ...local.logs import Logs
+
+    home = the_one(name)
+    found = Logs(home.logs, function)
+    if function is not None and not found.sources():
+        there = ", ".join(Logs(home.logs).sources()) or "none"
+        raise CommandError(f"there is no log of {function!r}; there are: {there}")
+    for line in found.new()[-lines:] if lines else []:
+        click.echo(f"{line.time} {line.source}  {line.text}")
+    if follow:
+        for line in found.follow(home.is_held):
+            click.echo(f"{line.time} {line.source}  {line.text}")
+
+
+@click.command()
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["sh", "direnv", "powershell"]),
+    default="sh",
+    show_default=True,
+    help="For which shell.",
+)
+@_which
+def env(name: str | None, form: "Form") -> None:
+    """Print what a shell has to export so that programs find the local stack: eval "$(zae-limiter local env)"."""
+    from ...local.home import running_stack
+    from ...local.variables import script
+
+    click.echo(script(running_stack(name), form))
