@@ -11,7 +11,7 @@ from zae_limiter.versions import SCHEMA_VERSION, core_version
 from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.code import VERSION_TAG, function_name
-from zae_limiter_cli.stack.deploy import Wish, make_plan
+from zae_limiter_cli.stack.deploy import DeployRequest, make_plan
 from zae_limiter_cli.stack.options import StackOptions
 
 pytestmark = pytest.mark.slow
@@ -94,7 +94,7 @@ def test_options_of_a_stack_that_another_tool_made_from_the_parametrized_templat
     )
     upgraded = json.loads(succeed("upgrade", "-n", "my-app", "--code-only", "--output", "json"))
     assert (upgraded["action"], set(upgraded["code"].values())) == ("unchanged", {"uploaded"})
-    options = make_plan(boto3.client("cloudformation"), "my-app", Wish({"tracing": True})).options
+    options = make_plan(boto3.client("cloudformation"), "my-app", DeployRequest({"tracing": True})).options
     assert options == StackOptions(aggregator_memory=512, provisioner_memory=1024, tracing=True)
 
 

@@ -6,7 +6,7 @@ import pytest
 from limits_stack import FUNCTION, Stack
 from provisions import rpm
 
-from zae_limiter_cli import confirming
+from zae_limiter_cli import confirmation
 from zae_limiter_manifest import json_schema, load, packing
 
 ALPHA = """\
@@ -179,7 +179,7 @@ def test_a_manifest_from_standard_input_is_applied_unseen_only_off_a_terminal(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(confirming, "is_watched", lambda: True)
+        patch.setattr(confirmation, "is_watched", lambda: True)
         refused = stack.run("apply", "-f", "-", input=ALPHA)
         assert (refused.exit_code, "pass --yes, or a file" in refused.stderr) == (1, True)
         assert not stack.world.items()

@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from zae_limiter_cli.errors import CommandError
-from zae_limiter_cli.local.asking import readers
-from zae_limiter_cli.local.home import Home, Running
-from zae_limiter_cli.local.screen import ready, status
+from zae_limiter_cli.local.messages import ready, status
+from zae_limiter_cli.local.state_dir import Running, StateDir
+from zae_limiter_cli.local.status_client import readers
 from zae_limiter_cli.main import main
 
 RUNNING = Running("my-app", 1, "http://127.0.0.1:4588", "us-east-1", "moto, in memory", 1.0)
@@ -80,9 +80,11 @@ def test_where_nothing_runs_every_command_says_so(command: str) -> None:
 
 
 def test_logs_stay_when_a_stack_is_down() -> None:
-    home = Home("my-app")
-    home.logs.mkdir(parents=True)
-    (home.logs / "my-app-aggregator.log").write_text("2026-11-20T12:00:01.000Z one\n2026-11-20T12:00:02.000Z two\n")
+    state_dir = StateDir("my-app")
+    state_dir.logs.mkdir(parents=True)
+    (state_dir.logs / "my-app-aggregator.log").write_text(
+        "2026-11-20T12:00:01.000Z one\n2026-11-20T12:00:02.000Z two\n"
+    )
     shown = run("logs", "--name", "my-app", "--lines", "1").stdout
     assert shown == "2026-11-20T12:00:02.000Z my-app-aggregator  two\n"
     assert fail("logs", "none", "--name", "my-app") == "there is no log of 'none'; there are: my-app-aggregator"

@@ -12,7 +12,7 @@ from ..errors import debug_option
 if TYPE_CHECKING:
     from zae_limiter_manifest import LimitsManifest
 
-    from ..demo.places import Place
+    from ..demo.backends import Backend
 
 
 @click.command()
@@ -36,8 +36,8 @@ def demo(path: Path | None, endpoint_url: str | None, name: str | None, region: 
         raise click.UsageError("--name and --region go with --endpoint-url; without it the demo runs in memory")
     source = path or example()
     manifest = _manifest(source)
-    place = _place(manifest.namespace, endpoint_url, name, region)
-    _run(manifest, source.name, place)
+    backend = _backend(manifest.namespace, endpoint_url, name, region)
+    _run(manifest, source.name, backend)
 
 
 def _manifest(source: Path) -> "LimitsManifest":
@@ -46,29 +46,29 @@ def _manifest(source: Path) -> "LimitsManifest":
     return LimitsManifest.from_yaml(source.read_text(encoding="utf-8"), str(source))
 
 
-def _place(namespace: str, endpoint_url: str | None, name: str | None, region: str | None) -> "Place":
-    from ..demo import places
+def _backend(namespace: str, endpoint_url: str | None, name: str | None, region: str | None) -> "Backend":
+    from ..demo import backends
 
     if endpoint_url is None:
-        return places.in_memory(namespace)
-    return places.at_endpoint(namespace, endpoint_url, table=name or "zae-limiter-demo", region=region)
+        return backends.in_memory(namespace)
+    return backends.at_endpoint(namespace, endpoint_url, table=name or "zae-limiter-demo", region=region)
 
 
-def _run(manifest: "LimitsManifest", file: str, place: "Place") -> None:
+def _run(manifest: "LimitsManifest", file: str, backend: "Backend") -> None:
     import asyncio
     import logging
 
-    from ..demo.setting import apply
-    from ..demo.show import play, tell_applied
+    from ..demo.run import play, say_applied
+    from ..demo.scenario import apply
     from ..terminal import Terminal
 
     logging.getLogger("zae_limiter").addHandler(
         logging.NullHandler()
     )  # the display tells, and log lines would break it
     terminal = Terminal.of_stdout()
-    terminal.say(f"{terminal.paint('zae-limiter demo', 'bold')}, {place.told}")
-    answer = apply(place, manifest)
+    terminal.say(f"{terminal.paint('zae-limiter demo', 'bold')}, {backend.description}")
+    answer = apply(backend, manifest)
     if answer["errors"]:
         raise click.ClickException("\n".join(error["message"] for error in answer["errors"]))
-    tell_applied(terminal, file, answer)
-    asyncio.run(play(place, manifest, terminal))
+    say_applied(terminal, file, answer)
+    asyncio.run(play(backend, manifest, terminal))

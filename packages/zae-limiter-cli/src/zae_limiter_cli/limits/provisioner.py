@@ -24,10 +24,10 @@ def silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class Provisioner:
-    """The function of a stack; ``tell`` hears how far a long apply is."""
+    """The function of a stack; ``report`` hears how far a long apply is."""
 
     connection: Connection
-    tell: Callable[[str], None] = field(default=silent)
+    report: Callable[[str], None] = field(default=silent)
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class Provisioner:
         total = answer = self.ask(request)
         yield total
         while answer.remaining and answer.plan and answer.plan.changes:
-            self.tell(f"{request.namespace}: {answer.remaining} changes left, going on")
+            self.report(f"{request.namespace}: {answer.remaining} changes left, going on")
             answer = self.ask(evolve(request, expected_serial=answer.plan.serial, expected_plan=None))
             total = _together(total, answer)
             yield total

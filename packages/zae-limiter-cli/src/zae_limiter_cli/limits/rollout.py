@@ -11,7 +11,7 @@ from attrs import evolve
 
 from zae_limiter_manifest import Answer, LimitsManifest, Plan, Request
 
-from .. import confirming
+from .. import confirmation
 from ..errors import CommandError
 from ..options import DocumentForm
 from .files import load_files
@@ -72,11 +72,11 @@ class Rollout:
         if changing and (self.form == "text" or self._can_ask):
             announce(changing, self.form)
         if changing and self._can_ask:
-            confirming.confirm("Apply?")
+            confirmation.confirm("Apply?")
 
     @property
     def _can_ask(self) -> bool:
-        return self.asks and confirming.can_ask()
+        return self.asks and confirmation.can_ask()
 
     def _apply(self, request: Request, plan: Plan) -> Iterator[Answer]:
         """What was shown is applied, or nothing: what is planned anew is shown, and asked about, as the first was."""
@@ -86,7 +86,7 @@ class Rollout:
             yield from answers
             if not (left and _is_overtaken(first)):
                 return
-            self.provisioner.tell(f"{request.namespace}: limits have changed since, planned anew")
+            self.provisioner.report(f"{request.namespace}: limits have changed since, planned anew")
             plan = self._plan(request)
             self._confirm([plan])
 

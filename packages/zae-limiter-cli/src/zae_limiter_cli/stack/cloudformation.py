@@ -1,5 +1,5 @@
 """What lives here: a stack as CloudFormation tells it, and the calls that ask for it and change it.
-What never does: what is in a stack (template), or waiting for it (following).
+What never does: what is in a stack (template), or waiting for it (events).
 """
 
 import json
@@ -54,13 +54,13 @@ def find(client: Any, name: str) -> Stack | None:
     try:
         (found,) = client.describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
-        if tells_missing(error):
+        if is_missing(error):
             return None
         raise
     return _stack(found)
 
 
-def tells_missing(error: "ClientError") -> bool:
+def is_missing(error: "ClientError") -> bool:
     """Whether CloudFormation says that there is no such stack: it has no code of its own for that."""
     return "does not exist" in error.response["Error"].get("Message", "")
 

@@ -16,7 +16,7 @@ from . import cloudformation, record
 from .cloudformation import Stack
 from .code import find_function, function_name
 from .deploy import earlier_options, lambdas_of
-from .following import way_out
+from .events import way_out
 
 PINGS: Final = 5
 

@@ -10,7 +10,7 @@ import click
 from ...columns import say_columns, say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
-from ...stored import first_rows, open_namespace, rows_option, say_more
+from ...paging import first_rows, open_namespace, rows_option, say_more
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

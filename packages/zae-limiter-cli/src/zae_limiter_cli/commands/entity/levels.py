@@ -10,7 +10,7 @@ import click
 from ...columns import say_columns, say_json
 from ...data.showing import LIMIT_HEAD, limit_cells, plain_limits, show_names
 from ...options import OutputForm, connected, in_namespace, output_option
-from ...stored import open_namespace
+from ...paging import open_namespace
 
 if TYPE_CHECKING:
     from zae_limiter import SyncRepository

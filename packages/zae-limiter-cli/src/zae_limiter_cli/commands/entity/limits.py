@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from ...confirming import confirm
+from ...confirmation import confirm
 from ...data.parsing import limits_option
 from ...data.showing import show_done, show_limits
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option, yes_option
+from ...paging import open_namespace
 from ...principal import principal_option
-from ...stored import open_namespace
 
 if TYPE_CHECKING:
     from zae_limiter import Limit

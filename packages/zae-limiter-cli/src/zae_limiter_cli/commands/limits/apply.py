@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ... import confirming
+from ... import confirmation
 from ...errors import CommandError
 from ...options import DocumentForm, connected, quiet_option, yes_option
 from ...principal import claimed
-from ...progress import teller
+from ...progress import reporter
 from .options import files_option, form_option, take_over_option
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ def apply(
 
     if bool(files) == (saved is not None):
         raise CommandError("give either manifests with -f, or the file of a saved plan")
-    if STANDARD_INPUT in files and not yes and confirming.is_watched():
+    if STANDARD_INPUT in files and not yes and confirmation.is_watched():
         raise CommandError("standard input is the manifest, so that nobody can answer there: pass --yes, or a file")
     claims = {"principal": claimed(principal), "source": source, "lock_timeout": lock_timeout}
     rollout = Rollout(
-        Provisioner(connection, teller(quiet=quiet)), form, claims, allow_deletes=allow_deletes, asks=not yes
+        Provisioner(connection, reporter(quiet=quiet)), form, claims, allow_deletes=allow_deletes, asks=not yes
     )
     done = rollout.of_saved(saved, connection.name) if saved else rollout.of_files(files, take_over=take_over)
     if not done:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...confirming import confirm
+from ...confirmation import confirm
 from ...errors import CommandError
 from ...options import DocumentForm, connected, in_namespace, yes_option
 from .options import form_option

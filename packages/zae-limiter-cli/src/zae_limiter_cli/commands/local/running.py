@@ -27,10 +27,10 @@ def _which(function: Function) -> Function:
 def down(name: str | None) -> None:
     """End a local stack and every process of it."""
     from ...local.down import end
-    from ...local.home import the_one
+    from ...local.state_dir import the_one
 
-    home = the_one(name)
-    click.echo(f"{home.name} {end(home)}")
+    state_dir = the_one(name)
+    click.echo(f"{state_dir.name} {end(state_dir)}")
 
 
 @click.command()
@@ -38,13 +38,13 @@ def down(name: str | None) -> None:
 @_which
 def status(name: str | None, output: OutputForm) -> None:
     """Whether a local stack is up, where, and how far the table's stream has been read."""
-    from ...local import screen
-    from ...local.asking import readers
-    from ...local.home import running_stack
+    from ...local import messages
+    from ...local.state_dir import running_stack
+    from ...local.status_client import readers
 
     running = running_stack(name)
     told = readers(running)
-    click.echo(screen.status_json(running, told) if output == "json" else screen.status(running, told))
+    click.echo(messages.status_json(running, told) if output == "json" else messages.status(running, told))
 
 
 @click.command()
@@ -59,18 +59,18 @@ def logs(name: str | None, function: str | None, lines: int, *, follow: bool) ->
 
     Logs stay when the stack is down, until it comes up again.
     """
-    from ...local.home import the_one
     from ...local.logs import Logs
+    from ...local.state_dir import the_one
 
-    home = the_one(name)
-    found = Logs(home.logs, function)
+    state_dir = the_one(name)
+    found = Logs(state_dir.logs, function)
     if function is not None and not found.sources():
-        there = ", ".join(Logs(home.logs).sources()) or "none"
+        there = ", ".join(Logs(state_dir.logs).sources()) or "none"
         raise CommandError(f"there is no log of {function!r}; there are: {there}")
     for line in found.new()[-lines:] if lines else []:
         click.echo(f"{line.time} {line.source}  {line.text}")
     if follow:
-        for line in found.follow(home.is_held):
+        for line in found.follow(state_dir.is_held):
             click.echo(f"{line.time} {line.source}  {line.text}")
 
 
@@ -86,7 +86,7 @@ def logs(name: str | None, function: str | None, lines: int, *, follow: bool) ->
 @_which
 def env(name: str | None, form: "Form") -> None:
     """Print what a shell has to export so that programs find the local stack: eval "$(zae-limiter local env)"."""
-    from ...local.home import running_stack
+    from ...local.state_dir import running_stack
     from ...local.variables import script
 
     click.echo(script(running_stack(name), form))

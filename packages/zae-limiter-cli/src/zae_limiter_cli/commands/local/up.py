@@ -12,7 +12,7 @@ from ...options import stack_option
 
 if TYPE_CHECKING:
     from ...local.engines import Choice
-    from ...local.home import Running
+    from ...local.state_dir import Running
 
 DEFAULT_PORT: Final = 4588
 
@@ -42,23 +42,23 @@ def up(name: str, port: int, data_plane: "Choice", *, detach: bool, data: Path |
     It stays up until Ctrl-C, with --detach until `zae-limiter local down`. Nothing of it outlives that, but for what
     --data keeps.
     """
-    from ...local import detached, screen
-    from ...local.home import Home
-    from ...local.up import Wish, run
+    from ...local import detached, messages
+    from ...local.state_dir import StateDir
+    from ...local.up import UpRequest, run
     from ...stack.options import check_stack_name
 
     check_stack_name(name)
     click.echo(f"{name} comes up, which takes a few seconds.")
     if detach:
         arguments = ["--name", name, "--port", str(port), "--data-plane", data_plane]
-        running = detached.start(Home(name), [*arguments, *(["--data", str(data)] if data else [])])
-        click.echo(screen.ready(running, detached=True))
+        running = detached.start(StateDir(name), [*arguments, *(["--data", str(data)] if data else [])])
+        click.echo(messages.ready(running, detached=True))
         return
 
     def ready(running: "Running") -> None:
-        click.echo(screen.ready(running, detached=False))
+        click.echo(messages.ready(running, detached=False))
 
-    run(Wish(name, port, data_plane, data), ready)
+    run(UpRequest(name, port, data_plane, data), ready)
     click.echo(f"{name} is down")
     sys.stdout.flush()
     os._exit(0)  # to free moto's objects one by one takes Python seconds

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ...columns import say_columns, say_json
-from ...confirming import confirm
+from ...confirmation import confirm
 from ...data.showing import show_done, show_namespaces
 from ...errors import CommandError
 from ...options import OutputForm, connected, output_option, quiet_option, yes_option
-from ...progress import Tell, teller
+from ...progress import Reporter, reporter
 
 if TYPE_CHECKING:
     from zae_limiter import Namespace, SyncRepository
@@ -113,7 +113,7 @@ def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: Out
     with _registry(connection) as registry, _by_id(namespace_id):
         if not yes:
             confirm(f"Purge the namespace {namespace_id}, with all that is in it? There is no way back.")
-        removed = registry.purge_namespace(namespace_id, on_progress=_progress(teller(quiet=quiet)))
+        removed = registry.purge_namespace(namespace_id, on_progress=_progress(reporter(quiet=quiet)))
     told = f"Namespace {namespace_id} purged, items removed: {removed:,}."
     show_done({"namespace_id": namespace_id, "items": removed}, "purged", output, told=told)
 
@@ -156,14 +156,14 @@ def _by_id(namespace_id: str) -> Iterator[None]:
         raise CommandError(told) from error
 
 
-def _progress(tell: Tell) -> Callable[[int], None]:
+def _progress(report: Reporter) -> Callable[[int], None]:
     """What hears of every batch, and tells of some."""
     told = 0
 
     def on_progress(count: int) -> None:
         nonlocal told
         if count - told >= ITEMS_BETWEEN_LINES:
-            tell(f"{count:,} items removed")
+            report(f"{count:,} items removed")
             told = count
 
     return on_progress

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...confirming import confirm
+from ...confirmation import confirm
 from ...data.parsing import limits_option
 from ...data.showing import show_done, show_limits, show_names
 from ...errors import CommandError
@@ -17,8 +17,8 @@ from ...options import (
     output_option,
     yes_option,
 )
+from ...paging import open_namespace
 from ...principal import principal_option
-from ...stored import open_namespace
 
 if TYPE_CHECKING:
     from zae_limiter import Limit

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ...columns import say_json
-from ...confirming import confirm
+from ...confirmation import confirm
 from ...errors import CommandError
 from ...options import OutputForm, connected, output_option, quiet_option, yes_option
-from ...progress import teller
+from ...progress import reporter
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -35,7 +35,7 @@ def delete(*, connection: "Connection", keep_archive: bool, yes: bool, output: O
     if not yes:
         archive = f", and its archive, bucket {bucket}" if bucket else ""
         confirm(f"Delete stack {stack.name}, its table with everything in it{archive}?")
-    objects = remove.delete(connection, stack, bucket, teller(quiet=quiet))
+    objects = remove.delete(connection, stack, bucket, reporter(quiet=quiet))
     if output == "json":
         say_json({"stack": stack.name, "action": "deleted", "bucket": bucket, "objects": objects})
     else:

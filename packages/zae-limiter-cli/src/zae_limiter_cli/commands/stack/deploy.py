@@ -10,12 +10,12 @@ import click
 from ...columns import say_columns, say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, output_option, quiet_option
-from ...progress import teller
+from ...progress import reporter
 from .options import stack_options, tag_option
 
 if TYPE_CHECKING:
     from ...connection import Connection
-    from ...stack.deploy import Deployed, Wish
+    from ...stack.deploy import Deployed, DeployRequest
 
 _downgrade_option = click.option(
     "--allow-downgrade", is_flag=True, help="Also where a newer release deployed the stack."
@@ -47,15 +47,15 @@ def deploy(
     Done again it changes nothing; an option that is not given stays what it was. It ends with the namespace `default`
     registered, and says what there is.
     """
-    from ...stack.deploy import Wish
+    from ...stack.deploy import DeployRequest
 
-    wish = Wish(chosen, tags, allow_downgrade)
+    request = DeployRequest(chosen, tags, allow_downgrade)
     if plan:
-        _show_plan(connection, wish, output)
+        _show_plan(connection, request, output)
     elif wait:
-        _deploy(connection, wish, output, quiet=quiet)
+        _deploy(connection, request, output, quiet=quiet)
     else:
-        _start(connection, wish, output)
+        _start(connection, request, output)
 
 
 @click.command()
@@ -68,26 +68,26 @@ def upgrade(
     *, connection: "Connection", code_only: bool, allow_downgrade: bool, output: OutputForm, quiet: bool
 ) -> None:
     """Bring a stack that is there to this release: template, code of both Lambdas, version record. Options stay."""
-    from ...stack.deploy import Wish, upgrade_code
+    from ...stack.deploy import DeployRequest, upgrade_code
     from ...stack.deploy import begin as begin_deploy
 
-    wish = Wish(allow_downgrade=allow_downgrade)
-    _, plan = begin_deploy(connection, wish)
+    request = DeployRequest(allow_downgrade=allow_downgrade)
+    _, plan = begin_deploy(connection, request)
     if plan.stack is None:
         raise CommandError(
             f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` makes it"
         )
     if code_only:
-        _show(connection, upgrade_code(connection, plan.stack, plan.options, teller(quiet=quiet)), output)
+        _show(connection, upgrade_code(connection, plan.stack, plan.options, reporter(quiet=quiet)), output)
     else:
-        _deploy(connection, wish, output, quiet=quiet)
+        _deploy(connection, request, output, quiet=quiet)
 
 
-def _deploy(connection: "Connection", wish: "Wish", output: OutputForm, *, quiet: bool) -> None:
+def _deploy(connection: "Connection", request: "DeployRequest", output: OutputForm, *, quiet: bool) -> None:
     from ...stack.deploy import deploy as bring_about
 
     try:
-        deployed = bring_about(connection, wish, teller(quiet=quiet))
+        deployed = bring_about(connection, request, reporter(quiet=quiet))
     except KeyboardInterrupt:
         name = connection.name
         raise CommandError(
@@ -97,11 +97,11 @@ def _deploy(connection: "Connection", wish: "Wish", output: OutputForm, *, quiet
     _show(connection, deployed, output)
 
 
-def _start(connection: "Connection", wish: "Wish", output: OutputForm) -> None:
+def _start(connection: "Connection", request: "DeployRequest", output: OutputForm) -> None:
     from ...stack.deploy import begin, start
     from ...stack.preview import beside
 
-    client, plan = begin(connection, wish)
+    client, plan = begin(connection, request)
     left = sorted({change["kind"] for change in beside(connection, plan)})
     action = start(client, connection.name, plan)
     if output == "json":
@@ -114,11 +114,11 @@ def _start(connection: "Connection", wish: "Wish", output: OutputForm) -> None:
         click.echo(f"Not there yet: {' and '.join(left)}: {again}.")
 
 
-def _show_plan(connection: "Connection", wish: "Wish", output: OutputForm) -> None:
+def _show_plan(connection: "Connection", request: "DeployRequest", output: OutputForm) -> None:
     from ...stack.deploy import begin
     from ...stack.preview import preview
 
-    changes = preview(*begin(connection, wish), connection)
+    changes = preview(*begin(connection, request), connection)
     if output == "json":
         say_json(changes)
     elif not changes:

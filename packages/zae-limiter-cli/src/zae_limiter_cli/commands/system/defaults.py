@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...columns import say_json
-from ...confirming import confirm
+from ...confirmation import confirm
 from ...data.parsing import limits_option
 from ...data.showing import plain_limits, show_done, show_limits
 from ...errors import CommandError
@@ -18,8 +18,8 @@ from ...options import (
     output_option,
     yes_option,
 )
+from ...paging import open_namespace
 from ...principal import principal_option
-from ...stored import open_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

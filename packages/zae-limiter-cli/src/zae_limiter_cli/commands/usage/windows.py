@@ -11,7 +11,7 @@ import click
 from ...columns import say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
-from ...stored import Ask, every_row, first_rows, open_namespace, rows_option, say_more
+from ...paging import FetchPage, every_row, first_rows, open_namespace, rows_option, say_more
 from .options import query_options
 
 if TYPE_CHECKING:
@@ -71,12 +71,12 @@ def summary(*, connection: "Connection", namespace: str, query: "UsageQuery", pl
         _draw(query, drawn)
 
 
-def _snapshots(repository: "SyncRepository", query: "UsageQuery") -> "Ask[UsageSnapshot]":
-    def ask(size: int, following: str | None) -> tuple[tuple["UsageSnapshot", ...], str | None]:
+def _snapshots(repository: "SyncRepository", query: "UsageQuery") -> "FetchPage[UsageSnapshot]":
+    def fetch(size: int, following: str | None) -> tuple[tuple["UsageSnapshot", ...], str | None]:
         page = repository.get_usage_snapshots(**asdict(query), limit=size, next=following)
         return page.snapshots, page.next
 
-    return ask
+    return fetch
 
 
 def _draw(query: "UsageQuery", snapshots: Iterable["UsageSnapshot"]) -> None:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from ..errors import CommandError
-from .cloudformation import Stack, find, tells_missing
+from .cloudformation import Stack, find, is_missing
 
 POLL_SECONDS: Final = 3.0
 
@@ -42,7 +42,7 @@ class Follower:
 
     client: Any
     name: str
-    tell: Callable[[Event], None]
+    report: Callable[[Event], None]
     sleep: Callable[[float], None] = time.sleep
     failures: list[Event] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
@@ -55,13 +55,13 @@ class Follower:
     def wait(self) -> Stack | None:
         """The stack when CloudFormation is done with it, ``None`` when it is gone."""
         while (stack := find(self.client, self.name)) is not None:
-            self._tell_new()
+            self._report_new()
             if not stack.moving:
                 break
             self.sleep(POLL_SECONDS)
         return stack
 
-    def _tell_new(self) -> None:
+    def _report_new(self) -> None:
         fresh = []
         for each in self._pages():  # the newest first
             if each["EventId"] in self._seen:
@@ -72,7 +72,7 @@ class Follower:
             event = _event(each)
             if event.failed:
                 self.failures.append(event)
-            self.tell(event)
+            self.report(event)
 
     def _pages(self) -> Iterator[Mapping[str, Any]]:
         from botocore.exceptions import ClientError
@@ -81,7 +81,7 @@ class Follower:
             for page in self.client.get_paginator("describe_stack_events").paginate(StackName=self.name):
                 yield from page["StackEvents"]
         except ClientError as error:
-            if not tells_missing(error):  # the next look finds no stack
+            if not is_missing(error):  # the next look finds no stack
                 raise
 
 

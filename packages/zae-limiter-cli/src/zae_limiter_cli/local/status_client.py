@@ -1,5 +1,5 @@
 """What lives here: asking a local stack that runs how it is.
-What never does: what people are told of it (screen).
+What never does: what people are told of it (messages).
 """
 
 import json
@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ..errors import CommandError
-from .home import STATUS_PATH, Running
+from .state_dir import STATUS_PATH, Running
 
 TIMEOUT_SECONDS: Final = 10.0
 

@@ -10,13 +10,13 @@ from typing import Final
 from ..errors import CommandError
 from .children import Child, start_command
 from .engines import Engine
-from .http_plane import HttpPlane
+from .http_data_plane import HttpDataPlane
 from .wsgi import Application
 
 START_SECONDS: Final = 30.0
 
 
-class Plane:
+class DataPlane:
     """An engine at work, from now on until ``close``."""
 
     def __init__(self, engine: Engine, log: Path) -> None:
@@ -24,7 +24,7 @@ class Plane:
         self._log = log
         self._port = free_port()
         self._child: Child | None = None
-        self._way: HttpPlane | None = None
+        self._way: HttpDataPlane | None = None
         if engine.command is not None:
             with log.open("wb") as output:
                 self._child = start_command(engine.command(self._port), output=output.fileno())
@@ -32,11 +32,11 @@ class Plane:
     def application(self, moto: Application) -> Application:
         """The way to its items, once it answers. Raises ``CommandError`` where it does not."""
         if self._child is None:
-            from .moto_server import MotoPlane
+            from .moto_server import MotoDataPlane
 
-            return MotoPlane(moto)
+            return MotoDataPlane(moto)
         self._wait(self._child)
-        self._way = HttpPlane(self._engine.name, f"127.0.0.1:{self._port}")
+        self._way = HttpDataPlane(self._engine.name, f"127.0.0.1:{self._port}")
         return self._way
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ import sys
 import click
 import pytest
 
-from zae_limiter_cli.confirming import confirm
+from zae_limiter_cli.confirmation import confirm
 from zae_limiter_cli.errors import CommandError
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from .home import Running
+from .state_dir import Running
 
 
 def ready(running: Running, *, detached: bool) -> str:

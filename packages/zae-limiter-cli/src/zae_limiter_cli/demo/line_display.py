@@ -6,10 +6,10 @@ from collections.abc import Hashable, Sequence
 
 from ..terminal import Colour, Part, Terminal
 from .events import Event
-from .words import refusal, seconds
+from .wording import refusal, seconds
 
 
-class Lines:
+class LineDisplay:
     """What happened since the last `tick`, calls of a caller that fared alike in one line."""
 
     def __init__(self, terminal: Terminal, width: int) -> None:
@@ -29,10 +29,11 @@ class Lines:
         self._news = []
         for events in news.values():
             at, caller = events[0].at, events[0].caller
-            self._terminal.say(self._terminal.line([(f"  {at:>4.1f} s  {caller:<{self._width}}  ", ""), _told(events)]))
+            head: Part = (f"  {at:>4.1f} s  {caller:<{self._width}}  ", "")
+            self._terminal.say(self._terminal.line([head, _in_words(events)]))
 
 
-def _told(events: Sequence[Event]) -> Part:
+def _in_words(events: Sequence[Event]) -> Part:
     first = min(events, key=lambda event: event.wait)
     colour: Colour = "green"
     match first.state:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter_cli.stored import ROWS_OF_A_PAGE, every_row, first_rows
+from zae_limiter_cli.paging import ROWS_OF_A_PAGE, every_row, first_rows
 
 
 class Pages:

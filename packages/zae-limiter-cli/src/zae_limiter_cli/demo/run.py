@@ -11,14 +11,14 @@ from zae_limiter import RateLimiter, Repository
 from zae_limiter_manifest import LimitsManifest
 
 from ..terminal import Part, Terminal
-from .burst import PATIENCE_SECONDS, Burst
-from .events import Board, Event
-from .lines import Lines
-from .places import Place
-from .setting import CALLERS, PROJECT, Standing, make_entities, resource_of, standings
+from .backends import Backend
+from .burst import LONGEST_WAIT_SECONDS, Burst
+from .events import CallBoard, Event
+from .line_display import LineDisplay
+from .scenario import CALLERS, PROJECT, EffectiveLimits, find_effective_limits, make_entities, resource_of
 from .summary import summarize
-from .table import Table
-from .words import limits_in_words
+from .table_display import TableDisplay
+from .wording import limits_in_words
 
 _TICK_SECONDS: Final = 0.1
 
@@ -33,31 +33,31 @@ class Display(Protocol):
         """Show what is new."""
 
 
-async def play(place: Place, manifest: LimitsManifest, terminal: Terminal) -> None:
+async def play(backend: Backend, manifest: LimitsManifest, terminal: Terminal) -> None:
     """Run what comes after the manifest was applied. Raises what core raises where the table fails."""
     resource = resource_of(manifest)
-    async with await Repository.over(place.store, place.options) as repository:
+    async with await Repository.over(backend.store, backend.options) as repository:
         anew = await make_entities(repository)
-        stand = await standings(repository, resource)
-        _introduce(terminal, stand, resource)
+        effective_limits = await find_effective_limits(repository, resource)
+        _introduce(terminal, effective_limits, resource)
         if not anew:
             terminal.say("       An earlier run took from the same buckets: they fill up within a minute.")
-        place.meter.reset()
-        board = await _burst(RateLimiter(repository=repository), resource, stand, terminal)
-    summarize(terminal, board, place.meter)
+        backend.meter.reset()
+        board = await _burst(RateLimiter(repository=repository), resource, effective_limits, terminal)
+    summarize(terminal, board, backend.meter)
 
 
-def tell_applied(terminal: Terminal, file: str, answer: Mapping[str, Any]) -> None:
+def say_applied(terminal: Terminal, file: str, answer: Mapping[str, Any]) -> None:
     """What the provisioner did."""
     done = [f"{answer[action]} {action}" for action in ("created", "updated") if answer[action]]
     changes = ", ".join(done) or "no changes"
     terminal.say(f"\n{terminal.paint('Limits', 'bold')}  {file} applied to namespace {answer['namespace']}: {changes}")
 
 
-def _introduce(terminal: Terminal, stand: Sequence[Standing], resource: str) -> None:
-    names = max(len(each.entity_id) for each in stand)
-    levels = max(len(_level(each, resource)) for each in stand)
-    for each in stand:
+def _introduce(terminal: Terminal, effective_limits: Sequence[EffectiveLimits], resource: str) -> None:
+    names = max(len(each.entity_id) for each in effective_limits)
+    levels = max(len(_level(each, resource)) for each in effective_limits)
+    for each in effective_limits:
         level, words = _level(each, resource), limits_in_words(each.limits)
         parts: list[Part] = [(f"  {each.entity_id:<{names}}  ", "bold"), (f"{level:<{levels}}  ", "dim"), (words, "")]
         terminal.say(terminal.line(parts))
@@ -65,29 +65,33 @@ def _introduce(terminal: Terminal, stand: Sequence[Standing], resource: str) -> 
     terminal.say(f"  {children} are keys of {PROJECT}: what they take, they take from both.\n")
     calls, burst = sum(caller.calls for caller in CALLERS), terminal.paint("Burst", "bold")
     terminal.say(f"{burst}  {calls} calls of {resource} at once. Each takes its tokens first; where they are")
-    terminal.say(f"       short, it waits as long as the limiter says, but {PATIENCE_SECONDS} s at most.")
+    terminal.say(f"       short, it waits as long as the limiter says, but {LONGEST_WAIT_SECONDS} s at most.")
 
 
-def _level(standing: Standing, resource: str) -> str:
+def _level(effective: EffectiveLimits, resource: str) -> str:
     levels = {
         "entity": "its own",
         "entity_default": "its own, for all",
         "resource": f"{resource}'s",
         "system": "system's",
     }
-    return levels[standing.level or "system"]
+    return levels[effective.level or "system"]
 
 
-async def _burst(limiter: RateLimiter, resource: str, stand: Sequence[Standing], terminal: Terminal) -> Board:
-    board = Board(Event(caller.entity_id, number, "calling") for caller in CALLERS for number in range(caller.calls))
+async def _burst(
+    limiter: RateLimiter, resource: str, effective_limits: Sequence[EffectiveLimits], terminal: Terminal
+) -> CallBoard:
+    board = CallBoard(
+        Event(caller.entity_id, number, "calling") for caller in CALLERS for number in range(caller.calls)
+    )
     width = max(len(caller) for caller in board.callers)
-    display: Display = Table(terminal, board) if terminal.live else Lines(terminal, width)
+    display: Display = TableDisplay(terminal, board) if terminal.live else LineDisplay(terminal, width)
 
     def report(event: Event) -> None:
         board.note(event)
         display.note(event)
 
-    burst = Burst.of(limiter, resource, stand, report)
+    burst = Burst.of(limiter, resource, effective_limits, report)
     async with _ticking(display, burst, terminal):
         await burst.run()
     return board

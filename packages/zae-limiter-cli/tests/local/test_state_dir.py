@@ -13,16 +13,16 @@ from account import eventually
 
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.local.down import end
-from zae_limiter_cli.local.home import Home, Running, homes, the_one
+from zae_limiter_cli.local.state_dir import Running, StateDir, state_dirs, the_one
 
 # A process that runs as a local stack does, as far as others see; it heeds SIGTERM or does not.
 STACK = """
 import os, signal, sys, time
-from zae_limiter_cli.local.home import Home, Running
+from zae_limiter_cli.local.state_dir import Running, StateDir
 signal.signal(signal.SIGTERM, signal.SIG_DFL if sys.argv[2] == "polite" else signal.SIG_IGN)
-home = Home(sys.argv[1])
-home.take()
-home.write(Running(sys.argv[1], os.getpid(), "http://127.0.0.1:1", "us-east-1", "moto", 0.5))
+state_dir = StateDir(sys.argv[1])
+state_dir.take()
+state_dir.write(Running(sys.argv[1], os.getpid(), "http://127.0.0.1:1", "us-east-1", "moto", 0.5))
 time.sleep(600)
 """
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -45,7 +45,7 @@ def start() -> Iterator[Start]:
 def _running(name: str, manner: str) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen([sys.executable, "-c", STACK, name, manner])
     try:
-        assert eventually(lambda: Home(name).running() is not None)
+        assert eventually(lambda: StateDir(name).running() is not None)
         yield process
     finally:
         process.kill()
@@ -55,47 +55,47 @@ def _running(name: str, manner: str) -> Iterator[subprocess.Popen[bytes]]:
 def test_what_runs_is_told_to_other_processes(start: Start) -> None:
     process = start("my-app")
     running = Running("my-app", process.pid, "http://127.0.0.1:1", "us-east-1", "moto", 0.5)
-    assert Home("my-app").running() == running
+    assert StateDir("my-app").running() == running
     assert the_one(None).name == "my-app"
 
 
 def test_a_second_one_of_the_same_name_says_that_one_runs(start: Start) -> None:
     start("my-app")
     with pytest.raises(CommandError, match=r"my-app runs already, at http://127.0.0.1:1: .*local down --name my-app"):
-        Home("my-app").take()
-    Home("other").take()
+        StateDir("my-app").take()
+    StateDir("other").take()
 
 
 def test_a_stack_ends_when_it_is_asked(start: Start) -> None:
     process = start("my-app")
-    assert end(Home("my-app")) == "is down"
+    assert end(StateDir("my-app")) == "is down"
     assert process.wait() == -signal.SIGTERM
 
 
 def test_who_clears_up_for_a_new_one_is_told_already(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, told = Home("my-app"), []
-    home.make()
-    (home.directory / "lock").write_text("9999999999\n")  # of one that ran before: by now it may be anybody's
-    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: told.append(home.holder()))
-    home.take()
+    state_dir, told = StateDir("my-app"), []
+    state_dir.make()
+    (state_dir.directory / "lock").write_text("9999999999\n")  # of one that ran before: by now it may be anybody's
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: told.append(state_dir.holder()))
+    state_dir.take()
     assert told == [os.getpid()] * 2
 
 
 def test_one_that_has_not_signed_yet_is_waited_for() -> None:
-    home = Home("my-app")
-    home.make()
-    lock = home.directory / "lock"
+    state_dir = StateDir("my-app")
+    state_dir.make()
+    lock = state_dir.directory / "lock"
     threading.Timer(0.1, lock.write_text, ["12345\n"]).start()
-    assert home.holder() == 12345
+    assert state_dir.holder() == 12345
     lock.write_text("")
     with pytest.raises(CommandError, match="my-app is on its way up: ask again"):
-        home.holder()
+        state_dir.holder()
 
 
 def test_one_that_does_not_heed_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zae_limiter_cli.local.down.PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("zae_limiter_cli.local.down.TIMEOUT_SECONDS", 0.5)
     process = start("my-app", "stubborn")
-    assert end(Home("my-app")) == "was killed"
+    assert end(StateDir("my-app")) == "was killed"
     assert process.wait() == -signal.SIGKILL
 
 
@@ -103,10 +103,10 @@ def test_after_a_crash_nothing_runs_and_the_next_one_may(start: Start) -> None:
     process = start("my-app")
     process.kill()
     process.wait()
-    assert Home("my-app").running() is None
-    assert end(Home("my-app")) == "had crashed: nothing of it is left"
+    assert StateDir("my-app").running() is None
+    assert end(StateDir("my-app")) == "had crashed: nothing of it is left"
     with pytest.raises(CommandError, match="my-app does not run"):
-        end(Home("my-app"))
+        end(StateDir("my-app"))
     start("my-app")
 
 
@@ -118,26 +118,26 @@ def test_without_a_name_it_has_to_be_clear_which_one_is_meant(start: Start) -> N
     assert the_one("one").name == "one"
     with pytest.raises(CommandError, match="several run: one, two; choose one with --name"):
         the_one(None)
-    assert [home.name for home in homes()] == ["one", "two"]
+    assert [state_dir.name for state_dir in state_dirs()] == ["one", "two"]
 
 
 def test_a_new_one_begins_with_no_logs(state: Path) -> None:
-    home = Home("my-app")
-    home.logs.mkdir(parents=True)
-    (home.logs / "old.log").write_text("old")
-    home.take()
-    assert list(home.logs.iterdir()) == []
+    state_dir = StateDir("my-app")
+    state_dir.logs.mkdir(parents=True)
+    (state_dir.logs / "old.log").write_text("old")
+    state_dir.take()
+    assert list(state_dir.logs.iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_directory_that_cannot_be_written_is_one_line(state: Path) -> None:
     state.chmod(0o500)
     with pytest.raises(CommandError, match="Permission denied; set XDG_STATE_HOME"):
-        Home("my-app").take()
+        StateDir("my-app").take()
 
 
 def test_a_state_that_is_no_directory_is_one_line(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (state / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(state / "file"))
     with pytest.raises(CommandError, match=r"Not a directory; set XDG_STATE_HOME"):
-        Home("my-app").take()
+        StateDir("my-app").take()

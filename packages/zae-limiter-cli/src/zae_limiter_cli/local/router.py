@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from . import policies
 from .functions import Functions, called
-from .home import STATUS_PATH
+from .state_dir import STATUS_PATH
 from .tables import Tables
 from .wsgi import Answer, Application, Environ, StartResponse, body_of, call, put_body, reply, scope_of
 
@@ -30,7 +30,7 @@ TABLE_CHANGES: Final = frozenset({"CreateTable", "DeleteTable"})
 STACK_CHANGES: Final = re.compile(rb"\bAction=(CreateStack|UpdateStack|DeleteStack|ExecuteChangeSet)\b")
 
 
-class Front:
+class Router:
     """All of this AWS as one application.
 
     ``written`` is told of every write of an item; ``status`` answers who asks for ``STATUS_PATH``.
@@ -39,16 +39,16 @@ class Front:
     def __init__(
         self,
         moto: Application,
-        plane: Application,
+        data_plane: Application,
         functions: Functions,
         *,
         written: Callable[[], None],
         status: Callable[[], Any],
     ) -> None:
         self._moto = moto
-        self._plane = plane
+        self._data_plane = data_plane
         self._functions = functions
-        self._tables = Tables(moto, plane)
+        self._tables = Tables(moto, data_plane)
         self._written = written
         self._status = status
 
@@ -70,10 +70,10 @@ class Front:
 
     def _dynamodb(self, operation: str, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         if operation in ITEM_READS:
-            return self._plane(environ, start_response)
+            return self._data_plane(environ, start_response)
         if operation in ITEM_WRITES:
             try:
-                return self._plane(environ, start_response)
+                return self._data_plane(environ, start_response)
             finally:
                 self._written()
         if operation in TABLE_CHANGES:
@@ -120,4 +120,4 @@ class Front:
         arn = self._tables.stream_arn(table, scope_of(environ)[0]) if table else None
         if arn is not None:
             put_body(environ, json.dumps({**asked, "StreamArn": arn}).encode())
-        return self._plane(environ, start_response)
+        return self._data_plane(environ, start_response)

@@ -19,10 +19,10 @@ ROUND_TRIP_SECONDS: Final = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One table in both colours; ``told`` says where it is."""
+class Backend:
+    """One table in both colours; ``description`` says where it is."""
 
-    told: str
+    description: str
     options: Options
     store: Store
     sync_store: SyncStore
@@ -38,15 +38,15 @@ class DistantMemory(MemoryStore):
         return await super().perform(operation)
 
 
-def in_memory(namespace: str) -> Place:
+def in_memory(namespace: str) -> Backend:
     """A table of this process alone."""
     meter = Meter()
     table = memory.MemoryStore(meter)
-    told = f"in memory: no network, no account; a request takes {ROUND_TRIP_SECONDS * 1000:.0f} ms"
-    return Place(told, Options(namespace=namespace), DistantMemory(table), SyncMemoryStore(table), meter)
+    description = f"in memory: no network, no account; a request takes {ROUND_TRIP_SECONDS * 1000:.0f} ms"
+    return Backend(description, Options(namespace=namespace), DistantMemory(table), SyncMemoryStore(table), meter)
 
 
-def at_endpoint(namespace: str, url: str, *, table: str, region: str | None) -> Place:
+def at_endpoint(namespace: str, url: str, *, table: str, region: str | None) -> Backend:
     """A table of the DynamoDB at ``url``, which opening it makes where it is missing."""
     if is_local(url):
         fill_in_what_local_endpoints_ignore()
@@ -54,4 +54,4 @@ def at_endpoint(namespace: str, url: str, *, table: str, region: str | None) -> 
     options = Options(namespace=namespace, stack=table, endpoint_url=url, region=region, create_table=True)
     parts = options.store_options()
     store, sync_store = DynamoDBStore(table, meter=meter, **parts), SyncDynamoDBStore(table, meter=meter, **parts)
-    return Place(f"table {table} at {url}", options, store, sync_store, meter)
+    return Backend(f"table {table} at {url}", options, store, sync_store, meter)

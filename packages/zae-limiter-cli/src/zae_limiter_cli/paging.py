@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Row = TypeVar("Row")
-Ask = Callable[[int, str | None], tuple[Sequence[Row], str | None]]
+FetchPage = Callable[[int, str | None], tuple[Sequence[Row], str | None]]
 
 ROWS: Final = 100
 ROWS_OF_A_PAGE: Final = 1000  # the most that core gives at once
@@ -35,18 +35,18 @@ def rows_option(function: Function) -> Function:
     )(function)
 
 
-def every_row(ask: Ask[Row], size: int = ROWS_OF_A_PAGE) -> Iterator[Row]:
-    """The rows of all pages; ``ask`` gets the size of a page and the ``next`` of the one before, and gives both."""
-    found, following = ask(size, None)
+def every_row(fetch: FetchPage[Row], size: int = ROWS_OF_A_PAGE) -> Iterator[Row]:
+    """The rows of all pages; ``fetch`` gets the size of a page and the ``next`` of the one before, and gives both."""
+    found, following = fetch(size, None)
     yield from found
     while following is not None:
-        found, following = ask(size, following)
+        found, following = fetch(size, following)
         yield from found
 
 
-def first_rows(ask: Ask[Row], most: int) -> tuple[list[Row], bool]:
+def first_rows(fetch: FetchPage[Row], most: int) -> tuple[list[Row], bool]:
     """The first rows, and whether there are more."""
-    found = list(islice(every_row(ask, min(most + 1, ROWS_OF_A_PAGE)), most + 1))
+    found = list(islice(every_row(fetch, min(most + 1, ROWS_OF_A_PAGE)), most + 1))
     return found[:most], len(found) > most
 
 

@@ -10,8 +10,8 @@ from botocore.stub import ANY, Stubber
 
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.stack.cloudformation import STACK_TAG, Stack, find, preview
-from zae_limiter_cli.stack.deploy import Plan, Wish, make_plan, start
-from zae_limiter_cli.stack.following import Event, Follower, failure
+from zae_limiter_cli.stack.deploy import DeployRequest, Plan, make_plan, start
+from zae_limiter_cli.stack.events import Event, Follower, failure
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.ownership import check_ours
 from zae_limiter_cli.stack.remove import check_deletable
@@ -161,7 +161,7 @@ def test_a_stack_in_a_state_that_cannot_be_deployed_is_one_line_with_the_way_out
 ) -> None:
     stubber.add_response("describe_stacks", described(status))
     with pytest.raises(CommandError) as refused:
-        make_plan(stubber.client, "my-app", Wish())
+        make_plan(stubber.client, "my-app", DeployRequest())
     (line,) = str(refused.value).splitlines()
     assert line.startswith(f"stack my-app is {status}: {way}")
 
@@ -169,7 +169,7 @@ def test_a_stack_in_a_state_that_cannot_be_deployed_is_one_line_with_the_way_out
 def test_a_stack_whose_last_update_was_taken_back_can_be_deployed(stubber: Stubber) -> None:
     stubber.add_response("describe_stacks", described("UPDATE_ROLLBACK_COMPLETE"))
     stubber.add_response("get_template", {"TemplateBody": "Resources: {}"})
-    assert make_plan(stubber.client, "my-app", Wish()).equal is False
+    assert make_plan(stubber.client, "my-app", DeployRequest()).equal is False
 
 
 def plan_of(status: str, *, protected: bool = False, wanted: bool = False) -> Plan:

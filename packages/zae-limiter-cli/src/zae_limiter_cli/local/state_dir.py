@@ -32,7 +32,7 @@ class Running:
     ready_seconds: float
 
 
-class Home:
+class StateDir:
     """The directory of one local stack. Raises ``CommandError`` where it cannot be written."""
 
     def __init__(self, name: str) -> None:
@@ -125,19 +125,19 @@ def state_directory() -> Path:
     return Path.home() / ".local" / "state" / "zae-limiter" / "local"
 
 
-def homes() -> list[Home]:
+def state_dirs() -> list[StateDir]:
     """One for each local stack that ever was."""
     directory = state_directory()
-    return [Home(place.name) for place in sorted(directory.iterdir())] if directory.is_dir() else []
+    return [StateDir(place.name) for place in sorted(directory.iterdir())] if directory.is_dir() else []
 
 
-def the_one(name: str | None) -> Home:
+def the_one(name: str | None) -> StateDir:
     """The stack of that name; without a name the one that runs. Raises ``CommandError`` where that is not clear."""
     if name is not None:
-        return Home(name)
-    up = [home for home in homes() if home.is_held()]
+        return StateDir(name)
+    up = [state_dir for state_dir in state_dirs() if state_dir.is_held()]
     if len(up) > 1:
-        raise CommandError(f"several run: {', '.join(home.name for home in up)}; choose one with --name")
+        raise CommandError(f"several run: {', '.join(state_dir.name for state_dir in up)}; choose one with --name")
     if not up:
         raise CommandError("no local stack runs: `zae-limiter local up --name my-app` starts one")
     return up[0]
@@ -145,10 +145,10 @@ def the_one(name: str | None) -> Home:
 
 def running_stack(name: str | None) -> Running:
     """What runs of that stack, without a name of the one that runs. Raises ``CommandError`` where none is up."""
-    home = the_one(name)
-    running = home.running()
+    state_dir = the_one(name)
+    running = state_dir.running()
     if running is None:
-        raise CommandError(f"{home.name} is not up: `zae-limiter local up --name {home.name}` brings it up")
+        raise CommandError(f"{state_dir.name} is not up: `zae-limiter local up --name {state_dir.name}` brings it up")
     return running
 
 

@@ -20,7 +20,7 @@ _SIGNATURE: Final = (
 _OF_THE_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 
 
-class HttpPlane:
+class HttpDataPlane:
     """A data plane at ``host:port``; connections are kept."""
 
     def __init__(self, told: str, address: str) -> None:

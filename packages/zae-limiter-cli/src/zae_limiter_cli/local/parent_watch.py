@@ -9,14 +9,14 @@ import sys
 import threading
 
 
-def hold_on(pipe: int) -> None:
+def watch_parent(pipe: int) -> None:
     """Kill this process and its group once nobody holds the other end of ``pipe`` any more, however that came."""
     threading.Thread(target=_watch, args=(pipe,), daemon=True).start()
 
 
 def guard() -> None:
-    """Run a command that knows of no lifeline, in this process's group: argv is the pipe, then the command."""
-    hold_on(int(sys.argv[1]))
+    """Run a command that does not watch its parent, in this process's group: argv is the pipe, then the command."""
+    watch_parent(int(sys.argv[1]))
     sys.exit(subprocess.call(sys.argv[2:]))
 
 

@@ -94,14 +94,14 @@ def test_what_moto_says_of_a_table_is_there(account: Account, dynamodb: Any) -> 
 
 def test_the_data_plane_is_told_what_expires(account: Account, dynamodb: Any) -> None:
     name, _ = account.table()
-    plane = account.aws.connection("any").client("dynamodb")
-    plane.meta.events.register("before-sign", lambda request, **_: request.headers.add_header(*IN_THE_PLANE))
-    with closing(plane):
+    data_plane = account.aws.connection("any").client("dynamodb")
+    data_plane.meta.events.register("before-sign", lambda request, **_: request.headers.add_header(*IN_THE_PLANE))
+    with closing(data_plane):
         for enabled, status in ((True, "ENABLED"), (False, "DISABLED")):
             dynamodb.update_time_to_live(
                 TableName=name, TimeToLiveSpecification={"Enabled": enabled, "AttributeName": "expires"}
             )
-            told = plane.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+            told = data_plane.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
             assert told["TimeToLiveStatus"] == status
 
 

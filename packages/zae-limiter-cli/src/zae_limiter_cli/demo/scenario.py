@@ -10,7 +10,7 @@ from typing import Any, Final
 from zae_limiter import EntityExistsError, Limit, Repository, SyncRepository, ValidationError
 from zae_limiter_manifest import LimitsManifest
 
-from .places import Place
+from .backends import Backend
 
 PROJECT: Final = "project-1"
 RESOURCE: Final = "gpt-4"
@@ -35,8 +35,8 @@ CALLERS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The limits that hold for an entity, and at which level they stand."""
+class EffectiveLimits:
+    """The limits that hold for an entity, and the level that sets them."""
 
     entity_id: str
     limits: tuple[Limit, ...]
@@ -47,10 +47,10 @@ class Standing:
         return {limit.name: tokens if limit.name == "tpm" else 1 for limit in self.limits}
 
 
-def apply(place: Place, manifest: LimitsManifest) -> Mapping[str, Any]:
+def apply(backend: Backend, manifest: LimitsManifest) -> Mapping[str, Any]:
     """The answer of the provisioner that is installed, which has applied the manifest."""
     (entry,) = entry_points(group="zae_limiter.provisioner", name="apply")
-    with SyncRepository.over(place.sync_store, place.options) as repository:
+    with SyncRepository.over(backend.sync_store, backend.options) as repository:
         answer: Mapping[str, Any] = entry.load()(repository, manifest)
         return answer
 
@@ -77,7 +77,7 @@ async def _make(repository: Repository, entity_id: str, **extra: Any) -> bool:
     return True
 
 
-async def standings(repository: Repository, resource: str) -> list[Standing]:
+async def find_effective_limits(repository: Repository, resource: str) -> list[EffectiveLimits]:
     """What holds for each caller and for the project."""
     found = []
     for entity_id in (*(caller.entity_id for caller in CALLERS), PROJECT):
@@ -85,5 +85,5 @@ async def standings(repository: Repository, resource: str) -> list[Standing]:
         if not limits:
             message = f"no limits hold for {entity_id} on {resource}: declare some under `system` or `resources`"
             raise ValidationError("manifest", repository.name, message)
-        found.append(Standing(entity_id, tuple(limits), level))
+        found.append(EffectiveLimits(entity_id, tuple(limits), level))
     return found

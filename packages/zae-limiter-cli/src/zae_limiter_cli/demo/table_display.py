@@ -5,8 +5,8 @@ What never does: output that goes to a file.
 from typing import Final
 
 from ..terminal import Colour, Part, Terminal
-from .events import Board, Event, State, told_again
-from .words import refusal, seconds
+from .events import CallBoard, Event, State, with_remaining_wait
+from .wording import refusal, seconds
 
 _MARKS: Final[dict[State, tuple[str, str, Colour]]] = {
     "calling": ("·", ".", "dim"),
@@ -17,10 +17,10 @@ _MARKS: Final[dict[State, tuple[str, str, Colour]]] = {
 }
 
 
-class Table:
+class TableDisplay:
     """The board on a terminal, as of the last `tick`."""
 
-    def __init__(self, terminal: Terminal, board: Board) -> None:
+    def __init__(self, terminal: Terminal, board: CallBoard) -> None:
         self._terminal = terminal
         self._board = board
         self._drawn = 0
@@ -52,10 +52,10 @@ class Table:
         return (symbol if self._terminal.symbols else plain), colour
 
 
-def _in_words(board: Board, caller: str, now: float) -> list[Part]:
+def _in_words(board: CallBoard, caller: str, now: float) -> list[Part]:
     admitted = board.calls(caller, "admitted", "uncounted")
     parts: list[Part] = [(f"{len(admitted):>2} admitted", "green")]
-    if waiting := [told_again(event, now) for event in board.calls(caller, "waiting")]:
+    if waiting := [with_remaining_wait(event, now) for event in board.calls(caller, "waiting")]:
         first = min(waiting, key=lambda event: event.wait)
         parts.append((f"  {len(waiting)} wait {seconds(first.wait)} for {first.short}", "yellow"))
     if refused := board.calls(caller, "refused"):
