@@ -26,7 +26,7 @@ _STACK_NAMES: Final = ("--name", "-n")
 _STACK: Final[dict[str, Any]] = {
     "envvar": "ZAEL_STACK",
     "default": DEFAULT_STACK,
-    "help": "The stack, and its table.",
+    "help": "Stack, and its table.",
     **_SHOWN,
 }
 
@@ -39,8 +39,8 @@ def stack_option(function: Function) -> Function:
 def connection_options(function: Function) -> Function:
     """``--name``, ``--region``, ``--profile``, ``--endpoint-url``; for a group, whose commands inherit them."""
     for option in (
-        _inherited("--endpoint-url", help="Where AWS answers, such as http://localhost:4566.  [default: AWS]"),
-        _inherited("--profile", help="Profile of the AWS configuration.  [default: the SDK's]"),
+        _inherited("--endpoint-url", help="Address of AWS, such as http://localhost:4566.  [default: AWS]"),
+        _inherited("--profile", help="AWS profile.  [default: the SDK's]"),
         _inherited("--region", help="AWS region.  [default: the SDK's]"),
         _inherited(*_STACK_NAMES, **_STACK),
     ):
@@ -62,7 +62,7 @@ def connected(function: Function) -> Function:
 def namespace_options(function: Function) -> Function:
     """``--namespace``; for a group, whose commands inherit it."""
     return _inherited(
-        "--namespace", "-N", envvar="ZAEL_NAMESPACE", default=DEFAULT_NAMESPACE, help="The namespace.", **_SHOWN
+        "--namespace", "-N", envvar="ZAEL_NAMESPACE", default=DEFAULT_NAMESPACE, help="Namespace.", **_SHOWN
     )(function)
 
 
@@ -79,19 +79,19 @@ def in_namespace(function: Function) -> Function:
 def output_option(function: Function) -> Function:
     """``--output``; the command gets ``output``, an `OutputForm`."""
     forms = click.Choice(["table", "json"])
-    return click.option("--output", "-o", type=forms, default="table", show_default=True, help="Form of the output.")(
+    return click.option("--output", "-o", type=forms, default="table", show_default=True, help="Output format.")(
         function
     )
 
 
 def quiet_option(function: Function) -> Function:
     """``--quiet``; the command gets ``quiet``, and keeps progress to itself."""
-    return click.option("--quiet", "-q", is_flag=True, help="Show results and errors only.")(function)
+    return click.option("--quiet", "-q", is_flag=True, help="Print results and errors only.")(function)
 
 
 def yes_option(function: Function) -> Function:
     """``--yes``; the command gets ``yes``, and asks nothing."""
-    return click.option("--yes", "-y", is_flag=True, help="Do it without asking.")(function)
+    return click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")(function)
 
 
 def _inherited(*names: str, **attributes: Any) -> Callable[[Function], Function]:

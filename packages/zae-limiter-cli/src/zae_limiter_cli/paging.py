@@ -31,7 +31,7 @@ def open_namespace(connection: "Connection", namespace: str) -> "SyncRepository"
 def rows_option(function: Function) -> Function:
     """``--limit``; the command gets ``rows``, how many to show at most."""
     return click.option(
-        "--limit", "rows", type=click.IntRange(min=1), default=ROWS, show_default=True, help="How many rows at most."
+        "--limit", "rows", type=click.IntRange(min=1), default=ROWS, show_default=True, help="Maximum number of rows."
     )(function)
 
 

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option(
-    "--file", "-f", "path", type=click.Path(path_type=Path), help="Manifest to apply.  [default: the example enclosed]"
+    "--file", "-f", "path", type=click.Path(path_type=Path), help="Manifest to apply.  [default: the bundled example]"
 )
-@click.option("--endpoint-url", help="A DynamoDB to use in place of memory, such as http://localhost:8000.")
-@click.option("--name", "-n", help="Its table, made where it is missing.  [default: zae-limiter-demo]")
-@click.option("--region", help="Its region.  [default: the SDK's; us-east-1 for a local endpoint]")
+@click.option("--endpoint-url", help="DynamoDB endpoint to use instead of memory, such as http://localhost:8000.")
+@click.option("--name", "-n", help="Table at the endpoint, created if missing.  [default: zae-limiter-demo]")
+@click.option("--region", help="Region of the endpoint.  [default: the SDK's; us-east-1 for a local endpoint]")
 @debug_option
 def demo(path: Path | None, endpoint_url: str | None, name: str | None, region: str | None) -> None:
-    """Apply a manifest of limits, send a burst of concurrent calls of several callers, two API keys of one project
-    among them, and show who is admitted and who waits for how long; then what it cost. Takes about 7 seconds.
+    """Apply a manifest of limits, then send a burst of concurrent calls from several callers, among them two API keys
+    of one project. Show which calls are admitted, which wait and for how long, and the cost. Takes about 7 seconds.
 
-    Runs in memory: no network, no account. With --endpoint-url the same runs against a DynamoDB, and its table stays.
-    A local endpoint (localhost, a loopback address) needs no credentials: made-up ones are used where there are none.
+    The demo runs in memory: no network, no account. With --endpoint-url it runs against a DynamoDB and leaves its
+    table there. A local endpoint (localhost or a loopback address) needs no credentials.
     """
     from ..demo.example import example
 

@@ -12,13 +12,13 @@ from ..errors import debug_option
 @click.command()
 @click.argument("name", metavar="[aggregator|provisioner]", type=click.Choice(["aggregator", "provisioner"]))
 @click.option(
-    "--file", "-f", "path", type=click.Path(path_type=Path, dir_okay=False), help="Where to.  [default: NAME.zip]"
+    "--file", "-f", "path", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: NAME.zip]"
 )
 @debug_option
 def lambda_export(name: str, path: Path | None) -> None:
-    """Put the code of a Lambda together from what is installed here, and write it to a zip file.
+    """Build the code of a Lambda from the installed packages, without a download, and write it to a zip file.
 
-    It is the code that `deploy` uploads, byte for byte, and it serves x86_64 and arm64. Nothing is downloaded.
+    It is the code that `deploy` uploads, byte for byte, and runs on x86_64 and arm64.
     """
     from ..artifacts.builder import build_artifact
 

@@ -76,7 +76,7 @@ def limits_option(*, required: bool) -> Callable[[Function], Function]:
         required=required,
         metavar=LIMIT_FORM,
         callback=lambda *given: [parse_limit(text) for text in given[-1]],
-        help="A limit, by the minute where it does not say. Repeatable.",
+        help="A limit; the period defaults to min. Repeatable.",
     )
 
 
@@ -89,7 +89,7 @@ def tokens_option(function: Function) -> Function:
         required=True,
         metavar=AMOUNT_FORM,
         callback=lambda *given: parse_amounts(given[-1]),
-        help="How many tokens of a limit. Repeatable.",
+        help="Number of tokens of a limit. Repeatable.",
     )(function)
 
 
@@ -101,5 +101,5 @@ def metadata_option(function: Function) -> Function:
         multiple=True,
         metavar=METADATA_FORM,
         callback=lambda *given: parse_metadata(given[-1]),
-        help="What else is to be known of it. Repeatable.",
+        help="Metadata of the entity. Repeatable.",
     )(function)

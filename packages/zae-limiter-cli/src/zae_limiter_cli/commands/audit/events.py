@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 @click.command("list")
 @connected
 @in_namespace
-@click.option("--entity", metavar="ID", help="Changes of an entity, of its limits and of its buckets.")
-@click.option("--resource", metavar="NAME", help="Changes of a resource's defaults.")
+@click.option("--entity", metavar="ID", help="Changes of this entity, its limits and its buckets.")
+@click.option("--resource", metavar="NAME", help="Changes of this resource's defaults.")
 @click.option("--system", is_flag=True, help="Changes of the system's defaults.")
 @rows_option
 @output_option
@@ -38,9 +38,9 @@ def list_events(
     rows: int,
     output: OutputForm,
 ) -> None:
-    """List changes, newest first: when, by whom, what was done, and what is different since.
+    """List changes, newest first: time, principal, action, and the values that changed.
 
-    JSON has everything that was before and is after.
+    JSON output has all values before and after each change.
     """
     subject = _subject(entity, resource, system=system)
     with open_namespace(connection, namespace) as repository:

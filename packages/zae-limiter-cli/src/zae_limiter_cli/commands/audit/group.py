@@ -10,7 +10,7 @@ from ...lazy import Entry, LazyCommands
 from ...options import connection_options, namespace_options
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "list": Entry("audit.events:list_events", "Who changed what, newest first."),
+    "list": Entry("audit.events:list_events", "List changes, newest first."),
 }
 
 
@@ -19,4 +19,4 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 @namespace_options
 @debug_option
 def audit() -> None:
-    """Who changed limits, entities and buckets."""
+    """Show who changed limits, entities and buckets."""

@@ -10,9 +10,9 @@ from ...lazy import Entry, LazyCommands
 from ...options import connection_options, namespace_options
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "show": Entry("bucket.tokens:show", "Show what an entity has left."),
-    "reset": Entry("bucket.tokens:reset", "Make a bucket full now."),
-    "credit": Entry("bucket.tokens:credit", "Give a bucket some tokens now."),
+    "show": Entry("bucket.tokens:show", "Show the tokens that an entity has left."),
+    "reset": Entry("bucket.tokens:reset", "Fill a bucket."),
+    "credit": Entry("bucket.tokens:credit", "Add tokens to a bucket."),
 }
 
 
@@ -21,4 +21,4 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 @namespace_options
 @debug_option
 def bucket() -> None:
-    """What entities have left, now; and tokens given by hand, to unblock one at once."""
+    """Show the tokens that entities have left, and add tokens by hand to unblock one at once."""

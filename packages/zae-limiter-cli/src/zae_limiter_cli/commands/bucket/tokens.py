@@ -33,13 +33,13 @@ _resource_option = click.option("--resource", "-r", required=True, metavar="NAME
 @connected
 @in_namespace
 @click.argument("entity_id")
-@click.option("--resource", "-r", metavar="NAME", help="Of this resource only.")
+@click.option("--resource", "-r", metavar="NAME", help="Only this resource.")
 @output_option
 def show(*, connection: "Connection", namespace: str, entity_id: str, resource: str | None, output: OutputForm) -> None:
-    """Show what ENTITY_ID has left of each resource it used, over all shards.
+    """Show the tokens that ENTITY_ID has left of each resource it used, over all shards.
 
-    The limits are those that the bucket has now: it obeys changed ones from its next acquire on. Where there is no
-    bucket, it would be full. Without --resource a bucket of the last moment may be missing.
+    The limits are those of the bucket: it follows a change of limits at its next acquire. A resource without a bucket
+    has all its tokens. Without --resource the list may miss a bucket of the last second.
     """
     with open_namespace(connection, namespace) as repository:
         found = repository.get_buckets(entity_id, resource)
@@ -70,10 +70,10 @@ def reset(
     yes: bool,
     output: OutputForm,
 ) -> None:
-    """Make all limits of a bucket of ENTITY_ID full now, debt or not. Asks before it does, unless --yes says so.
+    """Fill a bucket of ENTITY_ID: all its limits, whether in debt or not. Asks first, unless --yes is given.
 
-    The parent's bucket is left alone: reset that, too, where it is the one that is short. Processes that have refused
-    within the last second may do so for one more.
+    The parent's bucket does not change: if that one is short, reset it, too. A process that refused a call within the
+    last second may refuse for one second more.
     """
     with open_namespace(connection, namespace) as repository:
         if not yes:
@@ -102,7 +102,7 @@ def credit(
     principal: str,
     output: OutputForm,
 ) -> None:
-    """Give a bucket of ENTITY_ID tokens, up to its burst. The parent's bucket is left alone."""
+    """Add tokens to a bucket of ENTITY_ID, up to its burst. The parent's bucket does not change."""
     with open_namespace(connection, namespace) as repository:
         if not repository.credit_bucket(entity_id, resource, tokens, principal=principal):
             raise _no_bucket(entity_id, resource)

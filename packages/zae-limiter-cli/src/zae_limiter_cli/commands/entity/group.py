@@ -10,17 +10,17 @@ from ...lazy import Entry, LazyCommands
 from ...options import connection_options, namespace_options
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "create": Entry("entity.records:create", "Make an entity."),
+    "create": Entry("entity.records:create", "Create an entity."),
     "show": Entry("entity.records:show", "Show its record."),
     "update": Entry("entity.records:update", "Change its record."),
     "delete": Entry("entity.records:delete", "Delete its record, its own limits and its buckets."),
     "children": Entry("entity.records:children", "List its children."),
-    "set-limits": Entry("entity.limits:set_limits", "Set its own limits, in place of those before."),
+    "set-limits": Entry("entity.limits:set_limits", "Replace its own limits."),
     "get-limits": Entry("entity.limits:get_limits", "Show its own limits."),
     "delete-limits": Entry("entity.limits:delete_limits", "Delete its own limits."),
-    "effective": Entry("entity.levels:effective", "Show all four levels, and which one wins."),
+    "effective": Entry("entity.levels:effective", "Show all four levels of limits, and the one that wins."),
     "list": Entry("entity.levels:list_entities", "List the entities that have limits of their own."),
-    "list-resources": Entry("entity.levels:list_resources", "List the resources that any entity has limits on."),
+    "list-resources": Entry("entity.levels:list_resources", "List the resources on which any entity has limits."),
 }
 
 
@@ -29,4 +29,4 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 @namespace_options
 @debug_option
 def entity() -> None:
-    """Entities, their parents, and their own limits, which hold before those of resources and of the system."""
+    """Manage entities, their parents, and their own limits, which override those of resources and of the system."""

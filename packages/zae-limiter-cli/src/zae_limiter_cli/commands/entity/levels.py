@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 @click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
 @output_option
 def effective(*, connection: "Connection", namespace: str, entity_id: str, resource: str, output: OutputForm) -> None:
-    """Show the limits of ENTITY_ID on a resource, level by level; the first level that has limits wins as a whole.
+    """Show the limits of ENTITY_ID on a resource, level by level. The first level with limits wins as a whole.
 
-    The levels: the entity's on the resource, the entity's on all, the resource's, the system's.
+    The levels, in order: the entity on this resource, the entity on all resources, the resource, the system.
     """
     from zae_limiter.resolution import Level, winner
 
@@ -58,12 +58,17 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
 @click.command("list")
 @connected
 @in_namespace
-@click.option("--resource", "-r", metavar="NAME", help="On this resource, _default_ for all.  [default: on any]")
+@click.option(
+    "--resource",
+    "-r",
+    metavar="NAME",
+    help="Only limits on this resource; _default_ means all resources.  [default: any]",
+)
 @output_option
 def list_entities(*, connection: "Connection", namespace: str, resource: str | None, output: OutputForm) -> None:
-    """List the entities that have limits of their own, resource by resource; those of a parent `children` lists.
+    """List the entities that have limits of their own, resource by resource. `children` lists those of a parent.
 
-    A change of the last moment may be missing.
+    The list may miss a change of the last second.
     """
     with open_namespace(connection, namespace) as repository:
         found = list(_own_limits(repository, resource))
@@ -81,9 +86,9 @@ def list_entities(*, connection: "Connection", namespace: str, resource: str | N
 @in_namespace
 @output_option
 def list_resources(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
-    """List the resources that any entity has limits of its own on; _default_ stands for all.
+    """List the resources on which any entity has limits of its own; _default_ means all resources.
 
-    A change of the last moment may be missing.
+    The list may miss a change of the last second.
     """
     with open_namespace(connection, namespace) as repository:
         found = repository.list_resources_with_entity_configs()

@@ -27,7 +27,7 @@ ALL_RESOURCES: Final = "_default_"
 
 def _place(function: Function) -> Function:
     """The command gets ``entity_id`` and ``resource``, which may stand for all."""
-    told = "On this resource.  [default: on all that it has no others on]"
+    told = "Resource of the limits.  [default: all resources without limits of their own]"
     on = click.option("--resource", "-r", default=ALL_RESOURCES, metavar="NAME", help=told)
     return click.argument("entity_id")(on(function))
 
@@ -49,7 +49,7 @@ def set_limits(
     principal: str,
     output: OutputForm,
 ) -> None:
-    """Set the own limits of ENTITY_ID on a resource, in place of those before."""
+    """Replace the own limits of ENTITY_ID on a resource."""
     with open_namespace(connection, namespace) as repository:
         repository.set_limits(entity_id, limits, resource, principal=principal)
         _show(entity_id, resource, repository.get_limits(entity_id, resource), output)
@@ -61,7 +61,7 @@ def set_limits(
 @_place
 @output_option
 def get_limits(*, connection: "Connection", namespace: str, entity_id: str, resource: str, output: OutputForm) -> None:
-    """Show the own limits of ENTITY_ID on a resource. `effective` tells which limits hold."""
+    """Show the own limits of ENTITY_ID on a resource. `effective` shows the limits that apply."""
     with open_namespace(connection, namespace) as repository:
         _show(entity_id, resource, repository.get_limits(entity_id, resource), output)
 
@@ -83,7 +83,7 @@ def delete_limits(
     yes: bool,
     output: OutputForm,
 ) -> None:
-    """Delete the own limits of ENTITY_ID on a resource. Asks before it does, unless --yes says so."""
+    """Delete the own limits of ENTITY_ID on a resource. Asks first, unless --yes is given."""
     what = f"own limits of {entity_id} on {resource}"
     with open_namespace(connection, namespace) as repository:
         if not repository.get_limits(entity_id, resource):

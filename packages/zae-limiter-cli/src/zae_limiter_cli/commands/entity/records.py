@@ -27,8 +27,8 @@ CLEARABLE: Final = {"entity_name": "name", "parent": "parent_id", "metadata": "m
 
 def _record_options(function: Function) -> Function:
     """What a record says; the command gets ``entity_name``, ``parent`` and ``metadata``."""
-    named = click.option("--entity-name", metavar="TEXT", help="What people call it.")
-    child = click.option("--parent", metavar="ID", help="The entity that it belongs to.")
+    named = click.option("--entity-name", metavar="TEXT", help="Display name.")
+    child = click.option("--parent", metavar="ID", help="Parent entity.")
     return named(child(metadata_option(function)))
 
 
@@ -37,7 +37,7 @@ def _record_options(function: Function) -> Function:
 @in_namespace
 @click.argument("entity_id")
 @_record_options
-@click.option("--cascade", is_flag=True, help="Its acquires consume from the parent, too.")
+@click.option("--cascade", is_flag=True, help="Let its acquires consume from the parent, too.")
 @principal_option
 @output_option
 def create(
@@ -52,7 +52,7 @@ def create(
     principal: str,
     output: OutputForm,
 ) -> None:
-    """Make the entity ENTITY_ID. To have limits or a bucket, it need not be made: to have a parent, it need."""
+    """Create the entity ENTITY_ID. Only an entity with a parent must be created; limits and buckets work without."""
     with open_namespace(connection, namespace) as repository:
         made = repository.create_entity(entity_id, entity_name, parent, cascade, metadata, principal=principal)
     show_entity(made, output)
@@ -76,9 +76,9 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, output: Ou
 @click.argument("entity_id")
 @_record_options
 @click.option("--cascade/--no-cascade", default=None, help="Whether its acquires consume from the parent, too.")
-@click.option("--no-entity-name", is_flag=True, help="Take its name away.")
-@click.option("--no-parent", is_flag=True, help="Take it away from its parent.")
-@click.option("--no-metadata", is_flag=True, help="Take its metadata away.")
+@click.option("--no-entity-name", is_flag=True, help="Remove its name.")
+@click.option("--no-parent", is_flag=True, help="Remove its parent.")
+@click.option("--no-metadata", is_flag=True, help="Remove its metadata.")
 @principal_option
 @output_option
 def update(
@@ -90,9 +90,9 @@ def update(
     output: OutputForm,
     **chosen: Any,
 ) -> None:
-    """Change the record of ENTITY_ID: what is not given stays, and --metadata replaces all that was there.
+    """Change the record of ENTITY_ID. A field that is not given keeps its value; --metadata replaces all metadata.
 
-    Running processes follow within the life of their config cache, a minute where they do not say otherwise.
+    Running processes see the change when their config cache expires, by default within a minute.
     """
     fields = _fields(chosen)
     with open_namespace(connection, namespace) as repository:
@@ -110,9 +110,9 @@ def update(
 def delete(
     *, connection: "Connection", namespace: str, entity_id: str, principal: str, yes: bool, output: OutputForm
 ) -> None:
-    """Delete ENTITY_ID: its record, its own limits and its buckets. What it used and its audit events stay.
+    """Delete ENTITY_ID: its record, its own limits and its buckets. Its usage and its audit events stay.
 
-    An entity with children is not deleted. Asks before it does, unless --yes says so.
+    The command refuses to delete an entity with children. Asks first, unless --yes is given.
     """
     with open_namespace(connection, namespace) as repository:
         if not yes:

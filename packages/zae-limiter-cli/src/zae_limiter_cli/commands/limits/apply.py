@@ -10,7 +10,7 @@ import click
 from ... import confirmation
 from ...errors import CommandError
 from ...options import DocumentForm, connected, quiet_option, yes_option
-from ...principal import claimed
+from ...principal import principal_option
 from ...progress import reporter
 from .options import files_option, form_option, take_over_option
 
@@ -23,13 +23,18 @@ if TYPE_CHECKING:
 @click.argument("saved", required=False, metavar="[PLAN]", type=click.Path(path_type=Path, dir_okay=False))
 @files_option(required=False)
 @form_option("text", "json", "markdown")
-@click.option("--allow-deletes", is_flag=True, help="Allow a plan that deletes over 30 % of what is managed, or all.")
-@take_over_option
-@click.option("--lock-timeout", type=click.IntRange(0, 900), default=0, help="Seconds to wait for another apply.  [0]")
 @click.option(
-    "--principal", envvar="ZAEL_PRINCIPAL", show_envvar=True, help="Who applies, for the audit events.  [you]"
+    "--allow-deletes", is_flag=True, help="Allow a plan that deletes more than 30 % of the managed items, or all."
 )
-@click.option("--source", envvar="ZAEL_SOURCE", show_envvar=True, help="Of which revision, for the audit events.")
+@take_over_option
+@click.option(
+    "--lock-timeout",
+    type=click.IntRange(0, 900),
+    default=0,
+    help="Seconds to wait for another apply to end.  [default: 0]",
+)
+@principal_option
+@click.option("--source", envvar="ZAEL_SOURCE", show_envvar=True, help="Revision of the files, for the audit events.")
 @yes_option
 @quiet_option
 def apply(
@@ -41,15 +46,15 @@ def apply(
     allow_deletes: bool,
     take_over: bool,
     lock_timeout: int,
-    principal: str | None,
+    principal: str,
     source: str | None,
     yes: bool,
     quiet: bool,
 ) -> None:
-    """Bring namespaces to their files, or apply a PLAN that `limits plan --out` has saved.
+    """Make namespaces match their files, or apply a PLAN saved by `limits plan --out`.
 
-    On a terminal it shows the plan and asks first, unless --yes says so. What fails is told item by item, and stays
-    pending: applying again goes on from there.
+    On a terminal the command shows the plan and asks first, unless --yes is given. It reports each item that fails;
+    failed items stay pending, and the next apply tries them again.
     """
     from ...limits.files import STANDARD_INPUT
     from ...limits.provisioner import Provisioner
@@ -59,7 +64,7 @@ def apply(
         raise CommandError("give either manifests with -f, or the file of a saved plan")
     if STANDARD_INPUT in files and not yes and confirmation.is_watched():
         raise CommandError("standard input is the manifest, so that nobody can answer there: pass --yes, or a file")
-    claims = {"principal": claimed(principal), "source": source, "lock_timeout": lock_timeout}
+    claims = {"principal": principal, "source": source, "lock_timeout": lock_timeout}
     rollout = Rollout(
         Provisioner(connection, reporter(quiet=quiet)), form, claims, allow_deletes=allow_deletes, asks=not yes
     )

@@ -10,15 +10,15 @@ from ...lazy import Entry, LazyCommands
 from ...options import connection_options
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "plan": Entry("limits.plan:plan", "What an apply would change; read-only."),
+    "plan": Entry("limits.plan:plan", "Show what an apply would change; read-only."),
     "apply": Entry("limits.apply:apply", "Plan, then apply."),
-    "diff": Entry("limits.plan:diff", "Drift between files and the live table."),
-    "cfn-template": Entry("limits.offline:cfn_template", "A CloudFormation template that holds the limits."),
-    "validate": Entry("limits.offline:validate", "Check files; nothing is sent."),
-    "export": Entry("limits.state:export", "Live limits as a manifest."),
-    "schema": Entry("limits.offline:schema", "The JSON Schema of a manifest, for editors."),
-    "state": Entry("limits.state:state", "What is managed, owner, serial, lock, last apply."),
-    "unlock": Entry("limits.state:unlock", "Free the lock of an apply that is gone."),
+    "diff": Entry("limits.plan:diff", "Show drift between files and the live table."),
+    "cfn-template": Entry("limits.offline:cfn_template", "Print a CloudFormation template with the limits."),
+    "validate": Entry("limits.offline:validate", "Check files, without a request."),
+    "export": Entry("limits.state:export", "Print live limits as a manifest."),
+    "schema": Entry("limits.offline:schema", "Print the JSON Schema of a manifest, for editors."),
+    "state": Entry("limits.state:state", "Show managed items, owner, serial, lock, last apply."),
+    "unlock": Entry("limits.state:unlock", "Release the lock of an apply that was killed."),
 }
 
 
@@ -28,5 +28,5 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 def limits() -> None:
     """Keep the limits of namespaces in files: one YAML file for each namespace.
 
-    All of it goes through the stack's provisioner, so lambda:InvokeFunction on it is the only permission needed.
+    Every command calls the stack's provisioner, so lambda:InvokeFunction on it is the only permission needed.
     """

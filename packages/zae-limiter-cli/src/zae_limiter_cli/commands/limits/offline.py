@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @files_option(required=True)
 @form_option("text", "json")
 def validate(*, connection: "Connection", files: tuple[str, ...], form: DocumentForm) -> None:  # noqa: ARG001  as of all others
-    """Check manifests, and tell every mistake with its file, line and column."""
+    """Check manifests, and report every mistake with its file, line and column."""
     from zae_limiter_manifest import ManifestError
     from zae_limiter_manifest.render import as_json
 
@@ -43,7 +43,7 @@ def validate(*, connection: "Connection", files: tuple[str, ...], form: Document
 @click.command()
 @connected
 def schema(*, connection: "Connection") -> None:  # noqa: ARG001  as of all others
-    """Print the JSON Schema that editors complete and check manifests with."""
+    """Print the JSON Schema of a manifest, with which editors complete and check manifests."""
     import json
 
     from zae_limiter_manifest import json_schema
@@ -54,10 +54,14 @@ def schema(*, connection: "Connection") -> None:  # noqa: ARG001  as of all othe
 @click.command("cfn-template")
 @connected
 @files_option(required=True)
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Directory for one template a namespace.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory for the templates, one for each namespace.",
+)
 @take_over_option
 def cfn_template(*, connection: "Connection", files: tuple[str, ...], out: Path | None, take_over: bool) -> None:
-    """Print the template of a stack that holds a namespace's limits; the stack of the limiter is --name."""
+    """Print the template of a stack that holds a namespace's limits; --name is the stack of the limiter."""
     from zae_limiter_manifest import StackProperties, render_template
 
     from ...limits.files import load_files, write_file

@@ -14,7 +14,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def files_option(*, required: bool) -> Callable[[Function], Function]:
     """``-f``; the command gets ``files``, paths as they were given."""
-    told = "Manifest; a directory stands for its *.yaml and *.yml, - for standard input. Repeatable."
+    told = "Manifest, directory of *.yaml and *.yml manifests, or - for standard input. Repeatable."
     return click.option("--file", "-f", "files", multiple=True, required=required, metavar="FILE", help=told)
 
 
@@ -27,16 +27,16 @@ def form_option(*forms: DocumentForm) -> Callable[[Function], Function]:
         type=click.Choice(forms),
         default=forms[0],
         show_default=True,
-        help="Form of the output.",
+        help="Output format.",
     )
 
 
-def exit_code_option(told: str) -> Callable[[Function], Function]:
+def exit_code_option(condition: str) -> Callable[[Function], Function]:
     """``--exit-code``; the command gets ``exit_code``."""
-    return click.option("--exit-code", is_flag=True, help=f"End with code 2 where {told}.")
+    return click.option("--exit-code", is_flag=True, help=f"Exit with code 2 if {condition}.")
 
 
 def take_over_option(function: Function) -> Function:
     """``--take-over``; the command gets ``take_over``."""
-    told = "Take the namespace over from its owner, such as a stack."
+    told = "Take over the namespace from its owner, such as a stack."
     return click.option("--take-over", is_flag=True, help=told)(function)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @connected
 @files_option(required=True)
 @form_option("text", "json", "markdown")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Save the plan, for `limits apply FILE`.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Save the plan for `limits apply FILE`.")
 @exit_code_option("there are changes")
 @take_over_option
 def plan(
@@ -31,9 +31,9 @@ def plan(
     exit_code: bool,
     take_over: bool,
 ) -> None:
-    """Show what would change, item by item, old -> new. Nothing is written, registered or locked.
+    """Show what would change, item by item, old -> new. The command writes, registers and locks nothing.
 
-    With --out the plan of one namespace is saved: `limits apply FILE` applies exactly that, or is refused.
+    With --out it saves the plan of one namespace; `limits apply FILE` then applies exactly that plan, or fails.
     """
     from zae_limiter_manifest import Request
 
@@ -60,11 +60,11 @@ def plan(
 @files_option(required=True)
 @form_option("text", "json", "markdown")
 @exit_code_option("there is drift")
-@click.option("--unmanaged", is_flag=True, help="List what is in the table, but neither declared nor managed.")
+@click.option("--unmanaged", is_flag=True, help="List items of the table that are neither declared nor managed.")
 def diff(
     *, connection: "Connection", files: tuple[str, ...], form: DocumentForm, exit_code: bool, unmanaged: bool
 ) -> None:
-    """Show what was changed or deleted out of band since the last apply. What is merely pending is counted."""
+    """Show items changed or deleted out of band since the last apply. Pending items are only counted."""
     from zae_limiter_manifest import Request
 
     from ...limits.files import load_files

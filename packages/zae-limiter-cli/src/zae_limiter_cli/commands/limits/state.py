@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 @click.command()
 @connected
 @in_namespace
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.  [standard output]")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: standard output]"
+)
 def export(*, connection: "Connection", namespace: str, out: Path | None) -> None:
-    """Print all live limits of a namespace as a manifest: what is managed, and what was set by hand."""
+    """Print all live limits of a namespace as a manifest: the managed ones, and those set by hand."""
     from zae_limiter_manifest import dump
 
     from ...limits.files import write_file
@@ -42,7 +44,7 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
 @in_namespace
 @form_option("text", "json")
 def state(*, connection: "Connection", namespace: str, form: DocumentForm) -> None:
-    """Show what the last apply left managed, whose it is, and who applies just now."""
+    """Show the items that the last apply manages, their owner, and the apply that runs now, if any."""
     _show(namespace, _ask(connection, "state", namespace), form)
 
 
@@ -53,12 +55,12 @@ def state(*, connection: "Connection", namespace: str, form: DocumentForm) -> No
 @form_option("text", "json")
 @yes_option
 def unlock(*, connection: "Connection", namespace: str, lock_id: str, form: DocumentForm, yes: bool) -> None:
-    """Free the lock LOCK_ID, which `limits state` shows. It ends by itself some minutes after an apply was killed.
+    """Release the lock LOCK_ID, which `limits state` shows. The lock of a killed apply expires after some minutes.
 
-    An apply that goes on all the same says so at its end, and leaves the state as it is.
+    An apply that still runs without its lock reports that at its end, and does not write the state.
     """
     if not yes:
-        confirm(f"Free the lock {lock_id} of {namespace}? Nobody may be applying any more.")
+        confirm(f"Release the lock {lock_id} of {namespace}? No apply may be running.")
     _show(namespace, _ask(connection, "unlock", namespace, lock_id=lock_id), form)
 
 

@@ -10,18 +10,18 @@ from ...errors import CommandError, debug_option
 from ...lazy import Entry, LazyCommands
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "up": Entry("local.up:up", "Bring a local stack up."),
-    "down": Entry("local.running:down", "End a local stack."),
-    "status": Entry("local.running:status", "What a local stack is doing."),
-    "logs": Entry("local.running:logs", "What the Lambdas have logged."),
-    "env": Entry("local.running:env", "Print what a shell has to export."),
+    "up": Entry("local.up:up", "Start a local stack."),
+    "down": Entry("local.running:down", "Stop a local stack."),
+    "status": Entry("local.running:status", "Show the status of a local stack."),
+    "logs": Entry("local.running:logs", "Show the logs of the Lambdas."),
+    "env": Entry("local.running:env", "Print the variables for a shell to export."),
 }
 
 
 @click.group(cls=LazyCommands, entries=ENTRIES)
 @debug_option
 def local() -> None:
-    """An AWS on this machine with a stack in it: table, stream and both Lambdas, which really run.
+    """Run an AWS with a stack on this machine: table, stream and both Lambdas, which really run.
 
     It needs no Docker and no account.
     """

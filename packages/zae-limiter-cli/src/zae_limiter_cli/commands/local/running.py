@@ -18,14 +18,14 @@ LINES_SHOWN: Final = 100
 
 def _which(function: Function) -> Function:
     """The option that says which stack is meant."""
-    told = "The local stack.  [default: the one that runs]"
+    told = "Local stack.  [default: the one that runs]"
     return click.option("--name", "-n", envvar="ZAEL_STACK", help=told)(debug_option(function))
 
 
 @click.command()
 @_which
 def down(name: str | None) -> None:
-    """End a local stack and every process of it."""
+    """Stop a local stack and all its processes."""
     from ...local.down import end
     from ...local.state_dir import the_one
 
@@ -37,7 +37,7 @@ def down(name: str | None) -> None:
 @output_option
 @_which
 def status(name: str | None, output: OutputForm) -> None:
-    """Whether a local stack is up, where, and how far the table's stream has been read."""
+    """Show whether a local stack runs, its address, and the progress of its readers of the table's stream."""
     from ...local import messages
     from ...local.state_dir import running_stack
     from ...local.status_client import readers
@@ -49,15 +49,20 @@ def status(name: str | None, output: OutputForm) -> None:
 
 @click.command()
 @click.argument("function", required=False)
-@click.option("--follow", "-f", is_flag=True, help="Go on as lines come.")
+@click.option("--follow", "-f", is_flag=True, help="Print new lines as they come.")
 @click.option(
-    "--lines", "-l", type=click.IntRange(0), default=LINES_SHOWN, show_default=True, help="How many of those there are."
+    "--lines",
+    "-l",
+    type=click.IntRange(0),
+    default=LINES_SHOWN,
+    show_default=True,
+    help="Number of earlier lines to print.",
 )
 @_which
 def logs(name: str | None, function: str | None, lines: int, *, follow: bool) -> None:
-    """What the Lambdas of a local stack have logged; FUNCTION is one of them, by name or by the end of its name.
+    """Show the logs of a local stack's Lambdas, or of FUNCTION alone: the name of a Lambda, or the end of its name.
 
-    Logs stay when the stack is down, until it comes up again.
+    The logs stay until the stack starts again.
     """
     from ...local.logs import Logs
     from ...local.state_dir import the_one
@@ -81,11 +86,11 @@ def logs(name: str | None, function: str | None, lines: int, *, follow: bool) ->
     type=click.Choice(["sh", "direnv", "powershell"]),
     default="sh",
     show_default=True,
-    help="For which shell.",
+    help="Shell that reads them.",
 )
 @_which
 def env(name: str | None, form: "Form") -> None:
-    """Print what a shell has to export so that programs find the local stack: eval "$(zae-limiter local env)"."""
+    """Print the variables with which programs find the local stack: eval "$(zae-limiter local env)"."""
     from ...local.state_dir import running_stack
     from ...local.variables import script
 

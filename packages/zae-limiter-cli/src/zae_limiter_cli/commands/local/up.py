@@ -24,23 +24,23 @@ DEFAULT_PORT: Final = 4588
     type=click.IntRange(0, 65535),
     default=DEFAULT_PORT,
     show_default=True,
-    help="Where it answers, on 127.0.0.1; 0 for any.",
+    help="Port on 127.0.0.1; 0 takes any free one.",
 )
-@click.option("--detach", "-d", is_flag=True, help="Stay up in the background.")
-@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Directory that keeps the items.")
+@click.option("--detach", "-d", is_flag=True, help="Run in the background.")
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Directory in which to keep the items.")
 @click.option(
     "--data-plane",
     type=click.Choice(["auto", "moto", "dynamodb-local", "dynoxide"]),
     default="auto",
     show_default=True,
-    help="What keeps the items; auto takes the fastest that is there.",
+    help="Engine that holds the items; auto takes the fastest one installed.",
 )
 @debug_option
 def up(name: str, port: int, data_plane: "Choice", *, detach: bool, data: Path | None) -> None:
-    """Bring a local stack up: the same one that `deploy` makes, on this machine, in a few seconds.
+    """Start a local stack in a few seconds: the stack that `deploy` creates, on this machine.
 
-    It stays up until Ctrl-C, with --detach until `zae-limiter local down`. Nothing of it outlives that, but for what
-    --data keeps.
+    It runs until Ctrl-C, with --detach until `zae-limiter local down`. Then all of it is gone, except for the items
+    that --data keeps.
     """
     from ...local import detached, messages
     from ...local.state_dir import StateDir

@@ -10,13 +10,13 @@ from ...lazy import Entry, LazyCommands
 from ...options import connection_options
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "register": Entry("namespace.lifecycle:register", "Register one."),
-    "list": Entry("namespace.lifecycle:list_namespaces", "List those in use."),
-    "show": Entry("namespace.lifecycle:show", "Show one."),
-    "delete": Entry("namespace.lifecycle:delete", "Delete one; it can be recovered."),
-    "recover": Entry("namespace.lifecycle:recover", "Bring a deleted one back."),
-    "orphans": Entry("namespace.lifecycle:orphans", "List those that can be recovered or purged."),
-    "purge": Entry("namespace.lifecycle:purge", "Remove a deleted one for good."),
+    "register": Entry("namespace.lifecycle:register", "Register a namespace."),
+    "list": Entry("namespace.lifecycle:list_namespaces", "List the namespaces in use."),
+    "show": Entry("namespace.lifecycle:show", "Show a namespace."),
+    "delete": Entry("namespace.lifecycle:delete", "Delete a namespace; it can be recovered."),
+    "recover": Entry("namespace.lifecycle:recover", "Recover a deleted namespace."),
+    "orphans": Entry("namespace.lifecycle:orphans", "List the namespaces that can be recovered or purged."),
+    "purge": Entry("namespace.lifecycle:purge", "Remove a deleted namespace for good."),
 }
 
 
@@ -24,7 +24,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 @connection_options
 @debug_option
 def namespace() -> None:
-    """The namespaces of a table: register, delete, recover, purge.
+    """Manage the namespaces of a table: register, delete, recover, purge.
 
-    A deleted namespace is found by nobody, and all that is in it stays until it is purged.
+    Nobody can open a deleted namespace, but its data stays until it is purged.
     """

@@ -29,9 +29,9 @@ ITEMS_BETWEEN_LINES: Final = 1000
 @click.argument("namespace")
 @output_option
 def register(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
-    """Register NAMESPACE; one that is there already stays as it is.
+    """Register NAMESPACE; an existing namespace does not change.
 
-    It takes the name of one that was deleted anew: with another id, and nothing in it.
+    The name of a deleted namespace is free again: the new namespace has another id, and is empty.
     """
     with _registry(connection) as registry:
         _show(registry.register_namespace(namespace), output)
@@ -52,7 +52,7 @@ def list_namespaces(*, connection: "Connection", output: OutputForm) -> None:
 @click.argument("namespace")
 @output_option
 def show(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
-    """Show NAMESPACE: its id, and since when it is there."""
+    """Show NAMESPACE: its id, and the time of its registration."""
     with _registry(connection) as registry:
         _show(_in_use(registry, namespace), output)
 
@@ -63,9 +63,9 @@ def show(*, connection: "Connection", namespace: str, output: OutputForm) -> Non
 @yes_option
 @output_option
 def delete(*, connection: "Connection", namespace: str, yes: bool, output: OutputForm) -> None:
-    """Delete NAMESPACE: nobody finds it any more, and all that is in it stays.
+    """Delete NAMESPACE: nobody can open it any more, but its data stays.
 
-    Processes that have it open go on with it: stop them first. Asks before it does, unless --yes says so.
+    Processes that have it open continue to use it: stop them first. Asks first, unless --yes is given.
     """
     with _registry(connection) as registry:
         _in_use(registry, namespace)
@@ -81,7 +81,7 @@ def delete(*, connection: "Connection", namespace: str, yes: bool, output: Outpu
 @click.argument("namespace_id")
 @output_option
 def recover(*, connection: "Connection", namespace_id: str, output: OutputForm) -> None:
-    """Bring the deleted namespace NAMESPACE_ID back under its name, with all that is in it; `orphans` lists the ids."""
+    """Recover the deleted namespace NAMESPACE_ID under its name, with all its data; `orphans` lists the ids."""
     with _registry(connection) as registry, _by_id(namespace_id):
         _show(registry.recover_namespace(namespace_id), output)
 
@@ -90,9 +90,9 @@ def recover(*, connection: "Connection", namespace_id: str, output: OutputForm) 
 @connected
 @output_option
 def orphans(*, connection: "Connection", output: OutputForm) -> None:
-    """List the namespaces that nobody finds any more, the oldest first: what can be recovered or purged.
+    """List the deleted namespaces, the oldest first, which can be recovered or purged.
 
-    One that was purged within two days is among them where something was written to it since.
+    The list includes a namespace purged within the last two days if something was written to it since.
     """
     with _registry(connection) as registry:
         found = registry.list_orphan_namespaces()
@@ -106,9 +106,9 @@ def orphans(*, connection: "Connection", output: OutputForm) -> None:
 @output_option
 @quiet_option
 def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: OutputForm, quiet: bool) -> None:
-    """Remove the deleted namespace NAMESPACE_ID with all that is in it, for good; `orphans` lists the ids.
+    """Remove the deleted namespace NAMESPACE_ID and all its data for good; `orphans` lists the ids.
 
-    Asks before it does, unless --yes says so. Where it was stopped, the same again does the rest.
+    Asks first, unless --yes is given. After an interruption, run the same command again to remove the rest.
     """
     with _registry(connection) as registry, _by_id(namespace_id):
         if not yes:

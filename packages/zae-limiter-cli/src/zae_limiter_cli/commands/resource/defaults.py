@@ -42,7 +42,7 @@ def set_defaults(
     principal: str,
     output: OutputForm,
 ) -> None:
-    """Set the limits of RESOURCE, in place of those before."""
+    """Replace the limits of RESOURCE."""
     with open_namespace(connection, namespace) as repository:
         repository.set_resource_defaults(resource, limits, principal=principal)
         _show(resource, repository.get_resource_defaults(resource), namespace, output)
@@ -69,7 +69,7 @@ def get_defaults(*, connection: "Connection", namespace: str, resource: str, out
 def delete_defaults(
     *, connection: "Connection", namespace: str, resource: str, principal: str, yes: bool, output: OutputForm
 ) -> None:
-    """Delete the limits of RESOURCE. Asks before it does, unless --yes says so."""
+    """Delete the limits of RESOURCE. Asks first, unless --yes is given."""
     with open_namespace(connection, namespace) as repository:
         if not repository.get_resource_defaults(resource):
             raise CommandError(f"resource {resource} has no limits in namespace {namespace}: nothing was deleted")
@@ -84,7 +84,7 @@ def delete_defaults(
 @in_namespace
 @output_option
 def list_resources(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
-    """List the resources that have limits. A change of the last moment may be missing."""
+    """List the resources that have limits. The list may miss a change of the last second."""
     with open_namespace(connection, namespace) as repository:
         found = repository.list_resources_with_defaults()
     show_names("RESOURCE", found, output, none=f"No resource has limits in namespace {namespace}.")

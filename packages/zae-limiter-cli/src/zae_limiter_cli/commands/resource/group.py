@@ -10,7 +10,7 @@ from ...lazy import Entry, LazyCommands
 from ...options import connection_options, namespace_options
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "set-defaults": Entry("resource.defaults:set_defaults", "Set its limits, in place of those before."),
+    "set-defaults": Entry("resource.defaults:set_defaults", "Replace its limits."),
     "get-defaults": Entry("resource.defaults:get_defaults", "Show its limits."),
     "delete-defaults": Entry("resource.defaults:delete_defaults", "Delete its limits."),
     "list": Entry("resource.defaults:list_resources", "List the resources that have limits."),
@@ -22,4 +22,4 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 @namespace_options
 @debug_option
 def resource() -> None:
-    """The limits of a resource, which hold for every entity that has none of its own."""
+    """Manage the limits of a resource, which apply to every entity without limits of its own."""

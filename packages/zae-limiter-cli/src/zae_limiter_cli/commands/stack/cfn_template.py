@@ -16,9 +16,9 @@ from .options import stack_options
 @stack_options
 @debug_option
 def cfn_template(*, chosen: Mapping[str, Any]) -> None:
-    """Print the template of CloudFormation, with a parameter for every option; options given here become defaults.
+    """Print the CloudFormation template, with a parameter for every option; options given here become its defaults.
 
-    Deploy it with what you deploy with, then upload the code of the Lambdas: `zae-limiter upgrade --code-only`.
+    Deploy it with your own tool, then upload the code of the Lambdas: `zae-limiter upgrade --code-only`.
     """
     from ...stack.options import StackOptions
     from ...stack.template.build import parametrized

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @connected
-@click.option("--keep-archive", is_flag=True, help="Leave the bucket with the archived audit events.")
+@click.option("--keep-archive", is_flag=True, help="Keep the bucket with the archived audit events.")
 @yes_option
 @output_option
 @quiet_option
 def delete(*, connection: "Connection", keep_archive: bool, yes: bool, output: OutputForm, quiet: bool) -> None:
     """Delete the stack NAME: its table with all limits, buckets and usage, its Lambdas, its archive of audit events.
 
-    Asks before it does, unless --yes says so. There is no way back but a backup of the table.
+    Asks first, unless --yes is given. Only a backup of the table can bring the data back.
     """
     from ...stack import remove
 

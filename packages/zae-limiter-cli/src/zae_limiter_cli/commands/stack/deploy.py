@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from ...stack.deploy import Deployed, DeployRequest
 
 _downgrade_option = click.option(
-    "--allow-downgrade", is_flag=True, help="Also where a newer release deployed the stack."
+    "--allow-downgrade", is_flag=True, help="Deploy even if a newer release deployed the stack."
 )
 
 
 @click.command()
 @connected
-@click.option("--plan", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--plan", is_flag=True, help="Show the changes without making them.")
 @click.option("--wait/--no-wait", default=True, help="Wait for CloudFormation, then upload the code.  [default: wait]")
 @_downgrade_option
 @output_option
@@ -42,10 +42,10 @@ def deploy(
     tags: Mapping[str, str],
     chosen: Mapping[str, Any],
 ) -> None:
-    """Make the stack NAME: its table, both Lambdas with their code, alarms, policies, an archive of audit events.
+    """Create or update the stack NAME: table, Lambdas with their code, alarms, policies, archive of audit events.
 
-    Done again it changes nothing; an option that is not given stays what it was. It ends with the namespace `default`
-    registered, and says what there is.
+    A second run changes nothing; an option that is not given keeps its value. At the end the command registers the
+    namespace `default` and lists the parts of the stack.
     """
     from ...stack.deploy import DeployRequest
 
@@ -60,14 +60,16 @@ def deploy(
 
 @click.command()
 @connected
-@click.option("--code-only", is_flag=True, help="Leave the stack to the tool that made it from `cfn-template`.")
+@click.option(
+    "--code-only", is_flag=True, help="Upload code only; another tool deploys the template of `cfn-template`."
+)
 @_downgrade_option
 @output_option
 @quiet_option
 def upgrade(
     *, connection: "Connection", code_only: bool, allow_downgrade: bool, output: OutputForm, quiet: bool
 ) -> None:
-    """Bring a stack that is there to this release: template, code of both Lambdas, version record. Options stay."""
+    """Upgrade an existing stack to this release: template, code of both Lambdas, version record. Options stay."""
     from ...stack.deploy import DeployRequest, upgrade_code
     from ...stack.deploy import begin as begin_deploy
 

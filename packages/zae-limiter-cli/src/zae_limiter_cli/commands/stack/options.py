@@ -38,7 +38,7 @@ def tag_option(function: Function) -> Function:
         multiple=True,
         metavar="KEY=VALUE",
         callback=_tags,
-        help="A tag of stack and resources; repeats.",
+        help="Tag of the stack and its resources. Repeatable.",
     )(function)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @connected
 @output_option
 def status(*, connection: "Connection", output: OutputForm) -> None:
-    """Check every part of the stack NAME. The exit code is 0 where all of it is well, and 1 otherwise."""
+    """Check every part of the stack NAME. The exit code is 0 if all parts are healthy, and 1 otherwise."""
     from ...stack.status import checks
 
     found = list(checks(connection))
@@ -46,7 +46,7 @@ def _show(found: list["Check"]) -> None:
 @connected
 @output_option
 def list_stacks(*, connection: "Connection", output: OutputForm) -> None:
-    """List the stacks of the region that carry the tag of `deploy`."""
+    """List the stacks of the region that have the tag of `deploy`."""
     from ...stack.cloudformation import find_all
 
     found = sorted(find_all(connection.client("cloudformation")), key=lambda stack: stack.name)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @output_option
 @debug_option
 def version(*, output: OutputForm) -> None:
-    """Print the version of each distribution of zae-limiter, and of the schema that they write. Asks no network."""
+    """Print the version of each distribution of zae-limiter, and of their schema. Needs no network."""
     from ...stack.versions import installed_versions
 
     found = installed_versions()
@@ -32,9 +32,9 @@ def version(*, output: OutputForm) -> None:
 @connected
 @output_option
 def check(*, connection: "Connection", output: OutputForm) -> None:
-    """Compare the stack NAME with this release: schema, record, code of the Lambdas.
+    """Compare the stack NAME with this release: schema, version record, code of the Lambdas.
 
-    The exit code is 0 where both fit, and 1 where one of them has to be upgraded; the last line says which.
+    The exit code is 0 if they match, and 1 if one of them needs an upgrade; the last line names it.
     """
     from ...stack.versions import compare
 

@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 @connected
 @in_namespace
 @limits_option(required=False)
-@click.option("--on-unavailable", type=click.Choice(["block", "allow"]), help="What an acquire does without the store.")
+@click.option(
+    "--on-unavailable",
+    type=click.Choice(["block", "allow"]),
+    help="Result of an acquire while the store is unavailable.",
+)
 @principal_option
 @output_option
 def set_defaults(
@@ -45,7 +49,7 @@ def set_defaults(
     principal: str,
     output: OutputForm,
 ) -> None:
-    """Set the system's limits, in place of those before, its on_unavailable, or both; what is not given stays."""
+    """Replace the system's limits, its on_unavailable, or both; an option that is not given keeps its value."""
     if not limits and on_unavailable is None:
         raise CommandError("set what? Pass --limit, --on-unavailable, or both")
     with open_namespace(connection, namespace) as repository:
@@ -70,7 +74,7 @@ def get_defaults(*, connection: "Connection", namespace: str, output: OutputForm
 @yes_option
 @output_option
 def delete_defaults(*, connection: "Connection", namespace: str, principal: str, yes: bool, output: OutputForm) -> None:
-    """Delete the system's limits, and its on_unavailable with them. Asks before it does, unless --yes says so."""
+    """Delete the system's limits and its on_unavailable. Asks first, unless --yes is given."""
     with open_namespace(connection, namespace) as repository:
         if repository.get_system_defaults() == ([], None):
             raise CommandError(f"there are no system defaults in namespace {namespace}: nothing was deleted")

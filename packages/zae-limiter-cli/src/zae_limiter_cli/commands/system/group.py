@@ -11,8 +11,8 @@ from ...options import connection_options, namespace_options
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "set-defaults": Entry("system.defaults:set_defaults", "Set the system's limits, its on_unavailable, or both."),
-    "get-defaults": Entry("system.defaults:get_defaults", "Show both."),
-    "delete-defaults": Entry("system.defaults:delete_defaults", "Delete both."),
+    "get-defaults": Entry("system.defaults:get_defaults", "Show the system's limits and its on_unavailable."),
+    "delete-defaults": Entry("system.defaults:delete_defaults", "Delete the system's limits and its on_unavailable."),
 }
 
 
@@ -21,4 +21,4 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 @namespace_options
 @debug_option
 def system() -> None:
-    """The limits that hold in a namespace where neither an entity nor a resource has any, and its on_unavailable."""
+    """Manage the default limits of a namespace, for entities and resources without limits, and its on_unavailable."""

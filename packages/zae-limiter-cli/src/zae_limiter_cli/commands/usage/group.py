@@ -10,8 +10,8 @@ from ...lazy import Entry, LazyCommands
 from ...options import connection_options, namespace_options
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "list": Entry("usage.windows:list_usage", "What was consumed in each window."),
-    "summary": Entry("usage.windows:summary", "What was consumed, summed by limit."),
+    "list": Entry("usage.windows:list_usage", "List the consumption of each window."),
+    "summary": Entry("usage.windows:summary", "Sum up the consumption by limit."),
 }
 
 
@@ -20,4 +20,4 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 @namespace_options
 @debug_option
 def usage() -> None:
-    """What entities consumed of resources, by the hour and by the day, as the aggregator counted it."""
+    """Show the consumption of entities and resources, by hour and by day, as the aggregator counted it."""

@@ -30,22 +30,22 @@ def query_options(function: Function) -> Function:
         return function(query=usage_query(entity, resource, window, since, until), **kwargs)
 
     options = (
-        click.option("--entity", metavar="ID", help="The usage of an entity; with --resource, on that one."),
-        click.option("--resource", metavar="NAME", help="The usage of a resource, by all entities."),
+        click.option("--entity", metavar="ID", help="Usage of this entity; with --resource, on that resource only."),
+        click.option("--resource", metavar="NAME", help="Usage of this resource by all entities."),
         click.option(
             "--window",
             type=click.Choice(["hourly", "daily"]),
             default="hourly",
             show_default=True,
-            help="How long each.",
+            help="Length of a window.",
         ),
         click.option(
             "--since",
             metavar="TIME",
-            help="From the window of that time on: 2024-01-31, 2024-01-31T14:00Z, 24h or 7d ago; UTC.  "
+            help="First window: the one of this time, such as 2024-01-31, 2024-01-31T14:00Z, 24h or 7d ago; UTC.  "
             "[default: 24h, for daily windows 30d]",
         ),
-        click.option("--until", metavar="TIME", help="Windows that begin before that time.  [default: now]"),
+        click.option("--until", metavar="TIME", help="Only windows that begin before this time.  [default: now]"),
     )
     for option in reversed(options):
         command = option(command)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 @rows_option
 @output_option
 def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery", rows: int, output: OutputForm) -> None:
-    """List what was consumed in each window, in tokens by limit, less what was given back; the oldest window first.
+    """List the net consumption of each window, in tokens by limit, the oldest window first.
 
-    Of an entity on all resources, one resource after the other. The aggregator counts; it is some seconds behind.
+    For an entity on all resources, the resources follow one another. The aggregator is some seconds behind.
     """
     from ...usage.showing import plain_snapshot, say_snapshots
 
@@ -50,10 +50,10 @@ def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery",
 @connected
 @in_namespace
 @query_options
-@click.option("--plot", is_flag=True, help="Draw a bar for each window, too.")
+@click.option("--plot", is_flag=True, help="Also draw a bar for each window.")
 @output_option
 def summary(*, connection: "Connection", namespace: str, query: "UsageQuery", plot: bool, output: OutputForm) -> None:
-    """Sum up what was consumed by limit: in total, and the least, the most and the mean of the windows with any use."""
+    """Sum up the consumption by limit: the total, and the minimum, maximum and mean of the windows with any use."""
     from ...usage.showing import plain_summary, say_summary
 
     if plot and output == "json":
