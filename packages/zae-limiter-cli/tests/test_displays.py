@@ -109,7 +109,7 @@ def test_the_summary_says_what_was_let_through_uncounted(stream: io.StringIO) ->
         board([Event("key-a", 0, "uncounted")]),
         Meter(),
     )
-    assert "1 call let through uncounted: the table was away" in stream.getvalue()
+    assert "1 call admitted uncounted: the table was unavailable" in stream.getvalue()
 
 
 @pytest.mark.parametrize(

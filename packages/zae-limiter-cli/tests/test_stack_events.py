@@ -112,7 +112,7 @@ def test_a_failure_tells_each_cause_on_a_line_and_what_to_do(stubber: Stubber) -
 
 def test_a_failure_without_events_tells_the_stacks_own_reason() -> None:
     told = str(failure(stack("UPDATE_ROLLBACK_COMPLETE", reason="no such key"), "updated", []))
-    assert told.splitlines()[1:] == ["  no such key", "  mend the cause and deploy again: it is as it was before"]
+    assert told.splitlines()[1:] == ["  no such key", "  fix the cause and deploy again: the stack is as before"]
 
 
 def test_a_stack_that_goes_away_is_gone(stubber: Stubber) -> None:
@@ -139,7 +139,7 @@ def test_another_error_of_the_events_is_not_taken_for_a_missing_stack(stubber: S
 
 
 def test_a_change_set_that_would_make_a_stack_of_somebody_else_is_not_ours(stubber: Stubber) -> None:
-    with pytest.raises(CommandError, match="stack my-app is not of zae-limiter"):
+    with pytest.raises(CommandError, match="stack my-app is not a stack of zae-limiter"):
         check_ours(stubber.client, stack("REVIEW_IN_PROGRESS"))
 
 
@@ -149,9 +149,9 @@ def test_a_change_set_that_would_make_a_stack_of_somebody_else_is_not_ours(stubb
         ("ROLLBACK_COMPLETE", "remove what is left with `zae-limiter delete --name my-app`, then deploy again"),
         ("ROLLBACK_FAILED", "remove what is left with `zae-limiter delete --name my-app`, then deploy again"),
         ("CREATE_FAILED", "remove what is left with `zae-limiter delete --name my-app`, then deploy again"),
-        ("UPDATE_ROLLBACK_FAILED", "mend the cause, then `aws cloudformation continue-update-rollback"),
-        ("DELETE_FAILED", "mend the cause, then `zae-limiter delete --name my-app` again"),
-        ("REVIEW_IN_PROGRESS", "a change set of somebody else's would make it"),
+        ("UPDATE_ROLLBACK_FAILED", "fix the cause, then `aws cloudformation continue-update-rollback"),
+        ("DELETE_FAILED", "fix the cause, then `zae-limiter delete --name my-app` again"),
+        ("REVIEW_IN_PROGRESS", "another change set would create it"),
         ("CREATE_IN_PROGRESS", "wait until CloudFormation is done: `zae-limiter status --name my-app`"),
         ("UPDATE_ROLLBACK_IN_PROGRESS", "wait until CloudFormation is done: `zae-limiter status --name my-app`"),
     ],
@@ -206,7 +206,7 @@ def test_a_change_set_without_changes_is_none(reason: str, stubber: Stubber) -> 
 
 
 def test_a_change_set_that_cannot_be_made_says_why(stubber: Stubber) -> None:
-    with pytest.raises(CommandError, match="cannot tell what would change: no such template"):
+    with pytest.raises(CommandError, match="cannot preview the changes: no such template"):
         planned(stubber, "no such template")
 
 
@@ -225,7 +225,9 @@ def test_a_new_stack_is_protected_from_the_first_moment_and_carries_our_tag(stub
 
 
 def test_what_is_protected_or_moving_is_not_deleted() -> None:
-    with pytest.raises(CommandError, match=r"is protected from deletion: .* --no-deletion-protection` lifts that"):
+    with pytest.raises(
+        CommandError, match=r"is protected from deletion: .* --no-deletion-protection` removes the protection"
+    ):
         check_deletable(stack("CREATE_COMPLETE", protected=True))
     with pytest.raises(CommandError, match="is UPDATE_IN_PROGRESS: wait"):
         check_deletable(stack("UPDATE_IN_PROGRESS"))

@@ -22,5 +22,5 @@ def is_watched() -> bool:
 def confirm(question: str) -> None:
     """Ask on the terminal. Raises ``click.Abort`` for a no, and ``CommandError`` where there is nobody to ask."""
     if not can_ask():
-        raise CommandError(f"{question} There is no terminal to ask on: pass --yes if that is meant")
+        raise CommandError(f"{question} There is no terminal to answer on: pass --yes to confirm")
     click.confirm(question, abort=True, err=True)

@@ -110,9 +110,9 @@ def test_no_changes_are_said_and_are_empty_json(table: Table, args: list[str], t
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ([], "changes of what? Pass one of --entity, --resource and --system"),
-        (["--entity", "e", "--system"], "changes of what? "),
-        (["--entity", "e", "--resource", "r"], "changes of what? "),
+        ([], "`audit list` needs one subject: pass --entity, --resource or --system"),
+        (["--entity", "e", "--system"], "`audit list` needs one subject"),
+        (["--entity", "e", "--resource", "r"], "`audit list` needs one subject"),
         (["--entity", "$SYSTEM"], "--entity '$SYSTEM': "),
         (["--resource", "a b"], "--resource 'a b': "),
         (["--system", "-N", "nowhere"], "there is no namespace 'nowhere'"),

@@ -35,14 +35,17 @@ def test_json_has_everything_about_buckets(used: Table) -> None:
 
 
 def test_where_there_is_no_bucket_it_would_be_full(table: Table) -> None:
-    assert run("bucket", "show", "key").stdout == "No bucket of key in namespace default: it would be full.\n"
+    assert (
+        run("bucket", "show", "key").stdout
+        == "There is no bucket of key in namespace default: all tokens are available.\n"
+    )
     done = run("bucket", "show", "key", "-r", "gpt-4")
-    assert done.stdout == "No bucket of key on gpt-4 in namespace default: it would be full.\n"
+    assert done.stdout == "There is no bucket of key on gpt-4 in namespace default: all tokens are available.\n"
 
 
 def test_reset_unblocks_an_entity_at_once_and_is_audited(used: Table) -> None:
     assert refused("bucket", "reset", "key", "-r", "gpt-4") == (
-        "Make the bucket of key on gpt-4 full? There is no terminal to ask on: pass --yes if that is meant"
+        "Make the bucket of key on gpt-4 full? There is no terminal to answer on: pass --yes to confirm"
     )
     assert told("bucket", "reset", "key", "-r", "gpt-4", "--yes") == [
         HEAD,
@@ -66,9 +69,18 @@ def test_credit_gives_tokens_up_to_the_burst_and_is_audited(used: Table) -> None
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        (["reset", "nobody", "-r", "gpt-4", "-y"], "there is no bucket of nobody on gpt-4: it would be full, nothing "),
-        (["reset", "nobody", "-r", "gpt-4"], "there is no bucket of nobody on gpt-4: it would be full, nothing "),
-        (["credit", "nobody", "-r", "gpt-4", "-t", "rpd:1"], "there is no bucket of nobody on gpt-4: it would be full"),
+        (
+            ["reset", "nobody", "-r", "gpt-4", "-y"],
+            "there is no bucket of nobody on gpt-4: all tokens are available, and nothing ",
+        ),
+        (
+            ["reset", "nobody", "-r", "gpt-4"],
+            "there is no bucket of nobody on gpt-4: all tokens are available, and nothing ",
+        ),
+        (
+            ["credit", "nobody", "-r", "gpt-4", "-t", "rpd:1"],
+            "there is no bucket of nobody on gpt-4: all tokens are available",
+        ),
         (["credit", "key", "-r", "gpt-4", "-t", "rpm:1"], "tokens 'rpm': is no limit of the bucket, which has: rpd"),
         (["credit", "key", "-r", "gpt-4", "-t", "rpd:0"], "tokens['rpd'] 0: must be at least 1"),
         (["credit", "key", "-r", "gpt-4", "-t", "rpd"], "--tokens 'rpd': must be name:amount"),

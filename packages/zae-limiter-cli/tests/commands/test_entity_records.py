@@ -85,7 +85,10 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
         (["create", "key", "--cascade"], "cascade True: needs a parent_id to cascade to"),
         (["create", "a#b"], "entity_id 'a#b': must be 1 to 256 characters"),
         (["create", "key", "-m", "a"], "--metadata 'a': must be key=value"),
-        (["update", "team"], "change what? Pass --entity-name, --parent, --cascade, --metadata, or their --no-… forms"),
+        (
+            ["update", "team"],
+            "nothing to change: pass --entity-name, --parent, --cascade, --metadata, or their --no-… forms",
+        ),
         (["update", "team", "--parent", "x", "--no-parent"], "--parent and --no-parent contradict each other"),
         (["update", "team", "--entity-name", "x", "--no-entity-name"], "--entity-name and --no-entity-name contradict"),
         (["update", "team", "--parent", "team"], "parent_id 'team': an entity cannot be its own parent"),

@@ -28,12 +28,12 @@ def test_a_deleted_namespace_comes_back_with_all_that_is_in_it(table: Table) -> 
     way_back = f"zae-limiter namespace recover {repository.namespace_id}"
     assert refused("namespace", "delete", "prod").startswith("Delete the namespace prod? There is no terminal")
     done = run("namespace", "delete", "prod", "--yes")
-    assert done.stdout == f"Namespace prod deleted; `{way_back}` brings it back.\n"
-    assert refused("namespace", "show", "prod") == f"the namespace 'prod' was deleted: `{way_back}` brings it back"
+    assert done.stdout == f"Namespace prod deleted; `{way_back}` recovers it.\n"
+    assert refused("namespace", "show", "prod") == f"the namespace 'prod' was deleted: `{way_back}` recovers it"
     assert [each["namespace_id"] for each in document("namespace", "orphans")] == [repository.namespace_id]
     assert told("namespace", "recover", repository.namespace_id)[0] == ["namespace", "prod"]
     assert repository.get_system_defaults() == ([Limit.per_minute("rpm", 1)], None)
-    assert run("namespace", "orphans").stdout == "No namespace is left to be recovered or purged.\n"
+    assert run("namespace", "orphans").stdout == "No namespace can be recovered or purged.\n"
 
 
 def test_json_of_a_deletion_has_the_id_that_brings_it_back(table: Table) -> None:
@@ -52,9 +52,7 @@ def purgeable(table: Table, limits: int) -> str:
 
 def test_purge_removes_a_deleted_namespace_when_told_yes(table: Table) -> None:
     namespace_id = purgeable(table, 2)
-    assert refused("namespace", "purge", "--", namespace_id).startswith(
-        f"Purge the namespace {namespace_id}, with all "
-    )
+    assert refused("namespace", "purge", "--", namespace_id).startswith(f"Purge the namespace {namespace_id} and all ")
     assert document("namespace", "purge", "-y", "--", namespace_id) == {
         "namespace_id": namespace_id,
         "items": 4,
@@ -75,14 +73,16 @@ def test_purge_tells_how_far_it_is(table: Table, monkeypatch: Any, more: list[st
 
 def test_namespaces_can_be_looked_after_where_default_was_deleted(table: Table) -> None:
     table.repository.delete_namespace("default")
-    assert run("namespace", "list").stdout == ("No namespace is in use: `zae-limiter namespace register` makes one.\n")
+    assert run("namespace", "list").stdout == (
+        "No namespace is in use: `zae-limiter namespace register` creates one.\n"
+    )
     assert document("namespace", "register", "prod")["name"] == "prod"
 
 
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        (["show", "nowhere"], "there is no namespace 'nowhere': `zae-limiter namespace list` lists those there are"),
+        (["show", "nowhere"], "there is no namespace 'nowhere': `zae-limiter namespace list` lists the namespaces"),
         (["delete", "nowhere", "-y"], "there is no namespace 'nowhere'"),
         (["register", "a b"], "namespace 'a b': must be 1 to 64 characters"),
         (

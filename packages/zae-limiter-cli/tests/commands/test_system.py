@@ -54,7 +54,7 @@ def test_json_has_the_limits_by_name(table: Table) -> None:
 def test_delete_removes_limits_and_policy_when_told_yes(table: Table) -> None:
     table.repository.set_system_defaults([RPM], "block")
     assert refused("system", "delete-defaults") == (
-        "Delete the system defaults of namespace default? There is no terminal to ask on: pass --yes if that is meant"
+        "Delete the system defaults of namespace default? There is no terminal to answer on: pass --yes to confirm"
     )
     assert table.repository.get_system_defaults() == ([RPM], "block")
     assert run("system", "delete-defaults", "-y").stdout == "System defaults of namespace default deleted.\n"
@@ -78,7 +78,7 @@ def test_who_changes_it_stands_in_the_audit_events(table: Table) -> None:
 
 
 def test_mistakes_are_one_line_each(table: Table) -> None:
-    assert refused("system", "set-defaults") == "set what? Pass --limit, --on-unavailable, or both"
+    assert refused("system", "set-defaults") == "nothing to set: pass --limit, --on-unavailable, or both"
     assert refused("system", "set-defaults", "-l", "rpm").startswith("--limit 'rpm': must be name:amount[/sec|")
     assert refused("system", "set-defaults", "-l", "rpm:1", "-l", "rpm:2").startswith("limits 'rpm': stands twice")
     assert refused("system", "set-defaults", "-l", "rpm:1", "-N", "nowhere").startswith("there is no namespace")

@@ -162,7 +162,7 @@ def test_no_usage_is_empty_json_and_no_plot(table: Table) -> None:
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ([], "whose usage? Pass --entity, --resource, or both"),
+        ([], "usage needs a subject: pass --entity, --resource, or both"),
         (["--entity", "a#b"], "--entity 'a#b': "),
         (["--resource", "a b"], "--resource 'a b': "),
         (["--entity", "e", "--since", "yesterday"], "--since 'yesterday': must be a time like 2024-01-31"),
@@ -186,7 +186,7 @@ def test_a_table_that_is_not_there_is_one_line(aws: str, command: str) -> None:
 
 
 def test_a_plot_is_not_for_programs(table: Table) -> None:
-    assert refused(run("summary", "--entity", "e", "--plot", "-o", "json")).startswith("--plot draws for people")
+    assert refused(run("summary", "--entity", "e", "--plot", "-o", "json")).startswith("--plot and --output json")
 
 
 def test_looking_registers_no_namespace(table: Table) -> None:

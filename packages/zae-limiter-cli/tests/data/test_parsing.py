@@ -73,7 +73,7 @@ def test_amounts_are_by_limit() -> None:
         (["rpm"], "--tokens 'rpm': must be name:amount, like rpm:100"),
         (["rpm:-1"], "--tokens 'rpm:-1': must be name:amount, like rpm:100"),
         (["rpm:1/min"], "--tokens 'rpm:1/min': must be name:amount, like rpm:100"),
-        (["rpm:1", "rpm:2"], "--tokens 'rpm:2': rpm stands twice: one amount of a limit"),
+        (["rpm:1", "rpm:2"], "--tokens 'rpm:2': rpm is given twice: pass one amount for each limit"),
     ],
 )
 def test_what_is_no_amount_is_named_with_the_form(texts: list[str], problem: str) -> None:
@@ -94,7 +94,7 @@ def test_metadata_is_values_by_key(texts: list[str], metadata: Mapping[str, str]
     [
         (["a"], "--metadata 'a': must be key=value, like team=search"),
         (["=b"], "--metadata '=b': must be key=value, like team=search"),
-        (["a=b", "a=c"], "--metadata 'a=c': a stands twice: one value of a key"),
+        (["a=b", "a=c"], "--metadata 'a=c': a is given twice: pass one value for each key"),
     ],
 )
 def test_what_is_no_metadata_is_named_with_the_form(texts: list[str], problem: str) -> None:

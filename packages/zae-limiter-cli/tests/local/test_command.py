@@ -67,11 +67,11 @@ def test_data_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_data_that_nothing_would_keep_is_one_line(tmp_path: Path) -> None:
-    assert "moto keeps nothing" in fail("up", "--data-plane", "moto", "--data", str(tmp_path))
+    assert "moto cannot keep items" in fail("up", "--data-plane", "moto", "--data", str(tmp_path))
 
 
 def test_a_data_plane_that_is_not_there_is_one_line() -> None:
-    assert "it is not there" in fail("up", "--name", "my-application", "--data-plane", "dynoxide")
+    assert "not found; set" in fail("up", "--name", "my-application", "--data-plane", "dynoxide")
 
 
 @pytest.mark.parametrize("command", ["down", "status", "env", "logs"])
@@ -87,7 +87,7 @@ def test_logs_stay_when_a_stack_is_down() -> None:
     )
     shown = run("logs", "--name", "my-app", "--lines", "1").stdout
     assert shown == "2026-11-20T12:00:02.000Z my-app-aggregator  two\n"
-    assert fail("logs", "none", "--name", "my-app") == "there is no log of 'none'; there are: my-app-aggregator"
+    assert fail("logs", "none", "--name", "my-app") == "there is no log of 'none'; available: my-app-aggregator"
 
 
 def test_the_screen_fits_on_one() -> None:

@@ -88,7 +88,7 @@ def test_one_that_has_not_signed_yet_is_waited_for() -> None:
     threading.Timer(0.1, lock.write_text, ["12345\n"]).start()
     assert state_dir.holder() == 12345
     lock.write_text("")
-    with pytest.raises(CommandError, match="my-app is on its way up: ask again"):
+    with pytest.raises(CommandError, match="my-app is still starting: try again"):
         state_dir.holder()
 
 
@@ -116,7 +116,7 @@ def test_without_a_name_it_has_to_be_clear_which_one_is_meant(start: Start) -> N
     start("one")
     start("two")
     assert the_one("one").name == "one"
-    with pytest.raises(CommandError, match="several run: one, two; choose one with --name"):
+    with pytest.raises(CommandError, match="several local stacks run: one, two; choose one with --name"):
         the_one(None)
     assert [state_dir.name for state_dir in state_dirs()] == ["one", "two"]
 

@@ -33,7 +33,7 @@ def demo(path: Path | None, endpoint_url: str | None, name: str | None, region: 
     from ..demo.example import example
 
     if endpoint_url is None and (name or region):
-        raise click.UsageError("--name and --region go with --endpoint-url; without it the demo runs in memory")
+        raise click.UsageError("--name and --region need --endpoint-url; without it the demo runs in memory")
     source = path or example()
     manifest = _manifest(source)
     backend = _backend(manifest.namespace, endpoint_url, name, region)

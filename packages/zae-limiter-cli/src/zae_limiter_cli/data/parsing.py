@@ -48,7 +48,7 @@ def parse_amounts(texts: Iterable[str]) -> dict[str, int]:
         if found is None:
             raise CommandError(f"--tokens {text!r}: must be {AMOUNT_FORM}, like rpm:100")
         if found[1] in amounts:
-            raise CommandError(f"--tokens {text!r}: {found[1]} stands twice: one amount of a limit")
+            raise CommandError(f"--tokens {text!r}: {found[1]} is given twice: pass one amount for each limit")
         amounts[found[1]] = int(found[2])
     return amounts
 
@@ -61,7 +61,7 @@ def parse_metadata(texts: Iterable[str]) -> dict[str, str]:
         if not key or not equals:
             raise CommandError(f"--metadata {text!r}: must be {METADATA_FORM}, like team=search")
         if key in metadata:
-            raise CommandError(f"--metadata {text!r}: {key} stands twice: one value of a key")
+            raise CommandError(f"--metadata {text!r}: {key} is given twice: pass one value for each key")
         metadata[key] = value
     return metadata
 

@@ -31,12 +31,12 @@ def show_limits(place: Mapping[str, Any], limits: Sequence["Limit"], output: Out
         click.echo(none)
 
 
-def show_done(place: Mapping[str, Any], action: str, output: OutputForm, *, told: str) -> None:
+def show_done(place: Mapping[str, Any], action: str, output: OutputForm, *, message: str) -> None:
     """That something was done to what is at a place."""
     if output == "json":
         say_json({**place, "action": action})
     else:
-        click.echo(told)
+        click.echo(message)
 
 
 def show_entity(entity: "Entity", output: OutputForm) -> None:

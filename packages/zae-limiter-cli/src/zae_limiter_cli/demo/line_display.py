@@ -43,7 +43,7 @@ def _in_words(events: Sequence[Event]) -> Part:
         case "refused":
             text, colour = f"refused, {refusal(first)}", "red"
         case "uncounted":
-            text = "let through uncounted: the table is away"
+            text = "admitted uncounted: the table is unavailable"
         case _:
             text = "admitted" + (f" after {seconds(first.waited)}" if first.waited else "")
     return f"{len(events):>2} {text}", colour

@@ -41,7 +41,7 @@ async def play(backend: Backend, manifest: LimitsManifest, terminal: Terminal) -
         effective_limits = await find_effective_limits(repository, resource)
         _introduce(terminal, effective_limits, resource)
         if not anew:
-            terminal.say("       An earlier run took from the same buckets: they fill up within a minute.")
+            terminal.say("       An earlier run used the same buckets: they refill within a minute.")
         backend.meter.reset()
         board = await _burst(RateLimiter(repository=repository), resource, effective_limits, terminal)
     summarize(terminal, board, backend.meter)
@@ -62,10 +62,10 @@ def _introduce(terminal: Terminal, effective_limits: Sequence[EffectiveLimits], 
         parts: list[Part] = [(f"  {each.entity_id:<{names}}  ", "bold"), (f"{level:<{levels}}  ", "dim"), (words, "")]
         terminal.say(terminal.line(parts))
     children = " and ".join(caller.entity_id for caller in CALLERS if caller.parent_id)
-    terminal.say(f"  {children} are keys of {PROJECT}: what they take, they take from both.\n")
+    terminal.say(f"  {children} are keys of {PROJECT}: each of their calls consumes from both.\n")
     calls, burst = sum(caller.calls for caller in CALLERS), terminal.paint("Burst", "bold")
-    terminal.say(f"{burst}  {calls} calls of {resource} at once. Each takes its tokens first; where they are")
-    terminal.say(f"       short, it waits as long as the limiter says, but {LONGEST_WAIT_SECONDS} s at most.")
+    terminal.say(f"{burst}  {calls} calls of {resource} at once. Each call takes its tokens first; without")
+    terminal.say(f"       enough, it waits as long as the limiter says, but {LONGEST_WAIT_SECONDS} s at most.")
 
 
 def _level(effective: EffectiveLimits, resource: str) -> str:

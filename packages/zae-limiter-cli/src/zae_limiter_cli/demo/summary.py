@@ -39,6 +39,6 @@ def _costs(board: CallBoard, meter: Meter) -> Iterator[str]:
     yield f"Requests     {meter.requests.total():>5,}   {requests}"
     split = f"{units(meter.write_units)} table + {units(meter.index_units)} index"
     yield f"Write units  {units(total):>5}   {split}: {total / board.acquires:.2f} per acquire"
-    yield "Acquires that meet on a bucket share its write."
+    yield "Concurrent acquires of a bucket share one write."
     if lost := len(board.calls("", "uncounted")):
-        yield f"{count(lost, 'call')} let through uncounted: the table was away, and the manifest says allow"
+        yield f"{count(lost, 'call')} admitted uncounted: the table was unavailable, and the manifest says allow"

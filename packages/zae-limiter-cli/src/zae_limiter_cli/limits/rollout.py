@@ -46,7 +46,7 @@ class Rollout:
         """Apply a plan exactly as it was saved; whether all went well."""
         saved = SavedPlan.read(path)
         if saved.stack != stack:
-            raise CommandError(f"{path}: this plan is for the stack {saved.stack}: give --name {saved.stack}")
+            raise CommandError(f"{path}: this plan is for the stack {saved.stack}: pass --name {saved.stack}")
         self._guard(saved.plan)
         self._confirm([saved.plan])
         request = self._request("apply", saved.manifest, take_over=saved.plan.taken_from is not None)
@@ -65,7 +65,7 @@ class Rollout:
 
     def _guard(self, plan: Plan) -> None:
         if (why := plan.why_guarded()) and not self.allow_deletes:
-            raise CommandError(f"{plan.namespace}: the plan {why}: if that is meant, give --allow-deletes")
+            raise CommandError(f"{plan.namespace}: the plan {why}: pass --allow-deletes to apply it")
 
     def _confirm(self, plans: Sequence[Plan]) -> None:
         changing = [plan for plan in plans if plan.changes]
@@ -86,7 +86,7 @@ class Rollout:
             yield from answers
             if not (left and _is_overtaken(first)):
                 return
-            self.provisioner.report(f"{request.namespace}: limits have changed since, planned anew")
+            self.provisioner.report(f"{request.namespace}: limits have changed since the plan: planned again")
             plan = self._plan(request)
             self._confirm([plan])
 

@@ -29,7 +29,7 @@ def end(state_dir: StateDir) -> Ending:
     if _send(state_dir, pid, signal.SIGKILL):
         state_dir.forget()
         return "was killed"
-    raise CommandError(f"{state_dir.name} does not end: its process is {pid}")
+    raise CommandError(f"{state_dir.name} does not stop: its process is {pid}")
 
 
 def _send(state_dir: StateDir, pid: int, number: signal.Signals) -> bool:

@@ -14,7 +14,7 @@ def ready(running: Running, *, detached: bool) -> str:
     """One screen on what is there now, and what to do next."""
     name = running.name
     named = f" --name {name}"
-    ending = f"`zae-limiter local down{named}` ends it" if detached else "Ctrl-C ends it"
+    ending = f"`zae-limiter local down{named}` stops it" if detached else "Ctrl-C stops it"
     return f"""\
 {name} is up at {running.endpoint_url} after {running.ready_seconds:.1f} s; {ending}.
 

@@ -51,7 +51,9 @@ class StateDir:
             running = self._read()
             told = f"at {running.endpoint_url}" if running else "and is on its way up or down"
             os.close(lock)
-            raise CommandError(f"{self.name} runs already, {told}: `zae-limiter local down --name {self.name}` ends it")
+            raise CommandError(
+                f"{self.name} runs already, {told}: `zae-limiter local down --name {self.name}` stops it"
+            )
         _sign(lock)
         self.forget()
         for directory in (self.logs, self.code):
@@ -85,7 +87,7 @@ class StateDir:
             if end:
                 return int(pid)
             time.sleep(_LOCK_PAUSE)
-        raise CommandError(f"{self.name} is on its way up: ask again")
+        raise CommandError(f"{self.name} is still starting: try again")
 
     def crashed(self) -> bool:
         """Whether what ran here last was killed."""
@@ -111,7 +113,7 @@ class StateDir:
             return os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise CommandError(
-                f"{error.filename}: {error.strerror}; set XDG_STATE_HOME to where you may write"
+                f"{error.filename}: {error.strerror}; set XDG_STATE_HOME to a writable directory"
             ) from error
 
 
@@ -137,7 +139,9 @@ def the_one(name: str | None) -> StateDir:
         return StateDir(name)
     up = [state_dir for state_dir in state_dirs() if state_dir.is_held()]
     if len(up) > 1:
-        raise CommandError(f"several run: {', '.join(state_dir.name for state_dir in up)}; choose one with --name")
+        raise CommandError(
+            f"several local stacks run: {', '.join(state_dir.name for state_dir in up)}; choose one with --name"
+        )
     if not up:
         raise CommandError("no local stack runs: `zae-limiter local up --name my-app` starts one")
     return up[0]

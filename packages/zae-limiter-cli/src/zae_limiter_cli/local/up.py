@@ -41,7 +41,7 @@ def run(request: UpRequest, ready: Callable[[Running], None]) -> None:
     state_dir.take()
     with _until_a_signal(), _logging_to(state_dir.logs / "local.log"), _stack(request, state_dir, engine) as url:
         seconds = round(time.monotonic() - begun, 1)
-        running = Running(request.name, os.getpid(), url, REGION, engine.told, seconds)
+        running = Running(request.name, os.getpid(), url, REGION, engine.description, seconds)
         state_dir.write(running)
         ready(running)
         threading.Event().wait()

@@ -109,7 +109,7 @@ def preview(client: Any, name: str, template: Mapping[str, Any], tags: Mapping[s
         reason = str(error.last_response.get("StatusReason", ""))
         if _NO_CHANGES in reason or "didn't contain changes" in reason:
             return []
-        raise CommandError(f"CloudFormation cannot tell what would change: {reason or error}") from error
+        raise CommandError(f"CloudFormation cannot preview the changes: {reason or error}") from error
     finally:
         client.delete_change_set(**change_set)
 

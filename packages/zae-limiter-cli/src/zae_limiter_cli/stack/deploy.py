@@ -174,7 +174,7 @@ def _settle(client: Any, name: str, plan: Plan, report: Reporter) -> tuple[Actio
         return action, plan.stack
     stack = follower.wait()
     if stack is None:
-        raise CommandError(f"stack {name} is gone: somebody else deleted it meanwhile")
+        raise CommandError(f"stack {name} is gone: it was deleted meanwhile")
     if not stack.well:
         raise failure(stack, action, follower.failures)
     return action, stack

@@ -107,11 +107,11 @@ def way_out(stack: Stack) -> str:
     if stack.status in {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}:
         return f"remove what is left with `zae-limiter delete --name {name}`, then deploy again"
     if stack.status == "UPDATE_ROLLBACK_FAILED":
-        return f"mend the cause, then `aws cloudformation continue-update-rollback --stack-name {name}`"
+        return f"fix the cause, then `aws cloudformation continue-update-rollback --stack-name {name}`"
     if stack.status == "DELETE_FAILED":
-        return f"mend the cause, then `zae-limiter delete --name {name}` again"
+        return f"fix the cause, then `zae-limiter delete --name {name}` again"
     if stack.status == "REVIEW_IN_PROGRESS":
-        return "a change set of somebody else's would make it: execute or delete that first"
+        return "another change set would create it: execute or delete that change set first"
     if stack.moving:
         return f"wait until CloudFormation is done: `zae-limiter status --name {name}`"
-    return "mend the cause and deploy again: it is as it was before"
+    return "fix the cause and deploy again: the stack is as before"

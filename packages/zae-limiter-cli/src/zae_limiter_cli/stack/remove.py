@@ -17,7 +17,7 @@ def check_deletable(stack: Stack) -> None:
     """Raise ``CommandError`` where the stack is protected, or CloudFormation at work on it."""
     if stack.protected:
         again = f"zae-limiter deploy --name {stack.name} --no-deletion-protection"
-        raise CommandError(f"stack {stack.name} is protected from deletion: `{again}` lifts that")
+        raise CommandError(f"stack {stack.name} is protected from deletion: `{again}` removes the protection")
     if stack.moving:
         raise CommandError(f"stack {stack.name} is {stack.status}: wait until CloudFormation is done")
 
@@ -57,7 +57,7 @@ def _naming_what_stays(stack: Stack, bucket: str | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        goes_on = f"what CloudFormation has begun it finishes: `zae-limiter status --name {stack.name}` tells"
+        goes_on = f"CloudFormation continues: `zae-limiter status --name {stack.name}` shows its progress"
         raise CommandError(f"stopped waiting; {goes_on}{_stays(bucket)}") from None
     except (BotoCoreError, ClientError) as error:
         raise CommandError(f"{' '.join(str(error).split())}{_stays(bucket)}") from error

@@ -45,7 +45,7 @@ def _check_subject(entity: str | None, resource: str | None) -> None:
     from zae_limiter.naming import check_identifier, check_resource
 
     if entity is None and resource is None:
-        raise CommandError("whose usage? Pass --entity, --resource, or both")
+        raise CommandError("usage needs a subject: pass --entity, --resource, or both")
     if entity is not None:
         check_identifier("--entity", entity)
     if resource is not None:

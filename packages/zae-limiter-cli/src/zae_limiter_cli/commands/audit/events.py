@@ -63,7 +63,7 @@ def _subject(entity: str | None, resource: str | None, *, system: bool) -> str:
     from zae_limiter.schema import keys
 
     if (entity is not None) + (resource is not None) + system != 1:
-        raise CommandError("changes of what? Pass one of --entity, --resource and --system")
+        raise CommandError("`audit list` needs one subject: pass --entity, --resource or --system")
     if entity is not None:
         return check_identifier("--entity", entity)
     return keys.audit_system() if resource is None else keys.audit_resource(check_resource("--resource", resource))

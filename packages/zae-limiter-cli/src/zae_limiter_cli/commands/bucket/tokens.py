@@ -49,7 +49,7 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, resource: 
         say_buckets(found)
     else:
         of = entity_id if resource is None else f"{entity_id} on {resource}"
-        click.echo(f"No bucket of {of} in namespace {namespace}: it would be full.")
+        click.echo(f"There is no bucket of {of} in namespace {namespace}: all tokens are available.")
 
 
 @click.command()
@@ -116,7 +116,9 @@ def _find(repository: "SyncRepository", entity_id: str, resource: str) -> "Bucke
 
 
 def _no_bucket(entity_id: str, resource: str) -> CommandError:
-    return CommandError(f"there is no bucket of {entity_id} on {resource}: it would be full, nothing was written")
+    return CommandError(
+        f"there is no bucket of {entity_id} on {resource}: all tokens are available, and nothing was written"
+    )
 
 
 def _show_after(repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:

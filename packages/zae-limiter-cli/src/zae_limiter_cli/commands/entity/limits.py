@@ -91,7 +91,7 @@ def delete_limits(
         if not yes:
             confirm(f"Delete the {what} in namespace {namespace}?")
         repository.delete_limits(entity_id, resource, principal=principal)
-    show_done({"entity_id": entity_id, "resource": resource}, "deleted", output, told=f"The {what} are deleted.")
+    show_done({"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} are deleted.")
 
 
 def _show(entity_id: str, resource: str, limits: "Sequence[Limit]", output: OutputForm) -> None:

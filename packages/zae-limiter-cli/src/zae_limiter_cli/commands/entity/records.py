@@ -118,7 +118,7 @@ def delete(
         if not yes:
             confirm(f"Delete the entity {entity_id}, its own limits and its buckets, in namespace {namespace}?")
         repository.delete_entity(entity_id, principal=principal)
-    show_done({"entity_id": entity_id}, "deleted", output, told=f"Entity {entity_id} deleted.")
+    show_done({"entity_id": entity_id}, "deleted", output, message=f"Entity {entity_id} deleted.")
 
 
 @click.command()
@@ -154,5 +154,7 @@ def _fields(chosen: Mapping[str, Any]) -> dict[str, Any]:
         if given or cleared:
             fields[field] = None if cleared else chosen[name]
     if not fields:
-        raise CommandError("change what? Pass --entity-name, --parent, --cascade, --metadata, or their --no-… forms")
+        raise CommandError(
+            "nothing to change: pass --entity-name, --parent, --cascade, --metadata, or their --no-… forms"
+        )
     return fields

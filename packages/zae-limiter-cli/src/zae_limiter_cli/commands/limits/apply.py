@@ -61,9 +61,9 @@ def apply(
     from ...limits.rollout import Rollout
 
     if bool(files) == (saved is not None):
-        raise CommandError("give either manifests with -f, or the file of a saved plan")
+        raise CommandError("pass either manifests with -f, or the file of a saved plan")
     if STANDARD_INPUT in files and not yes and confirmation.is_watched():
-        raise CommandError("standard input is the manifest, so that nobody can answer there: pass --yes, or a file")
+        raise CommandError("standard input is the manifest and cannot answer the question: pass --yes, or a file")
     claims = {"principal": principal, "source": source, "lock_timeout": lock_timeout}
     rollout = Rollout(
         Provisioner(connection, reporter(quiet=quiet)), form, claims, allow_deletes=allow_deletes, asks=not yes

@@ -68,7 +68,7 @@ def cfn_template(*, connection: "Connection", files: tuple[str, ...], out: Path 
 
     manifests = load_files(files)
     if out is None and len(manifests) != 1:
-        raise CommandError(f"there is one template for each namespace, and these are {len(manifests)}: give --out DIR")
+        raise CommandError(f"there is one template for each of the {len(manifests)} namespaces: pass --out DIR")
     for manifest in manifests:
         try:
             template = render_template(StackProperties(manifest, take_over=take_over), connection.name)

@@ -48,7 +48,7 @@ def up(name: str, port: int, data_plane: "Choice", *, detach: bool, data: Path |
     from ...stack.options import check_stack_name
 
     check_stack_name(name)
-    click.echo(f"{name} comes up, which takes a few seconds.")
+    click.echo(f"Starting {name}, which takes a few seconds.")
     if detach:
         arguments = ["--name", name, "--port", str(port), "--data-plane", data_plane]
         running = detached.start(StateDir(name), [*arguments, *(["--data", str(data)] if data else [])])

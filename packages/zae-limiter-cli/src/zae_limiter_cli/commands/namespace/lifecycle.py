@@ -44,7 +44,7 @@ def list_namespaces(*, connection: "Connection", output: OutputForm) -> None:
     """List the namespaces in use, by name."""
     with _registry(connection) as registry:
         found = registry.list_namespaces()
-    show_namespaces(found, output, none="No namespace is in use: `zae-limiter namespace register` makes one.")
+    show_namespaces(found, output, none="No namespace is in use: `zae-limiter namespace register` creates one.")
 
 
 @click.command()
@@ -72,8 +72,8 @@ def delete(*, connection: "Connection", namespace: str, yes: bool, output: Outpu
         if not yes:
             confirm(f"Delete the namespace {namespace}?")
         deleted = registry.delete_namespace(namespace)
-    told = f"Namespace {namespace} deleted; {_way_back(deleted)}."
-    show_done(asdict(deleted), "deleted", output, told=told)
+    message = f"Namespace {namespace} deleted; {_way_back(deleted)}."
+    show_done(asdict(deleted), "deleted", output, message=message)
 
 
 @click.command()
@@ -96,7 +96,7 @@ def orphans(*, connection: "Connection", output: OutputForm) -> None:
     """
     with _registry(connection) as registry:
         found = registry.list_orphan_namespaces()
-    show_namespaces(found, output, none="No namespace is left to be recovered or purged.")
+    show_namespaces(found, output, none="No namespace can be recovered or purged.")
 
 
 @click.command()
@@ -112,10 +112,10 @@ def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: Out
     """
     with _registry(connection) as registry, _by_id(namespace_id):
         if not yes:
-            confirm(f"Purge the namespace {namespace_id}, with all that is in it? There is no way back.")
+            confirm(f"Purge the namespace {namespace_id} and all its data? This cannot be undone.")
         removed = registry.purge_namespace(namespace_id, on_progress=_progress(reporter(quiet=quiet)))
-    told = f"Namespace {namespace_id} purged, items removed: {removed:,}."
-    show_done({"namespace_id": namespace_id, "items": removed}, "purged", output, told=told)
+    message = f"Namespace {namespace_id} purged, items removed: {removed:,}."
+    show_done({"namespace_id": namespace_id, "items": removed}, "purged", output, message=message)
 
 
 @contextmanager
@@ -137,11 +137,11 @@ def _in_use(registry: "SyncRepository", name: str) -> "Namespace":
     for each in reversed(registry.list_orphan_namespaces()):
         if each.name == name:
             raise CommandError(f"the namespace {name!r} was deleted: {_way_back(each)}")
-    raise CommandError(f"there is no namespace {name!r}: `zae-limiter namespace list` lists those there are")
+    raise CommandError(f"there is no namespace {name!r}: `zae-limiter namespace list` lists the namespaces")
 
 
 def _way_back(deleted: "Namespace") -> str:
-    return f"`zae-limiter namespace recover {deleted.namespace_id}` brings it back"
+    return f"`zae-limiter namespace recover {deleted.namespace_id}` recovers it"
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def delete_defaults(
         if not yes:
             confirm(f"Delete the limits of resource {resource} in namespace {namespace}?")
         repository.delete_resource_defaults(resource, principal=principal)
-    show_done({"resource": resource}, "deleted", output, told=f"Limits of resource {resource} deleted.")
+    show_done({"resource": resource}, "deleted", output, message=f"Limits of resource {resource} deleted.")
 
 
 @click.command("list")

@@ -77,7 +77,7 @@ def upgrade(
     _, plan = begin_deploy(connection, request)
     if plan.stack is None:
         raise CommandError(
-            f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` makes it"
+            f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` creates it"
         )
     if code_only:
         _show(connection, upgrade_code(connection, plan.stack, plan.options, reporter(quiet=quiet)), output)
@@ -93,8 +93,8 @@ def _deploy(connection: "Connection", request: "DeployRequest", output: OutputFo
     except KeyboardInterrupt:
         name = connection.name
         raise CommandError(
-            f"stopped waiting; what CloudFormation has begun it finishes: `zae-limiter status --name {name}` tells. "
-            f"Run `zae-limiter deploy --name {name}` again for the code of the Lambdas"
+            f"stopped waiting; CloudFormation continues: `zae-limiter status --name {name}` shows its progress. "
+            f"Run `zae-limiter deploy --name {name}` again to upload the code of the Lambdas"
         ) from None
     _show(connection, deployed, output)
 
@@ -109,11 +109,11 @@ def _start(connection: "Connection", request: "DeployRequest", output: OutputFor
     if output == "json":
         say_json({"stack": connection.name, "action": action, "waited": False})
         return
-    begun = {"created": "is being made", "updated": "is being updated", "unchanged": "stays as it is"}[action]
-    click.echo(f"Stack {connection.name} {begun}. `zae-limiter status --name {connection.name}` tells how it is.")
+    begun = {"created": "is being created", "updated": "is being updated", "unchanged": "does not change"}[action]
+    click.echo(f"Stack {connection.name} {begun}. `zae-limiter status --name {connection.name}` shows its status.")
     if left:
         again = f"run `zae-limiter deploy --name {connection.name}` without --no-wait when it is done"
-        click.echo(f"Not there yet: {' and '.join(left)}: {again}.")
+        click.echo(f"Still missing: {' and '.join(left)}: {again}.")
 
 
 def _show_plan(connection: "Connection", request: "DeployRequest", output: OutputForm) -> None:
@@ -134,7 +134,7 @@ def _show(connection: "Connection", deployed: "Deployed", output: OutputForm) ->
         say_json(_as_json(connection, deployed))
         return
     if not deployed.changed:
-        click.echo(f"No changes: stack {connection.name} is as it should be.")
+        click.echo(f"No changes: stack {connection.name} is up to date.")
         return
     click.echo(f"Stack {connection.name} {deployed.action}.")
     say_columns(_rows(connection, deployed), indent="  ")
@@ -154,8 +154,8 @@ def _rows(connection: "Connection", deployed: "Deployed") -> list[tuple[str, str
     if policies:
         rows.append(("policies", f"{len(policies)}, whose ARNs are outputs of the stack"))
     if options.alarms:
-        rows.append(("alarms", options.alarm_topic_arn or "they tell nobody: --alarm-topic-arn"))
-    rows.append(("namespace", "default" if deployed.default_namespace else "default was deleted, and stays so"))
+        rows.append(("alarms", options.alarm_topic_arn or "without notifications: set --alarm-topic-arn"))
+    rows.append(("namespace", "default" if deployed.default_namespace else "default was deleted, and stays deleted"))
     return rows
 
 

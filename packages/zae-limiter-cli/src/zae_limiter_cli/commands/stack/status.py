@@ -23,7 +23,7 @@ def status(*, connection: "Connection", output: OutputForm) -> None:
 
     found = list(checks(connection))
     if output == "json":
-        say_json([{"part": each.part, "ok": each.ok, "told": each.told, **each.details} for each in found])
+        say_json([{"part": each.part, "ok": each.ok, "message": each.message, **each.details} for each in found])
     else:
         _show(found)
     if any(each.ok is False for each in found):
@@ -39,7 +39,7 @@ def _show(found: list["Check"]) -> None:
         word = {True: terminal.paint("ok    ", "green"), False: terminal.paint("FAILED", "red"), None: "-     "}[
             each.ok
         ]
-        terminal.say(f"{word}  {each.part.ljust(width)}  {each.told}")
+        terminal.say(f"{word}  {each.part.ljust(width)}  {each.message}")
 
 
 @click.command("list")

@@ -51,7 +51,7 @@ def set_defaults(
 ) -> None:
     """Replace the system's limits, its on_unavailable, or both; an option that is not given keeps its value."""
     if not limits and on_unavailable is None:
-        raise CommandError("set what? Pass --limit, --on-unavailable, or both")
+        raise CommandError("nothing to set: pass --limit, --on-unavailable, or both")
     with open_namespace(connection, namespace) as repository:
         repository.set_system_defaults(limits or None, on_unavailable, principal=principal)
         _show(*repository.get_system_defaults(), namespace, output)
@@ -81,7 +81,7 @@ def delete_defaults(*, connection: "Connection", namespace: str, principal: str,
         if not yes:
             confirm(f"Delete the system defaults of namespace {namespace}?")
         repository.delete_system_defaults(principal=principal)
-    show_done({}, "deleted", output, told=f"System defaults of namespace {namespace} deleted.")
+    show_done({}, "deleted", output, message=f"System defaults of namespace {namespace} deleted.")
 
 
 def _show(

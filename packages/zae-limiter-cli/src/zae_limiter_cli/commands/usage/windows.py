@@ -57,7 +57,7 @@ def summary(*, connection: "Connection", namespace: str, query: "UsageQuery", pl
     from ...usage.showing import plain_summary, say_summary
 
     if plot and output == "json":
-        raise CommandError("--plot draws for people: leave it out, or --output json")
+        raise CommandError("--plot and --output json exclude each other: pass one of them")
     with open_namespace(connection, namespace) as repository:
         found = repository.get_usage_summary(**asdict(query))
         drawn = list(every_row(_snapshots(repository, query))) if plot and found.windows else []
