@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from fetch import Unavailable, java, npm_package
 from zae_limiter_cli.local.children import start_command
-from zae_limiter_cli.local.plane import free_port
+from zae_limiter_cli.local.data_plane import free_port
 
 START_SECONDS = 30.0
 Command = Callable[[int], list[str]]

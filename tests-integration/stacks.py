@@ -23,7 +23,7 @@ import pytest
 
 from fetch import Unavailable
 from zae_limiter_cli.local.children import start_command
-from zae_limiter_cli.local.home import Home, Running
+from zae_limiter_cli.local.state_dir import Running, StateDir
 
 COMMAND: Final = Path(sys.executable).with_name("zae-limiter")
 LOCALSTACK_IMAGE: Final = "localstack/localstack:4.14.0"  # the last one that runs without a token
@@ -50,15 +50,15 @@ def embedded() -> Iterator[Place]:
         with (Path(directory) / "up.log").open("wb") as log:
             child = start_command(up, output=log.fileno())  # ends with this process, even where that is killed
         try:
-            yield Place(_ready(Home(name), child.process, Path(directory) / "up.log").endpoint_url, name)
+            yield Place(_ready(StateDir(name), child.process, Path(directory) / "up.log").endpoint_url, name)
             _cli("local", "down", "-n", name)
         finally:
             child.end()
 
 
-def _ready(home: Home, process: subprocess.Popen[bytes], log: Path) -> Running:
+def _ready(state_dir: StateDir, process: subprocess.Popen[bytes], log: Path) -> Running:
     deadline = time.monotonic() + READY_SECONDS
-    while (running := home.running()) is None:
+    while (running := state_dir.running()) is None:
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"`zae-limiter local up` is not ready: {log.read_text(encoding='utf-8')}")
         time.sleep(0.05)

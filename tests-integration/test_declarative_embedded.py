@@ -140,7 +140,7 @@ def test_deletes_of_over_30_percent_must_be_allowed(shell: Shell) -> None:
     shell.run("apply", "-f", shell.file(named("tenant-few", dump(many(10)))))
     fewer = shell.file(named("tenant-few", dump(many(6))))
     assert shell.error("apply", "-f", fewer) == (
-        "Error: tenant-few: the plan deletes 4 of 10 managed items, over 30 %: if that is meant, give --allow-deletes\n"
+        "Error: tenant-few: the plan deletes 4 of 10 managed items, over 30 %: pass --allow-deletes to apply it\n"
     )
     assert shell.run("apply", "-f", fewer, "--allow-deletes").endswith("Applied: 0 created, 0 updated, 4 deleted.\n")
 

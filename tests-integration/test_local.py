@@ -17,7 +17,7 @@ from account import eventually
 
 from emulators import dynamodb_local, dynoxide
 from fetch import Unavailable, java
-from zae_limiter_cli.local.home import Home
+from zae_limiter_cli.local.state_dir import StateDir
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
 
@@ -42,8 +42,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where stacks of this test keep their state; those that it has left up are ended."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     yield tmp_path / "state"
-    if Home(NAME).is_held():
-        os.kill(Home(NAME).holder(), signal.SIGKILL)
+    if StateDir(NAME).is_held():
+        os.kill(StateDir(NAME).holder(), signal.SIGKILL)
 
 
 def zael(*words: str, code: int = 0) -> str:
@@ -115,7 +115,7 @@ def test_up_gives_a_stack_that_shells_and_python_find_by_what_it_prints(monkeypa
     assert (stream()["function"], stream()["records"], stream()["given_up"]) == (f"{NAME}-aggregator", 2, 0)
     assert "runs already" in zael("local", "up", "--name", NAME, "--port", "0", code=1)
 
-    processes = family(Home(NAME).holder())
+    processes = family(StateDir(NAME).holder())
     assert len(processes) >= 2  # the aggregator's is among them
     assert zael("local", "down") == f"{NAME} is down\n"
     assert all(gone(pid) for pid in processes)
@@ -136,7 +136,7 @@ def test_a_crash_leaves_nothing_and_the_next_up_begins_anew() -> None:
         f"aws() {{ {sys.executable} - ; }}; aws",
         f"import boto3; boto3.client('lambda').invoke(FunctionName='{NAME}-limits-provisioner', Payload=b'{{}}')",
     )
-    processes = family(Home(NAME).holder())
+    processes = family(StateDir(NAME).holder())
     assert len(processes) >= 2
     os.kill(processes[0], signal.SIGKILL)
     assert eventually(lambda: all(gone(pid) for pid in processes))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from account import eventually
 
-from zae_limiter_cli.local.home import Home
+from zae_limiter_cli.local.state_dir import StateDir
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "local.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -56,9 +56,9 @@ def test_two_shells_do_what_the_page_says(state: Path) -> None:
     assert UP in first
     up, other = state / "up", state / "other"
     with shell(INSTALL.sub("", first).replace(UP, UP + HERE), up) as stack:
-        assert eventually(lambda: stack.poll() is not None or Home("my-app").running() is not None)
+        assert eventually(lambda: stack.poll() is not None or StateDir("my-app").running() is not None)
         with shell(second, other) as reader:
             assert eventually(lambda: reader.poll() is not None or "+ zae-limiter local logs" in other.read_text())
-            os.kill(Home("my-app").holder(), signal.SIGINT)
+            os.kill(StateDir("my-app").holder(), signal.SIGINT)
             assert (stack.wait(60), reader.wait(60)) == (0, 0), up.read_text() + other.read_text()
     assert up.read_text().endswith("my-app is down\n")

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from limits_stack import Stack, serving
 
 from provisioner_costs import table
-from zae_limiter_cli.limits.group import limits
+from zae_limiter_cli.commands.limits.group import limits
 from zae_limiter_cli.main import main
 from zae_limiter_manifest import load
 from zae_limiter_provisioner import handler

@@ -6,7 +6,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from zae_limiter_cli import confirming
+from zae_limiter_cli import confirmation
 
 AWS = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -47,7 +47,7 @@ def moto_server() -> Iterator[str]:
 @pytest.fixture
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody who can answer, with what a test gives as input."""
-    monkeypatch.setattr(confirming, "can_ask", lambda: True)
+    monkeypatch.setattr(confirmation, "can_ask", lambda: True)
 
 
 @pytest.fixture

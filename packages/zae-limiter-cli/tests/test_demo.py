@@ -5,8 +5,8 @@ import pytest
 from click.testing import CliRunner
 
 from zae_limiter_cli.demo import burst
-from zae_limiter_cli.demo.command import _example
-from zae_limiter_cli.demo.places import at_endpoint
+from zae_limiter_cli.demo.backends import at_endpoint
+from zae_limiter_cli.demo.example import example
 from zae_limiter_cli.main import main
 from zae_limiter_manifest import LimitsManifest
 
@@ -25,8 +25,8 @@ entities:
 
 
 def test_the_example_comes_with_the_command() -> None:
-    example = LimitsManifest.from_yaml(_example().read_text(encoding="utf-8"))
-    assert example.namespace == "tenant-alpha"
+    manifest = LimitsManifest.from_yaml(example().read_text(encoding="utf-8"))
+    assert manifest.namespace == "tenant-alpha"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("demo") / "fast.yaml"
     path.write_text(FAST)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(burst, "PATIENCE_SECONDS", 3.0)
+        patch.setattr(burst, "LONGEST_WAIT_SECONDS", 3.0)
         done = CliRunner().invoke(main, ["demo", "-f", str(path)])
     assert done.exit_code == 0, done.output
     return done.stdout

@@ -11,7 +11,7 @@ from zae_limiter.versions import SCHEMA_VERSION, core_version
 from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack.code import VERSION_TAG, function_name
-from zae_limiter_cli.stack.deploy import Wish, make_plan
+from zae_limiter_cli.stack.deploy import DeployRequest, make_plan
 from zae_limiter_cli.stack.options import StackOptions
 
 pytestmark = pytest.mark.slow
@@ -64,7 +64,7 @@ def test_it_uploads_the_code_of_both_lambdas_and_tags_it_with_its_version(aws: s
 def test_again_it_changes_nothing_and_says_so(aws: str) -> None:
     deploy()
     before = boto3.client("lambda").get_function(FunctionName="my-app-aggregator")["Configuration"]["LastModified"]
-    assert succeed("deploy", "-n", "my-app") == "No changes: stack my-app is as it should be.\n"
+    assert succeed("deploy", "-n", "my-app") == "No changes: stack my-app is up to date.\n"
     after = boto3.client("lambda").get_function(FunctionName="my-app-aggregator")["Configuration"]["LastModified"]
     assert after == before
     again = deploy()
@@ -94,7 +94,7 @@ def test_options_of_a_stack_that_another_tool_made_from_the_parametrized_templat
     )
     upgraded = json.loads(succeed("upgrade", "-n", "my-app", "--code-only", "--output", "json"))
     assert (upgraded["action"], set(upgraded["code"].values())) == ("unchanged", {"uploaded"})
-    options = make_plan(boto3.client("cloudformation"), "my-app", Wish({"tracing": True})).options
+    options = make_plan(boto3.client("cloudformation"), "my-app", DeployRequest({"tracing": True})).options
     assert options == StackOptions(aggregator_memory=512, provisioner_memory=1024, tracing=True)
 
 
@@ -121,11 +121,11 @@ def test_a_plan_shows_what_would_change_and_changes_nothing(aws: str) -> None:
 
 def test_without_waiting_the_code_is_left_for_the_next_time(aws: str) -> None:
     told = succeed("deploy", "-n", "my-app", "--no-wait")
-    assert "Stack my-app is being made." in told
+    assert "Stack my-app is being created." in told
     again = "run `zae-limiter deploy --name my-app` without --no-wait when it is done"
-    assert f"Not there yet: code and version record: {again}.\n" in told
+    assert f"Still missing: code and version record: {again}.\n" in told
     assert deploy()["code"] == {"aggregator": "uploaded", "provisioner": "uploaded"}
-    assert "Not there yet" not in succeed("deploy", "-n", "my-app", "--no-wait", "--aggregator-memory", "512")
+    assert "Still missing" not in succeed("deploy", "-n", "my-app", "--no-wait", "--aggregator-memory", "512")
 
 
 def test_progress_goes_to_standard_error_and_can_be_kept_quiet(aws: str) -> None:
@@ -167,7 +167,7 @@ def test_upgrade_brings_code_and_record_to_this_release_and_keeps_the_options(aw
 
 
 def test_upgrade_and_check_of_a_stack_that_is_not_there_say_so(aws: str) -> None:
-    told = "there is no stack my-app: `zae-limiter deploy --name my-app` makes it"
+    told = "there is no stack my-app: `zae-limiter deploy --name my-app` creates it"
     assert fail("upgrade", "-n", "my-app") == told
     assert fail("check", "-n", "my-app") == told
 
@@ -188,7 +188,7 @@ def test_a_stack_of_something_else_is_left_alone(command: list[str], aws: str) -
     template = json.dumps({"Resources": {"Orders": ORDERS}})
     boto3.client("cloudformation").create_stack(StackName="my-app", TemplateBody=template)
     assert fail(*command, "-n", "my-app") == (
-        "stack my-app is not of zae-limiter, it has neither its tag zae-limiter:stack nor its metadata: "
+        "stack my-app is not a stack of zae-limiter, it has neither its tag zae-limiter:stack nor its metadata: "
         "nothing was changed; choose another --name"
     )
     assert boto3.client("dynamodb").list_tables()["TableNames"] == ["orders"]

@@ -5,11 +5,11 @@ import pytest
 
 from zae_limiter import Limit
 from zae_limiter.operations.capacity import Meter
-from zae_limiter_cli.demo.events import Board, Event
-from zae_limiter_cli.demo.lines import Lines
+from zae_limiter_cli.demo.events import CallBoard, Event
+from zae_limiter_cli.demo.line_display import LineDisplay
 from zae_limiter_cli.demo.summary import summarize
-from zae_limiter_cli.demo.table import Table
-from zae_limiter_cli.demo.words import limit_in_words, seconds
+from zae_limiter_cli.demo.table_display import TableDisplay
+from zae_limiter_cli.demo.wording import limit_in_words, seconds
 from zae_limiter_cli.terminal import Terminal
 
 EVENTS = [
@@ -26,22 +26,22 @@ def stream() -> io.StringIO:
     return io.StringIO()
 
 
-def board(events: list[Event]) -> Board:
-    filled = Board(Event(event.caller, event.call, "calling") for event in EVENTS)
+def board(events: list[Event]) -> CallBoard:
+    filled = CallBoard(Event(event.caller, event.call, "calling") for event in EVENTS)
     for event in events:
         filled.note(event)
     return filled
 
 
 def test_a_table_has_a_mark_for_each_call_and_counts_waits_down(stream: io.StringIO) -> None:
-    table = Table(Terminal(stream, live=True, colour=False, symbols=True), board(EVENTS))
+    table = TableDisplay(Terminal(stream, live=True, colour=False, symbols=True), board(EVENTS))
     table.tick(0.5)
     assert "●●◌   2 admitted  1 wait 1.5 s for project-1's rpm" in stream.getvalue()
     assert "✕✕    0 admitted  2 refused, rpm in 12.0 s" in stream.getvalue()
 
 
 def test_a_table_is_drawn_over_itself(stream: io.StringIO) -> None:
-    table = Table(Terminal(stream, live=True, colour=False, symbols=False), board(EVENTS))
+    table = TableDisplay(Terminal(stream, live=True, colour=False, symbols=False), board(EVENTS))
     table.tick(0.1)
     begun = stream.tell()
     table.tick(0.2)
@@ -75,7 +75,7 @@ class _Stream(io.TextIOWrapper):
 
 
 def test_lines_join_the_calls_of_a_caller_that_fared_alike(stream: io.StringIO) -> None:
-    lines = Lines(Terminal(stream, live=False, colour=False, symbols=True), 6)
+    lines = LineDisplay(Terminal(stream, live=False, colour=False, symbols=True), 6)
     for event in [*EVENTS, Event("key-a", 2, "admitted", at=2.0, waited=2.0)]:
         lines.note(event)
     lines.tick(2.0)
@@ -109,7 +109,7 @@ def test_the_summary_says_what_was_let_through_uncounted(stream: io.StringIO) ->
         board([Event("key-a", 0, "uncounted")]),
         Meter(),
     )
-    assert "1 call let through uncounted: the table was away" in stream.getvalue()
+    assert "1 call admitted uncounted: the table was unavailable" in stream.getvalue()
 
 
 @pytest.mark.parametrize(

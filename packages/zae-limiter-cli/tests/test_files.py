@@ -65,7 +65,7 @@ def test_an_editable_installation_is_followed_to_its_source(tmp_path: Path) -> N
 def test_an_editable_installation_of_another_kind_is_refused(line: str, tmp_path: Path) -> None:
     distribution = installed(tmp_path, "app.pth")
     (tmp_path / "app.pth").write_text(line)
-    with pytest.raises(CommandError, match="editable installation of app cannot be followed: install its wheel"):
+    with pytest.raises(CommandError, match="editable installation of app were not found: install its wheel"):
         files_of(distribution)
 
 
@@ -74,13 +74,13 @@ def test_a_project_that_keeps_its_sources_beside_everything_else_is_refused(tmp_
     distribution = installed(site, "app.pth")
     write(project, "app/__init__.py", "pyproject.toml", "tests/test_app.py")
     (site / "app.pth").write_text(str(project))
-    with pytest.raises(CommandError, match="editable installation of app cannot be followed"):
+    with pytest.raises(CommandError, match="editable installation of app were not found"):
         files_of(distribution)
 
 
 def test_a_distribution_without_a_record_or_without_sources_is_refused(tmp_path: Path) -> None:
     distribution = installed(tmp_path, "app/fast.so")
-    with pytest.raises(CommandError, match="no source of app can be found"):
+    with pytest.raises(CommandError, match="the source of app was not found"):
         files_of(distribution)
     (tmp_path / "app-1.0.dist-info" / "RECORD").unlink()
     with pytest.raises(CommandError, match="app has no record of its files"):

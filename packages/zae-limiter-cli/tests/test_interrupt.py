@@ -81,4 +81,4 @@ def test_ctrl_c_says_what_goes_on(endpoint: str) -> None:
         waiting.kill()
     assert waiting.returncode == 1
     (line,) = told.splitlines()
-    assert line.startswith("Error: stopped waiting; what CloudFormation has begun it finishes: `zae-limiter status")
+    assert line.startswith("Error: stopped waiting; CloudFormation continues: `zae-limiter status")

@@ -110,7 +110,7 @@ def lock() -> Any:
     return {"Errors": [{"Key": "audit/one", "Code": "AccessDenied", "Message": "it is locked"}]}
 
 
-STOPPED = "stopped waiting; what CloudFormation has begun it finishes: `zae-limiter status --name my-app` tells"
+STOPPED = "stopped waiting; CloudFormation continues: `zae-limiter status --name my-app` tells"
 
 
 @pytest.mark.parametrize(

@@ -31,13 +31,13 @@ def test_another_name_is_refused_with_the_rule(name: str) -> None:
         ("tracing", 1, "--tracing 1: must be true or false"),
         ("kms_key_arn", "alias/mine", "--kms-key-arn 'alias/mine': must be an ARN of that service"),
         ("alarm_topic_arn", ROLE, f"--alarm-topic-arn {ROLE!r}: must be an ARN of that service"),
-        ("role_name_format", "corp", "--role-name-format 'corp': must be a name with one {} in it"),
+        ("role_name_format", "corp", "--role-name-format 'corp': must be a name with one {}"),
         (
             "role_name_format",
             "{}",
-            "--role-name-format '{}': must be a name with one {} in it, which stands for ours, and",
+            "--role-name-format '{}': must be a name with one {} and at least one more character",
         ),
-        ("role_name_format", "{}{}", "--role-name-format '{}{}': must be a name with one {} in it"),
+        ("role_name_format", "{}{}", "--role-name-format '{}{}': must be a name with one {}"),
         ("usage_daily_days", 1, "--usage-daily-days 1: must be 0 for ever, or at least 2"),
     ],
 )

@@ -31,7 +31,7 @@ def status() -> tuple[int, dict[str, Any]]:
 
 
 def bad(parts: dict[str, Any]) -> dict[str, str]:
-    return {name: each["told"] for name, each in parts.items() if each["ok"] is False}
+    return {name: each["message"] for name, each in parts.items() if each["ok"] is False}
 
 
 def test_a_fresh_stack_is_well_in_every_part(aws: str) -> None:
@@ -57,7 +57,7 @@ def test_people_see_a_line_for_each_part(aws: str) -> None:
 
 def test_a_stack_that_is_not_there_is_told_with_the_way_to_make_it(aws: str) -> None:
     code, parts = status()
-    assert (code, bad(parts)) == (1, {"stack": "there is none: `zae-limiter deploy --name my-app` makes it"})
+    assert (code, bad(parts)) == (1, {"stack": "there is none: `zae-limiter deploy --name my-app` creates it"})
 
 
 def test_what_deploy_has_not_done_yet_is_told(aws: str) -> None:
@@ -101,7 +101,7 @@ def test_a_stack_of_something_else_has_nothing_that_is_well(aws: str) -> None:
         "aggregator": "there is no Lambda my-app-aggregator",
         "provisioner": "there is no Lambda my-app-limits-provisioner",
         "stream": "nothing feeds my-app-aggregator",
-        "dead letters": "the stack has no queue for them",
+        "dead letters": "the stack has no dead-letter queue",
         "latency": "the table does not answer a read",
     }
 
@@ -119,7 +119,7 @@ def test_a_queue_that_was_deleted_by_hand_fails_alone(aws: str) -> None:
     (queue,) = boto3.client("sqs").list_queues()["QueueUrls"]
     boto3.client("sqs").delete_queue(QueueUrl=queue)
     code, parts = status()
-    assert (code, bad(parts)) == (1, {"dead letters": "the queue for them is gone"})
+    assert (code, bad(parts)) == (1, {"dead letters": "the dead-letter queue is gone"})
     assert len(parts) == 8
 
 
@@ -167,8 +167,8 @@ def check() -> tuple[int, Any]:
 def test_a_stack_of_this_release_fits(aws: str) -> None:
     deploy()
     code, found = check()
-    assert (code, found["fits"], found["advice"]) == (0, True, "Stack and release fit.")
-    assert run("check", "-n", "my-app").stdout.splitlines()[-1] == "Stack and release fit."
+    assert (code, found["fits"], found["advice"]) == (0, True, "Stack and release match.")
+    assert run("check", "-n", "my-app").stdout.splitlines()[-1] == "Stack and release match."
 
 
 @pytest.mark.parametrize(

@@ -106,14 +106,14 @@ def _aws_message(error: Exception) -> str | None:
         case aws.NoRegionError():
             return "there is no AWS region: pass --region, or set AWS_REGION"
         case aws.ProfileNotFound():
-            return f"{error}: `aws configure list-profiles` lists those there are"
+            return f"{error}: `aws configure list-profiles` lists the profiles"
         case aws.ClientError():
             answer = error.response.get("Error", {})
             return f"AWS refused {error.operation_name}: {answer.get('Message')} ({answer.get('Code')})"
         case aws.EndpointConnectionError():
-            return f"{error}: does anything answer there? See --endpoint-url, --region and the network"
+            return f"{error}: check --endpoint-url, --region and the network"
         case ResponseParserError():
-            return "the endpoint's answer is not one of AWS: is it an emulator that does not know this request?"
+            return "the endpoint's answer is not in AWS's format: an emulator may not support this request"
         case aws.BotoCoreError():
             return " ".join(str(error).split())
         case _:

@@ -12,7 +12,7 @@ from .errors import Commands
 
 
 class Entry(NamedTuple):
-    """Where a command is, as ``module:name`` within this package, and what the group's help says of it."""
+    """Where a command is, as ``module:name`` within `commands`, and its short help, which is written here alone."""
 
     where: str
     help: str
@@ -34,7 +34,8 @@ class LazyCommands(Commands):
         if cmd_name not in self.entries:
             return None
         module, name = self.entries[cmd_name].where.split(":")
-        command: click.Command = getattr(import_module(f".{module}", __package__), name)
+        command: click.Command = getattr(import_module(f".commands.{module}", __package__), name)
+        command.short_help = self.entries[cmd_name].help
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  as above

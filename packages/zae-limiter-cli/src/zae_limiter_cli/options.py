@@ -16,20 +16,33 @@ from .errors import debug_option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 OutputForm = Literal["table", "json"]
+DocumentForm = Literal["text", "json", "markdown"]  # of limits in files
 
 DEFAULT_STACK: Final = "zae-limiter"
 DEFAULT_NAMESPACE: Final = "default"
+
+_SHOWN: Final[dict[str, Any]] = {"show_default": True, "show_envvar": True}
+_STACK_NAMES: Final = ("--name", "-n")
+_STACK: Final[dict[str, Any]] = {
+    "envvar": "ZAEL_STACK",
+    "default": DEFAULT_STACK,
+    "help": "Stack, and its table.",
+    **_SHOWN,
+}
+
+
+def stack_option(function: Function) -> Function:
+    """``--name`` of a command that needs no connection; it gets ``name``."""
+    return click.option(*_STACK_NAMES, **_STACK)(function)
 
 
 def connection_options(function: Function) -> Function:
     """``--name``, ``--region``, ``--profile``, ``--endpoint-url``; for a group, whose commands inherit them."""
     for option in (
-        _inherited("--endpoint-url", help="Where AWS answers, such as http://localhost:4566.  [default: AWS]"),
-        _inherited("--profile", help="Profile of the AWS configuration.  [default: the SDK's]"),
+        _inherited("--endpoint-url", help="Address of AWS, such as http://localhost:4566.  [default: AWS]"),
+        _inherited("--profile", help="AWS profile.  [default: the SDK's]"),
         _inherited("--region", help="AWS region.  [default: the SDK's]"),
-        _inherited(
-            "--name", "-n", envvar="ZAEL_STACK", default=DEFAULT_STACK, help="The stack, and its table.", shown=True
-        ),
+        _inherited(*_STACK_NAMES, **_STACK),
     ):
         function = option(function)
     return function
@@ -49,7 +62,7 @@ def connected(function: Function) -> Function:
 def namespace_options(function: Function) -> Function:
     """``--namespace``; for a group, whose commands inherit it."""
     return _inherited(
-        "--namespace", "-N", envvar="ZAEL_NAMESPACE", default=DEFAULT_NAMESPACE, help="The namespace.", shown=True
+        "--namespace", "-N", envvar="ZAEL_NAMESPACE", default=DEFAULT_NAMESPACE, help="Namespace.", **_SHOWN
     )(function)
 
 
@@ -66,25 +79,23 @@ def in_namespace(function: Function) -> Function:
 def output_option(function: Function) -> Function:
     """``--output``; the command gets ``output``, an `OutputForm`."""
     forms = click.Choice(["table", "json"])
-    return click.option("--output", "-o", type=forms, default="table", show_default=True, help="Form of the output.")(
+    return click.option("--output", "-o", type=forms, default="table", show_default=True, help="Output format.")(
         function
     )
 
 
 def quiet_option(function: Function) -> Function:
     """``--quiet``; the command gets ``quiet``, and keeps progress to itself."""
-    return click.option("--quiet", "-q", is_flag=True, help="Show results and errors only.")(function)
+    return click.option("--quiet", "-q", is_flag=True, help="Print results and errors only.")(function)
 
 
 def yes_option(function: Function) -> Function:
     """``--yes``; the command gets ``yes``, and asks nothing."""
-    return click.option("--yes", "-y", is_flag=True, help="Do it without asking.")(function)
+    return click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")(function)
 
 
-def _inherited(*names: str, shown: bool = False, **attributes: Any) -> Callable[[Function], Function]:
-    return click.option(
-        *names, expose_value=False, callback=_remember, show_default=shown, show_envvar=shown, **attributes
-    )
+def _inherited(*names: str, **attributes: Any) -> Callable[[Function], Function]:
+    return click.option(*names, expose_value=False, callback=_remember, **attributes)
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> None:

@@ -31,5 +31,5 @@ def principal_option(function: Function) -> Function:
         envvar="ZAEL_PRINCIPAL",
         show_envvar=True,
         callback=lambda *given: claimed(given[-1]),
-        help="Who changes it, for the audit events.  [you]",
+        help="Name of the caller, for the audit events.  [default: user@host]",
     )(function)

@@ -4,10 +4,10 @@ What never does: a result, which goes to standard output.
 
 from collections.abc import Callable
 
-Tell = Callable[[str], None]
+Reporter = Callable[[str], None]
 
 
-def teller(*, quiet: bool) -> Tell:
+def reporter(*, quiet: bool) -> Reporter:
     """What writes a line to standard error, dim on a terminal; with ``quiet`` it keeps it to itself."""
     if quiet:
         return lambda _: None

@@ -6,7 +6,7 @@ import pytest
 from limits_stack import FUNCTION, Stack
 from provisions import rpm
 
-from zae_limiter_cli import confirming
+from zae_limiter_cli import confirmation
 from zae_limiter_manifest import json_schema, load, packing
 
 ALPHA = """\
@@ -93,7 +93,7 @@ def test_files_may_be_several_a_directory_or_standard_input(stack: Stack) -> Non
 def test_an_empty_directory_and_a_missing_file_are_one_line(stack: Stack) -> None:
     empty = stack.directory / "empty"
     empty.mkdir()
-    assert stack.error("plan", "-f", str(empty)) == f"{empty}: no *.yaml or *.yml is in this directory\n"
+    assert stack.error("plan", "-f", str(empty)) == f"{empty}: no *.yaml or *.yml file in this directory\n"
     assert stack.error("plan", "-f", "missing.yaml") == "missing.yaml: No such file or directory\n"
 
 
@@ -150,10 +150,10 @@ def test_what_is_no_saved_plan_is_one_line(stack: Stack) -> None:
     for text in ("", "{}", "[]", kept.replace("500", "5000"), kept.replace("saved-plan", "plan"), ALPHA):
         out.write_text(text)
         told = stack.error("apply", str(out))
-        assert told.startswith(f"{out}: no plan that `limits plan --out` has saved")
+        assert told.startswith(f"{out}: not a plan saved by `limits plan --out`")
         assert told.count("\n") == 1
     out.write_text(kept)
-    assert "give --name my-app" in stack.error("apply", str(out), "-n", "other")
+    assert "pass --name my-app" in stack.error("apply", str(out), "-n", "other")
     assert stack.actions() == ["plan"]
     both = ("-f", stack.write(ALPHA), "-f", stack.write(BETA, "beta.yaml"))
     assert "one namespace, not of 2" in stack.error("plan", *both, "--out", str(out))
@@ -167,7 +167,7 @@ def test_deletes_of_much_that_is_managed_must_be_allowed(stack: Stack) -> None:
     stack.ok("apply", "-f", stack.write(many(10)))
     told = stack.error("apply", "-f", stack.write(many(6)))
     assert told == (
-        "tenant-alpha: the plan deletes 4 of 10 managed items, over 30 %: if that is meant, give --allow-deletes\n"
+        "tenant-alpha: the plan deletes 4 of 10 managed items, over 30 %: pass --allow-deletes to apply it\n"
     )
     out = str(stack.directory / "alpha.plan")
     stack.ok("plan", "-f", stack.write(many(0)), "--out", out)
@@ -179,7 +179,7 @@ def test_a_manifest_from_standard_input_is_applied_unseen_only_off_a_terminal(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(confirming, "is_watched", lambda: True)
+        patch.setattr(confirmation, "is_watched", lambda: True)
         refused = stack.run("apply", "-f", "-", input=ALPHA)
         assert (refused.exit_code, "pass --yes, or a file" in refused.stderr) == (1, True)
         assert not stack.world.items()
@@ -232,7 +232,7 @@ def test_an_apply_goes_on_until_nothing_is_left(stack: Stack, monkeypatch: pytes
     done = stack.run("apply", "-f", stack.write(many(500)), "-o", "json")
     (told,) = json.loads(done.stdout)["namespaces"]
     assert (done.exit_code, told["created"], told["remaining"], len(told["changes"])) == (0, 500, 0, 500)
-    assert done.stderr.splitlines()[0] == "tenant-alpha: 300 changes left, going on"
+    assert done.stderr.splitlines()[0] == "tenant-alpha: 300 changes left, continuing"
     assert stack.actions() == ["plan", "apply", "apply", "apply"]
 
 
@@ -275,7 +275,7 @@ def test_a_lock_is_shown_told_and_freed_by_its_id(stack: Stack) -> None:
     assert (refused.exit_code, "cli (bob) is applying" in refused.output) == (1, True)
     assert "lock     abc, held by cli (bob) until 20" in stack.ok("state", "-N", "tenant-alpha")
     assert "the lock is not xyz" in stack.error("unlock", "-N", "tenant-alpha", "xyz", "--yes")
-    assert "no terminal to ask on: pass --yes" in stack.error("unlock", "-N", "tenant-alpha", "abc")
+    assert "no terminal to answer on: pass --yes" in stack.error("unlock", "-N", "tenant-alpha", "abc")
     assert "lock" not in stack.ok("unlock", "-N", "tenant-alpha", "abc", "--yes")
     stack.ok("apply", "-f", stack.write(ALPHA))
 
@@ -297,7 +297,7 @@ def test_a_template_is_one_namespaces(stack: Stack) -> None:
     assert "ServiceToken: !ImportValue 'my-app-LimitsProvisionerArn'" in template
     assert "TakeOver: true" in stack.ok("cfn-template", "-f", stack.write(ALPHA), "--take-over")
     both = ("-f", stack.write(ALPHA), "-f", stack.write(BETA, "beta.yaml"))
-    assert "give --out DIR" in stack.error("cfn-template", *both)
+    assert "pass --out DIR" in stack.error("cfn-template", *both)
     out = stack.directory / "templates"
     stack.ok("cfn-template", *both, "--out", str(out))
     assert sorted(path.name for path in out.iterdir()) == ["tenant-alpha.template.yaml", "tenant-beta.template.yaml"]

@@ -111,7 +111,7 @@ def test_what_is_planned_anew_is_shown_before_it_is_applied(stack: Stack) -> Non
     done = stack.run("apply", "-f", stack.write(ALPHA))
     assert done.exit_code == 0
     assert done.stdout.index("rpm: capacity 1 -> 500") < done.stdout.index("Applied: 0 created, 1 updated, 0 deleted.")
-    assert done.stderr == "tenant-alpha: limits have changed since, planned anew\n"
+    assert done.stderr == "tenant-alpha: limits have changed since the plan: planned again\n"
 
 
 @pytest.mark.usefixtures("on_a_terminal")

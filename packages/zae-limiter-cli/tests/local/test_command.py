@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from zae_limiter_cli.errors import CommandError
-from zae_limiter_cli.local.asking import readers
-from zae_limiter_cli.local.home import Home, Running
-from zae_limiter_cli.local.screen import ready, status
+from zae_limiter_cli.local.messages import ready, status
+from zae_limiter_cli.local.state_dir import Running, StateDir
+from zae_limiter_cli.local.status_client import readers
 from zae_limiter_cli.main import main
 
 RUNNING = Running("my-app", 1, "http://127.0.0.1:4588", "us-east-1", "moto, in memory", 1.0)
@@ -67,11 +67,11 @@ def test_data_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_data_that_nothing_would_keep_is_one_line(tmp_path: Path) -> None:
-    assert "moto keeps nothing" in fail("up", "--data-plane", "moto", "--data", str(tmp_path))
+    assert "moto cannot keep items" in fail("up", "--data-plane", "moto", "--data", str(tmp_path))
 
 
 def test_a_data_plane_that_is_not_there_is_one_line() -> None:
-    assert "it is not there" in fail("up", "--name", "my-application", "--data-plane", "dynoxide")
+    assert "not found; set" in fail("up", "--name", "my-application", "--data-plane", "dynoxide")
 
 
 @pytest.mark.parametrize("command", ["down", "status", "env", "logs"])
@@ -80,12 +80,14 @@ def test_where_nothing_runs_every_command_says_so(command: str) -> None:
 
 
 def test_logs_stay_when_a_stack_is_down() -> None:
-    home = Home("my-app")
-    home.logs.mkdir(parents=True)
-    (home.logs / "my-app-aggregator.log").write_text("2026-11-20T12:00:01.000Z one\n2026-11-20T12:00:02.000Z two\n")
+    state_dir = StateDir("my-app")
+    state_dir.logs.mkdir(parents=True)
+    (state_dir.logs / "my-app-aggregator.log").write_text(
+        "2026-11-20T12:00:01.000Z one\n2026-11-20T12:00:02.000Z two\n"
+    )
     shown = run("logs", "--name", "my-app", "--lines", "1").stdout
     assert shown == "2026-11-20T12:00:02.000Z my-app-aggregator  two\n"
-    assert fail("logs", "none", "--name", "my-app") == "there is no log of 'none'; there are: my-app-aggregator"
+    assert fail("logs", "none", "--name", "my-app") == "there is no log of 'none'; available: my-app-aggregator"
 
 
 def test_the_screen_fits_on_one() -> None:

@@ -70,7 +70,7 @@ def test_one_that_is_asked_for_is_taken_whatever_else_is_there(cache: Path) -> N
 
 @pytest.mark.parametrize("name", ["dynoxide", "dynamodb-local"])
 def test_one_that_is_asked_for_and_is_not_there_is_one_line(name: engines.Choice) -> None:
-    with pytest.raises(CommandError, match=rf"--data-plane {name}: it is not there; set ZAEL_"):
+    with pytest.raises(CommandError, match=rf"--data-plane {name}: not found; set ZAEL_"):
         choose(name, name=LONG, data=None)
 
 
@@ -97,7 +97,7 @@ def test_a_java_that_is_too_old_is_none(cache: Path, tmp_path: Path) -> None:
 
 
 def test_data_is_kept_by_those_that_can(cache: Path, tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="--data: moto keeps nothing"):
+    with pytest.raises(CommandError, match="--data: moto cannot keep items"):
         choose("auto", name=LONG, data=tmp_path)
     put_dynoxide(cache)
     put_dynamodb_local(cache)
@@ -105,4 +105,4 @@ def test_data_is_kept_by_those_that_can(cache: Path, tmp_path: Path) -> None:
         engine = choose(name, name=LONG, data=tmp_path)
         assert engine.command is not None
         assert any(str(tmp_path) in word for word in engine.command(4000))
-        assert str(tmp_path) in engine.told
+        assert str(tmp_path) in engine.description

@@ -97,9 +97,9 @@ def test_a_record_that_always_fails_goes_to_the_dead_letters_and_holds_up_nothin
     assert "d" in witness.seen()
 
     (message,) = queues.receive_message(QueueUrl=queue)["Messages"]
-    letter = json.loads(message["Body"])
+    dead_letter = json.loads(message["Body"])
     alone = [batch for batch in witness.batches() if keys(batch) == ["bad"]]
-    info, request = letter["DDBStreamBatchInfo"], letter["requestContext"]
+    info, request = dead_letter["DDBStreamBatchInfo"], dead_letter["requestContext"]
     number = alone[0][0]["dynamodb"]["SequenceNumber"]
     assert (info["startSequenceNumber"], info["endSequenceNumber"], info["batchSize"]) == (number, number, 1)
     assert (request["condition"], request["approximateInvokeCount"], len(alone)) == ("RetryAttemptsExhausted", 2, 2)

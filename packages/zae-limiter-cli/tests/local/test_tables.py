@@ -3,7 +3,7 @@ from collections.abc import Iterable
 import pytest
 from account import Account
 
-from zae_limiter_cli.local.moto_server import MotoPlane, application
+from zae_limiter_cli.local.moto_server import MotoDataPlane, application
 from zae_limiter_cli.local.tables import Tables
 from zae_limiter_cli.local.wsgi import Application, Environ, StartResponse, ask
 
@@ -13,13 +13,13 @@ HERE, THERE = "us-east-1", "eu-central-1"
 class OneSpace:
     """A data plane as emulators are: it knows no regions."""
 
-    def __init__(self, plane: Application) -> None:
-        self._plane = plane
+    def __init__(self, data_plane: Application) -> None:
+        self._data_plane = data_plane
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         for header in ("HTTP_AUTHORIZATION", "HTTP_HOST"):
             environ[header] = environ[header].replace(THERE, HERE)
-        return self._plane(environ, start_response)
+        return self._data_plane(environ, start_response)
 
 
 @pytest.fixture
@@ -34,19 +34,23 @@ def declare(moto: Application, name: str, region: str) -> None:
     ask(moto, "CreateTable", {"TableName": name, "KeySchema": schema, **key}, region=region)
 
 
-def names(plane: Application) -> set[str]:
-    return set(ask(plane, "ListTables", {}, region=HERE)["TableNames"]) & {"declared-here", "declared-there", "kept"}
+def names(data_plane: Application) -> set[str]:
+    return set(ask(data_plane, "ListTables", {}, region=HERE)["TableNames"]) & {
+        "declared-here",
+        "declared-there",
+        "kept",
+    }
 
 
 def test_a_data_plane_without_regions_has_the_tables_of_all_of_them(moto: Application) -> None:
-    plane = OneSpace(MotoPlane(moto))
-    declare(plane, "kept", HERE)
-    tables = Tables(moto, plane)
+    data_plane = OneSpace(MotoDataPlane(moto))
+    declare(data_plane, "kept", HERE)
+    tables = Tables(moto, data_plane)
     declare(moto, "declared-here", HERE)
     tables.follow(HERE)
     declare(moto, "declared-there", THERE)
     tables.follow(THERE)
-    assert names(plane) == {"declared-here", "declared-there", "kept"}
+    assert names(data_plane) == {"declared-here", "declared-there", "kept"}
     ask(moto, "DeleteTable", {"TableName": "declared-here"}, region=HERE)
     tables.follow(HERE)
-    assert names(plane) == {"declared-there", "kept"}
+    assert names(data_plane) == {"declared-there", "kept"}

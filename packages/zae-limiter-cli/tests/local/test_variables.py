@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import boto3
 import pytest
 
-from zae_limiter_cli.local.home import Running
+from zae_limiter_cli.local.state_dir import Running
 from zae_limiter_cli.local.variables import FORMS, Form, script, unwanted, variables
 
 RUNNING = Running("my-app", 1, "http://127.0.0.1:4588", "us-east-1", "moto", 1.0)

@@ -21,13 +21,13 @@ def files_of(distribution: Distribution) -> dict[str, Path]:
     """
     recorded = [PurePosixPath(str(file)) for file in distribution.files or ()]
     if not recorded:
-        raise CommandError(f"{distribution.name} has no record of its files: install it anew, from a wheel")
+        raise CommandError(f"{distribution.name} has no record of its files: reinstall it from a wheel")
     places = {name: Path(str(distribution.locate_file(name))) for name in recorded if _belongs(name)}
     for name in recorded:
         if name.suffix == PATH_FILE:
             places |= _followed(distribution.name, Path(str(distribution.locate_file(name))))
     if not any(name.suffix == ".py" for name in places):
-        raise CommandError(f"no source of {distribution.name} can be found: install it anew, from a wheel")
+        raise CommandError(f"the source of {distribution.name} was not found: reinstall it from a wheel")
     return {str(name): place for name, place in places.items()}
 
 
@@ -45,7 +45,9 @@ def _followed(distribution: str, path_file: Path) -> dict[PurePosixPath, Path]:
     for line in path_file.read_text(encoding="utf-8").splitlines():
         directory = Path(line)
         if not directory.is_dir() or (directory / "pyproject.toml").exists():
-            raise CommandError(f"the editable installation of {distribution} cannot be followed: install its wheel")
+            raise CommandError(
+                f"the files of the editable installation of {distribution} were not found: install its wheel"
+            )
         found |= {
             PurePosixPath(place.relative_to(directory).as_posix()): place
             for place in directory.rglob("*")

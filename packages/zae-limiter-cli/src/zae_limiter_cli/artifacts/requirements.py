@@ -59,7 +59,7 @@ def _installed(name: str, root: str, path: Sequence[str]) -> Distribution:
     for distribution in MetadataPathFinder.find_distributions(context):
         return distribution
     raise CommandError(
-        f"the code of {root} cannot be put together: it needs {name}, which is not installed: `pip install {name}`"
+        f"the code of {root} cannot be built: it needs {name}, which is not installed: `pip install {name}`"
     )
 
 

@@ -12,9 +12,9 @@ from typing import Final
 from zae_limiter import RateLimiter, RateLimitExceeded
 
 from .events import Event, State
-from .setting import CALLERS, Caller, Standing
+from .scenario import CALLERS, Caller, EffectiveLimits
 
-PATIENCE_SECONDS: Final = 6.5
+LONGEST_WAIT_SECONDS: Final = 6.5
 MODEL_SECONDS: Final = 0.3
 
 
@@ -24,16 +24,20 @@ class Burst:
 
     limiter: RateLimiter
     resource: str
-    standings: Mapping[str, Standing]
+    effective_limits: Mapping[str, EffectiveLimits]
     report: Callable[[Event], None]
     begun: float
 
     @classmethod
     def of(
-        cls, limiter: RateLimiter, resource: str, standings: Iterable[Standing], report: Callable[[Event], None]
+        cls,
+        limiter: RateLimiter,
+        resource: str,
+        effective_limits: Iterable[EffectiveLimits],
+        report: Callable[[Event], None],
     ) -> "Burst":
         """A burst that begins now."""
-        by_caller = {standing.entity_id: standing for standing in standings}
+        by_caller = {effective.entity_id: effective for effective in effective_limits}
         return cls(limiter, resource, by_caller, report, time.monotonic())
 
     @property
@@ -55,23 +59,23 @@ class Burst:
                 await self._attempt(caller, event)
             except RateLimitExceeded as refusal:
                 wait = refusal.retry_after_seconds
-                patient = self.now + wait <= PATIENCE_SECONDS
+                waits = self.now + wait <= LONGEST_WAIT_SECONDS
                 short = _short(caller, refusal)
-                self._tell(event, state="waiting" if patient else "refused", wait=wait, short=short)
+                self._report(event, state="waiting" if waits else "refused", wait=wait, short=short)
             else:
                 return
-            if not patient:
+            if not waits:
                 return
             await asyncio.sleep(wait)
             event = replace(event, waited=self.now - begun)
 
     async def _attempt(self, caller: Caller, event: Event) -> None:
-        consume = self.standings[caller.entity_id].consume(caller.tokens)
+        consume = self.effective_limits[caller.entity_id].consume(caller.tokens)
         async with self.limiter.acquire(caller.entity_id, self.resource, consume) as lease:
-            self._tell(event, state="uncounted" if lease.degraded else "admitted")
+            self._report(event, state="uncounted" if lease.degraded else "admitted")
             await asyncio.sleep(MODEL_SECONDS)
 
-    def _tell(self, event: Event, *, state: State, wait: float = 0, short: str = "") -> None:
+    def _report(self, event: Event, *, state: State, wait: float = 0, short: str = "") -> None:
         self.report(replace(event, at=self.now, state=state, wait=wait, short=short))
 
 

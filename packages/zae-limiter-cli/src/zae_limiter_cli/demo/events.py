@@ -26,7 +26,7 @@ class Event:
     short: str = ""
 
 
-class Board:
+class CallBoard:
     """The last event of every call, by caller."""
 
     def __init__(self, calls: Iterable[Event]) -> None:
@@ -56,6 +56,6 @@ def after_wait(events: Iterable[Event]) -> list[Event]:
     return [event for event in events if event.waited > 0]
 
 
-def told_again(event: Event, now: float) -> Event:
+def with_remaining_wait(event: Event, now: float) -> Event:
     """The same, with the wait that is left now."""
     return replace(event, wait=max(0.0, event.at + event.wait - now))

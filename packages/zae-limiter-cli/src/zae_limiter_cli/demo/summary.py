@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from zae_limiter.operations.capacity import Meter
 
 from ..terminal import Terminal
-from .events import Board, after_wait
-from .words import count, seconds, units
+from .events import CallBoard, after_wait
+from .wording import count, seconds, units
 
 
-def summarize(terminal: Terminal, board: Board, meter: Meter) -> None:
+def summarize(terminal: Terminal, board: CallBoard, meter: Meter) -> None:
     """Write both tables."""
     terminal.say()
     width = max(len(caller) for caller in board.callers)
@@ -23,7 +23,7 @@ def summarize(terminal: Terminal, board: Board, meter: Meter) -> None:
         terminal.say(f"  {line}")
 
 
-def _row(board: Board, caller: str) -> str:
+def _row(board: CallBoard, caller: str) -> str:
     admitted = board.calls(caller, "admitted", "uncounted")
     late = after_wait(admitted)
     longest = f"{len(late)} (up to {seconds(max(event.waited for event in late))})" if late else "-"
@@ -31,7 +31,7 @@ def _row(board: Board, caller: str) -> str:
     return f"{calls:>5}  {len(admitted):>8}  {longest:>20}  {refused or '-':>7}"
 
 
-def _costs(board: Board, meter: Meter) -> Iterator[str]:
+def _costs(board: CallBoard, meter: Meter) -> Iterator[str]:
     requests = ", ".join(f"{number:,} {name}" for name, number in meter.requests.most_common())
     total = meter.write_units + meter.index_units
     calls, acquires = count(len(board.calls("")), "call"), count(board.acquires, "acquire")
@@ -39,6 +39,6 @@ def _costs(board: Board, meter: Meter) -> Iterator[str]:
     yield f"Requests     {meter.requests.total():>5,}   {requests}"
     split = f"{units(meter.write_units)} table + {units(meter.index_units)} index"
     yield f"Write units  {units(total):>5}   {split}: {total / board.acquires:.2f} per acquire"
-    yield "Acquires that meet on a bucket share its write."
+    yield "Concurrent acquires of a bucket share one write."
     if lost := len(board.calls("", "uncounted")):
-        yield f"{count(lost, 'call')} let through uncounted: the table was away, and the manifest says allow"
+        yield f"{count(lost, 'call')} admitted uncounted: the table was unavailable, and the manifest says allow"

@@ -35,7 +35,7 @@ def _read(path: str) -> Iterator[tuple[str, bytes]]:
         return
     found = sorted(each for each in place.rglob("*") if each.suffix in SUFFIXES and each.is_file())
     if not found:
-        raise CommandError(f"{path}: no *.yaml or *.yml is in this directory")
+        raise CommandError(f"{path}: no *.yaml or *.yml file in this directory")
     yield from ((str(each), each.read_bytes()) for each in found)
 
 

@@ -24,10 +24,10 @@ def silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class Provisioner:
-    """The function of a stack; ``tell`` hears how far a long apply is."""
+    """The function of a stack; ``report`` hears how far a long apply is."""
 
     connection: Connection
-    tell: Callable[[str], None] = field(default=silent)
+    report: Callable[[str], None] = field(default=silent)
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class Provisioner:
         total = answer = self.ask(request)
         yield total
         while answer.remaining and answer.plan and answer.plan.changes:
-            self.tell(f"{request.namespace}: {answer.remaining} changes left, going on")
+            self.report(f"{request.namespace}: {answer.remaining} changes left, continuing")
             answer = self.ask(evolve(request, expected_serial=answer.plan.serial, expected_plan=None))
             total = _together(total, answer)
             yield total
@@ -59,7 +59,7 @@ class Provisioner:
             answer = self._client.invoke(FunctionName=self.name, Payload=_payload(request))
         except self._client.exceptions.ResourceNotFoundException as error:
             stack = self.connection.name
-            message = f"there is no function {self.name}: has `zae-limiter deploy --name {stack}` made one here?"
+            message = f"there is no function {self.name}: has `zae-limiter deploy --name {stack}` created one here?"
             raise CommandError(message) from error
         told = json.loads(answer["Payload"].read())
         if "FunctionError" in answer or not isinstance(told, dict):
@@ -76,7 +76,7 @@ def _payload(request: Request) -> bytes:
     try:
         return json.dumps(pack(request.to_dict()), separators=(",", ":")).encode()
     except FormatError as error:
-        way_out = "what many entities share belongs into the limits of a resource"
+        way_out = "move limits that many entities share into a resource"
         raise CommandError(f"{request.namespace}: {error}; {way_out}") from error
 
 

@@ -11,10 +11,10 @@ from attrs import evolve
 
 from zae_limiter_manifest import Answer, LimitsManifest, Plan, Request
 
-from .. import confirming
+from .. import confirmation
 from ..errors import CommandError
+from ..options import DocumentForm
 from .files import load_files
-from .options import Form
 from .provisioner import Provisioner
 from .saved import SavedPlan
 from .showing import announce, plan_of, show_outcomes
@@ -28,7 +28,7 @@ class Rollout:
     """One run of `limits apply`; ``claims`` are the fields of its requests that say who applies, and how."""
 
     provisioner: Provisioner
-    form: Form
+    form: DocumentForm
     claims: Mapping[str, Any]
     allow_deletes: bool
     asks: bool
@@ -46,7 +46,7 @@ class Rollout:
         """Apply a plan exactly as it was saved; whether all went well."""
         saved = SavedPlan.read(path)
         if saved.stack != stack:
-            raise CommandError(f"{path}: this plan is for the stack {saved.stack}: give --name {saved.stack}")
+            raise CommandError(f"{path}: this plan is for the stack {saved.stack}: pass --name {saved.stack}")
         self._guard(saved.plan)
         self._confirm([saved.plan])
         request = self._request("apply", saved.manifest, take_over=saved.plan.taken_from is not None)
@@ -65,18 +65,18 @@ class Rollout:
 
     def _guard(self, plan: Plan) -> None:
         if (why := plan.why_guarded()) and not self.allow_deletes:
-            raise CommandError(f"{plan.namespace}: the plan {why}: if that is meant, give --allow-deletes")
+            raise CommandError(f"{plan.namespace}: the plan {why}: pass --allow-deletes to apply it")
 
     def _confirm(self, plans: Sequence[Plan]) -> None:
         changing = [plan for plan in plans if plan.changes]
         if changing and (self.form == "text" or self._can_ask):
             announce(changing, self.form)
         if changing and self._can_ask:
-            confirming.confirm("Apply?")
+            confirmation.confirm("Apply?")
 
     @property
     def _can_ask(self) -> bool:
-        return self.asks and confirming.can_ask()
+        return self.asks and confirmation.can_ask()
 
     def _apply(self, request: Request, plan: Plan) -> Iterator[Answer]:
         """What was shown is applied, or nothing: what is planned anew is shown, and asked about, as the first was."""
@@ -86,7 +86,7 @@ class Rollout:
             yield from answers
             if not (left and _is_overtaken(first)):
                 return
-            self.provisioner.tell(f"{request.namespace}: limits have changed since, planned anew")
+            self.provisioner.report(f"{request.namespace}: limits have changed since the plan: planned again")
             plan = self._plan(request)
             self._confirm([plan])
 

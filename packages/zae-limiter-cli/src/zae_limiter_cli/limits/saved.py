@@ -43,7 +43,7 @@ class SavedPlan:
             told = json.loads(path.read_text(encoding="utf-8"))
             return cls._of(told)
         except (ValueError, KeyError, TypeError, FormatError, ManifestError) as error:
-            message = f"{path}: no plan that `limits plan --out` has saved ({error}); a manifest is given with -f"
+            message = f"{path}: not a plan saved by `limits plan --out` ({error}); pass a manifest with -f"
             raise CommandError(" ".join(message.split())) from error
 
     @classmethod
@@ -52,5 +52,5 @@ class SavedPlan:
             raise ValueError(f"it is {told['kind']} {told['schema_version']}")
         saved = cls(told["stack"], LimitsManifest.from_dict(told["manifest"], "manifest"), Plan.from_dict(told["plan"]))
         if saved.plan.changes_hash() != told["changes_hash"]:
-            raise ValueError("it was changed since")
+            raise ValueError("it has changed since")
         return saved

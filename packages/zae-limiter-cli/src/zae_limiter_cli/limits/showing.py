@@ -11,11 +11,11 @@ from zae_limiter_manifest.problems import printable
 from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
 
 from ..errors import CommandError
+from ..options import DocumentForm
 from ..terminal import Terminal
-from .options import Form
 
 
-def show_plans(plans: list[Plan], form: Form) -> None:
+def show_plans(plans: list[Plan], form: DocumentForm) -> None:
     """What would change."""
     match form:
         case "json":
@@ -27,14 +27,14 @@ def show_plans(plans: list[Plan], form: Form) -> None:
     click.echo(text, nl=False)
 
 
-def announce(plans: list[Plan], form: Form) -> None:
+def announce(plans: list[Plan], form: DocumentForm) -> None:
     """What is about to be done, for people: where standard output is a document, on standard error."""
     beside = form != "text"
     terminal = Terminal.of_stderr() if beside else Terminal.of_stdout()
     click.echo(as_text.render_plan(*plans, color=terminal.colour), err=beside)
 
 
-def show_drift(plans: list[Plan], form: Form, *, list_unmanaged: bool) -> None:
+def show_drift(plans: list[Plan], form: DocumentForm, *, list_unmanaged: bool) -> None:
     """What somebody else has changed."""
     match form:
         case "json":
@@ -46,7 +46,7 @@ def show_drift(plans: list[Plan], form: Form, *, list_unmanaged: bool) -> None:
     click.echo(text, nl=False)
 
 
-def show_outcomes(outcomes: Mapping[str, Answer], form: Form) -> None:
+def show_outcomes(outcomes: Mapping[str, Answer], form: DocumentForm) -> None:
     """What was made in each namespace, and on standard error where nothing was, and why."""
     documented = [each for each in outcomes.values() if form != "text" or each.status != "failed"]
     if documented:
@@ -56,7 +56,7 @@ def show_outcomes(outcomes: Mapping[str, Answer], form: Form) -> None:
             click.echo(f"Error: {_told(namespace, answer)}", err=True)
 
 
-def _show_applied(answers: list[Answer], form: Form) -> None:
+def _show_applied(answers: list[Answer], form: DocumentForm) -> None:
     match form:
         case "json":
             text = as_json.render_applied(*answers)

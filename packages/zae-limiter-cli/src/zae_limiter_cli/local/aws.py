@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..connection import Connection
+from .data_plane import DataPlane
 from .engines import Engine
-from .plane import Plane
 from .server import HOST, Server, listen
 
 if TYPE_CHECKING:
@@ -44,15 +44,15 @@ def serving(engine: Engine, directory: Path, *, port: int = 0, data: Path | None
     with ExitStack() as parts:
         listening = parts.enter_context(listen(port))
         url = f"http://{HOST}:{listening.getsockname()[1]}"
-        plane = Plane(engine, directory / "data-plane.log")
-        parts.callback(plane.close)
+        data_plane = DataPlane(engine, directory / "data-plane.log")
+        parts.callback(data_plane.close)
 
-        from .front import Front
         from .functions import Functions
         from .lambdas.pool import Pool
         from .moto_server import application
         from .pump.checkpoints import Checkpoints
         from .pump.pump import Pump
+        from .router import Router
 
         moto = application()
         code, logs = directory / "code", directory / "logs"
@@ -64,8 +64,8 @@ def serving(engine: Engine, directory: Path, *, port: int = 0, data: Path | None
         clients = _clients(url)
         parts.callback(clients.close)
         pump = Pump(clients, Checkpoints(data / "stream.json" if data else None))
-        front = Front(moto, plane.application(moto), Functions(pool), written=pump.ring, status=pump.tallies)
-        parts.callback(Server(listening, front).close)
+        router = Router(moto, data_plane.application(moto), Functions(pool), written=pump.ring, status=pump.tallies)
+        parts.callback(Server(listening, router).close)
         parts.callback(pump.close)
         yield Aws(url, pump)
 

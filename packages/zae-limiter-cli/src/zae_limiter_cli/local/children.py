@@ -14,16 +14,16 @@ _ROOT: Final = str(Path(__file__).parents[2])  # the directory that `zae_limiter
 
 
 class Child:
-    """A process with a group and a lifeline of its own."""
+    """A process with a group and a pipe to its parent of its own."""
 
-    def __init__(self, process: subprocess.Popen[bytes], lifeline: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], pipe: int) -> None:
         self.process = process
-        self._lifelines = [lifeline]
+        self._pipes = [pipe]
 
     def end(self) -> None:
         """Kill it with all that it has started, and wait until it is gone; a second time does nothing."""
         with suppress(IndexError):  # another thread may be at it
-            os.close(self._lifelines.pop())
+            os.close(self._pipes.pop())
         self.process.wait()
 
 
@@ -42,7 +42,7 @@ def start_python(
 
 def start_command(command: Sequence[str], *, output: int) -> Child:
     """Run a foreign program under a guard."""
-    return start_python("lifeline:guard", command, output=output)
+    return start_python("parent_watch:guard", command, output=output)
 
 
 def _start(command: list[str], arguments: Sequence[str], output: int, environment: Mapping[str, str] | None) -> Child:

@@ -9,31 +9,31 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..errors import CommandError
-from .home import Home, Running
+from .state_dir import Running, StateDir
 
-PATIENCE_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05
 
 
-def start(home: Home, arguments: Sequence[str]) -> Running:
+def start(state_dir: StateDir, arguments: Sequence[str]) -> Running:
     """Run `local up` with these arguments in the background, until it is ready. Raises ``CommandError``."""
-    home.make()
-    log = home.directory / "up.log"
+    state_dir.make()
+    log = state_dir.directory / "up.log"
     command = [sys.executable, "-c", "from zae_limiter_cli.main import main; main()", "local", "up", *arguments]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
-        running = home.running()
+        running = state_dir.running()
         if running is not None and running.pid == process.pid:
             return running
         if process.poll() is not None:
             raise CommandError(_last_words(log.read_text(encoding="utf-8", errors="replace")))
         time.sleep(POLL_SECONDS)
     process.terminate()
-    raise CommandError(f"{home.name} is not ready after {PATIENCE_SECONDS:.0f} s; its log is {log}")
+    raise CommandError(f"{state_dir.name} is not ready after {TIMEOUT_SECONDS:.0f} s; its log is {log}")
 
 
 def _last_words(said: str) -> str:

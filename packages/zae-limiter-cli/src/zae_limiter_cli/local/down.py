@@ -9,35 +9,35 @@ from contextlib import suppress
 from typing import Final, Literal
 
 from ..errors import CommandError
-from .home import Home
+from .state_dir import StateDir
 
-PATIENCE_SECONDS: Final = 10.0
+TIMEOUT_SECONDS: Final = 10.0
 
 Ending = Literal["is down", "was killed", "had crashed: nothing of it is left"]
 
 
-def end(home: Home) -> Ending:
+def end(state_dir: StateDir) -> Ending:
     """How it ended. Raises ``CommandError`` where nothing runs."""
-    if home.crashed():
-        home.forget()
+    if state_dir.crashed():
+        state_dir.forget()
         return "had crashed: nothing of it is left"
-    if not home.is_held():
-        raise CommandError(f"{home.name} does not run: `zae-limiter local up --name {home.name}` starts it")
-    pid = home.holder()
-    if _send(home, pid, signal.SIGTERM):
+    if not state_dir.is_held():
+        raise CommandError(f"{state_dir.name} does not run: `zae-limiter local up --name {state_dir.name}` starts it")
+    pid = state_dir.holder()
+    if _send(state_dir, pid, signal.SIGTERM):
         return "is down"
-    if _send(home, pid, signal.SIGKILL):
-        home.forget()
+    if _send(state_dir, pid, signal.SIGKILL):
+        state_dir.forget()
         return "was killed"
-    raise CommandError(f"{home.name} does not end: its process is {pid}")
+    raise CommandError(f"{state_dir.name} does not stop: its process is {pid}")
 
 
-def _send(home: Home, pid: int, number: signal.Signals) -> bool:
+def _send(state_dir: StateDir, pid: int, number: signal.Signals) -> bool:
     """Whether the stack is gone some time after a signal."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while home.is_held():
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while state_dir.is_held():
         if time.monotonic() > deadline:
             return False
         time.sleep(0.05)

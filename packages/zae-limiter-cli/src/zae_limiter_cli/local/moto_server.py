@@ -61,7 +61,7 @@ def function_of(name: str, *, region: str, qualifier: str | None) -> tuple[Funct
     return function, found.code_bytes
 
 
-class MotoPlane:
+class MotoDataPlane:
     """DynamoDB's items and streams in moto, which does three things less: this does them.
 
     Requests come one after the other, for moto's transactions are not atomic otherwise. A transaction whose token was

@@ -1,5 +1,5 @@
 """What lives here: an application on a port of this machine, a thread for each connection.
-What never does: what it answers (front).
+What never does: what it answers (router).
 """
 
 import os

@@ -22,9 +22,9 @@ _POLLS: Final = 250
 class Tables:
     """Tables of ``declared``; a data plane has the same ones."""
 
-    def __init__(self, declared: Application, plane: Application) -> None:
+    def __init__(self, declared: Application, data_plane: Application) -> None:
         self._declared = declared
-        self._plane = plane
+        self._data_plane = data_plane
         self._known: defaultdict[str, set[str]] = defaultdict(set)  # by region: some planes have none
         self._lock = Lock()
 
@@ -35,28 +35,33 @@ class Tables:
         """
         with self._lock:
             declared = set(_names(self._declared, region))
-            there = set(_names(self._plane, region))
+            there = set(_names(self._data_plane, region))
             for name in sorted(declared - there):
                 self._make(name, region)
             for name in sorted((self._known[region] - declared) & there):
-                ask(self._plane, "DeleteTable", {"TableName": name}, region=region)
+                ask(self._data_plane, "DeleteTable", {"TableName": name}, region=region)
             self._known[region] = declared
 
     def follow_ttl(self, name: str, region: str) -> None:
         """Have the data plane remove what expires, where that is declared."""
         wanted, there = (
             ask(side, "DescribeTimeToLive", {"TableName": name}, region=region)["TimeToLiveDescription"]
-            for side in (self._declared, self._plane)
+            for side in (self._declared, self._data_plane)
         )
         if wanted["TimeToLiveStatus"] != there["TimeToLiveStatus"]:
             attribute = wanted.get("AttributeName") or there.get("AttributeName")
             change = {"Enabled": wanted["TimeToLiveStatus"] == "ENABLED", "AttributeName": attribute}
-            ask(self._plane, "UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": change}, region=region)
+            ask(
+                self._data_plane,
+                "UpdateTimeToLive",
+                {"TableName": name, "TimeToLiveSpecification": change},
+                region=region,
+            )
 
     def counted(self, name: str, region: str) -> dict[str, Any]:
         """What of a table's description only the data plane knows."""
         try:
-            table = ask(self._plane, "DescribeTable", {"TableName": name}, region=region)["Table"]
+            table = ask(self._data_plane, "DescribeTable", {"TableName": name}, region=region)["Table"]
         except Refused:
             return {}
         return {field: table[field] for field in _COUNTED if field in table}
@@ -64,7 +69,7 @@ class Tables:
     def stream_arn(self, name: str, region: str) -> str | None:
         """The data plane's name for a table's stream, where there is one."""
         try:
-            table = ask(self._plane, "DescribeTable", {"TableName": name}, region=region)["Table"]
+            table = ask(self._data_plane, "DescribeTable", {"TableName": name}, region=region)["Table"]
         except Refused:
             return None
         arn: str | None = table.get("LatestStreamArn")
@@ -72,9 +77,9 @@ class Tables:
 
     def _make(self, name: str, region: str) -> None:
         table = ask(self._declared, "DescribeTable", {"TableName": name}, region=region)["Table"]
-        ask(self._plane, "CreateTable", _creation(table), region=region)
+        ask(self._data_plane, "CreateTable", _creation(table), region=region)
         for _ in range(_POLLS):
-            made = ask(self._plane, "DescribeTable", {"TableName": name}, region=region)["Table"]
+            made = ask(self._data_plane, "DescribeTable", {"TableName": name}, region=region)["Table"]
             if made["TableStatus"] == "ACTIVE":
                 break
             sleep(_POLL_SECONDS)

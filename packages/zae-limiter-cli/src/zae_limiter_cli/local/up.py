@@ -1,5 +1,5 @@
 """What lives here: bringing a local stack up, part by part, and down again in the opposite order.
-What never does: what a part does, or what people are told (screen).
+What never does: what a part does, or what people are told (messages).
 """
 
 import logging
@@ -18,34 +18,34 @@ from ..connection import Connection
 from ..errors import CommandError
 from .aws import REGION, forget_the_users_aws, serving
 from .engines import Choice, Engine, choose
-from .home import Home, Running
+from .state_dir import Running, StateDir
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class UpRequest:
     """What `local up` was asked for."""
 
     name: str
     port: int
-    plane: Choice = "auto"
+    data_plane: Choice = "auto"
     data: Path | None = None
 
 
-def run(wish: Wish, ready: Callable[[Running], None]) -> None:
+def run(request: UpRequest, ready: Callable[[Running], None]) -> None:
     """Be a local stack until a signal comes; ``ready`` is called once it is up. Raises ``CommandError``."""
     begun = time.monotonic()
     _check_extra()
-    wish = replace(wish, data=_writable(wish.data))
-    engine = choose(wish.plane, name=wish.name, data=wish.data)
-    home = Home(wish.name)
-    home.take()
-    with _until_a_signal(), _logging_to(home.logs / "local.log"), _stack(wish, home, engine) as url:
+    request = replace(request, data=_writable(request.data))
+    engine = choose(request.data_plane, name=request.name, data=request.data)
+    state_dir = StateDir(request.name)
+    state_dir.take()
+    with _until_a_signal(), _logging_to(state_dir.logs / "local.log"), _stack(request, state_dir, engine) as url:
         seconds = round(time.monotonic() - begun, 1)
-        running = Running(wish.name, os.getpid(), url, REGION, engine.told, seconds)
-        home.write(running)
+        running = Running(request.name, os.getpid(), url, REGION, engine.description, seconds)
+        state_dir.write(running)
         ready(running)
         threading.Event().wait()
-    home.forget()
+    state_dir.forget()
 
 
 def _check_extra() -> None:
@@ -99,11 +99,11 @@ def _logging_to(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _stack(wish: Wish, home: Home, engine: Engine) -> Iterator[str]:
+def _stack(request: UpRequest, state_dir: StateDir, engine: Engine) -> Iterator[str]:
     """The endpoint of a stack that is complete."""
     forget_the_users_aws()
-    with serving(engine, home.directory, port=wish.port, data=wish.data) as aws:
-        _deploy(aws.connection(wish.name))
+    with serving(engine, state_dir.directory, port=request.port, data=request.data) as aws:
+        _deploy(aws.connection(request.name))
         aws.pump.start()
         yield aws.url
 
@@ -112,10 +112,9 @@ def _deploy(connection: Connection) -> None:
     """The stack that `deploy` makes, and what moto leaves out of it."""
     from zae_limiter.schema import TTL_ATTRIBUTE
 
-    from ..stack.deploy import Wish as StackWish
-    from ..stack.deploy import deploy
+    from ..stack.deploy import DeployRequest, deploy
 
-    deploy(connection, StackWish(), lambda _: None)
+    deploy(connection, DeployRequest(), lambda _: None)
     connection.client("dynamodb").update_time_to_live(
         TableName=connection.name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
     )

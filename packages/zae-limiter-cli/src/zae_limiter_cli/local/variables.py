@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, get_args
 from urllib.parse import urlsplit
 
-from .home import Running
+from .state_dir import Running
 
 Form = Literal["sh", "direnv", "powershell"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)

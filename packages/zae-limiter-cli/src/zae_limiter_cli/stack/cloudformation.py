@@ -1,5 +1,5 @@
 """What lives here: a stack as CloudFormation tells it, and the calls that ask for it and change it.
-What never does: what is in a stack (template), or waiting for it (following).
+What never does: what is in a stack (template), or waiting for it (events).
 """
 
 import json
@@ -54,13 +54,13 @@ def find(client: Any, name: str) -> Stack | None:
     try:
         (found,) = client.describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
-        if tells_missing(error):
+        if is_missing(error):
             return None
         raise
     return _stack(found)
 
 
-def tells_missing(error: "ClientError") -> bool:
+def is_missing(error: "ClientError") -> bool:
     """Whether CloudFormation says that there is no such stack: it has no code of its own for that."""
     return "does not exist" in error.response["Error"].get("Message", "")
 
@@ -109,7 +109,7 @@ def preview(client: Any, name: str, template: Mapping[str, Any], tags: Mapping[s
         reason = str(error.last_response.get("StatusReason", ""))
         if _NO_CHANGES in reason or "didn't contain changes" in reason:
             return []
-        raise CommandError(f"CloudFormation cannot tell what would change: {reason or error}") from error
+        raise CommandError(f"CloudFormation cannot preview the changes: {reason or error}") from error
     finally:
         client.delete_change_set(**change_set)
 

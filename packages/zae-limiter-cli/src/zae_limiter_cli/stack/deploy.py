@@ -9,11 +9,11 @@ from typing import Any, Literal
 from ..artifacts.builder import LAMBDAS, Artifact, LambdaName, build_artifact
 from ..connection import Connection
 from ..errors import CommandError
-from ..progress import Tell
+from ..progress import Reporter
 from . import cloudformation, record
 from .cloudformation import Stack
 from .code import Outcome, find_function, function_name, upload
-from .following import Follower, failure, way_out
+from .events import Follower, failure, way_out
 from .options import StackOptions, check_stack_name
 from .ownership import check_ours
 from .template.build import METADATA, plain
@@ -23,7 +23,7 @@ Action = Literal["created", "updated", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DeployRequest:
     """What the operator asked for; options that were not given are ``None``, and stay what they were."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -60,14 +60,14 @@ class Deployed:
         return self.action != "unchanged" or self.recorded or "uploaded" in self.code.values()
 
 
-def make_plan(client: Any, name: str, wish: Wish) -> Plan:
+def make_plan(client: Any, name: str, request: DeployRequest) -> Plan:
     """What shall be, from what there is and what was asked for. Raises ``CommandError`` where it cannot be."""
     stack = cloudformation.find(client, name)
     if stack is not None:
         _check_deployable(client, stack)
     before = {} if stack is None else cloudformation.template_of(client, name)
-    options = earlier_options(before, stack).changed(**wish.options)
-    tags = {**({} if stack is None else _own_tags(stack)), **wish.tags}
+    options = earlier_options(before, stack).changed(**request.options)
+    tags = {**({} if stack is None else _own_tags(stack)), **request.tags}
     template = plain(name, options)
     equal = stack is not None and template == before and tags == _own_tags(stack)
     return Plan(stack, options, tags, template, equal)
@@ -79,28 +79,28 @@ def _check_deployable(client: Any, stack: Stack) -> None:
         raise CommandError(f"stack {stack.name} is {stack.status}: {way_out(stack)}")
 
 
-def deploy(connection: Connection, wish: Wish, tell: Tell) -> Deployed:
-    """The stack as it is asked for, with our code and record; ``tell`` hears of the progress.
+def deploy(connection: Connection, request: DeployRequest, report: Reporter) -> Deployed:
+    """The stack as it is asked for, with our code and record; ``report`` hears of the progress.
 
     Raises ``CommandError`` and errors of the SDK.
     """
-    client, plan = begin(connection, wish)
+    client, plan = begin(connection, request)
     artifacts = build_artifacts(plan.options)  # before anything is changed: they may be impossible
-    action, stack = _settle(client, connection.name, plan, tell)
-    return finish(connection, stack, plan.options, action, artifacts, tell)
+    action, stack = _settle(client, connection.name, plan, report)
+    return finish(connection, stack, plan.options, action, artifacts, report)
 
 
-def upgrade_code(connection: Connection, stack: Stack, options: StackOptions, tell: Tell) -> Deployed:
+def upgrade_code(connection: Connection, stack: Stack, options: StackOptions, report: Reporter) -> Deployed:
     """The stack as it is, with our code and record. Raises as ``deploy`` does."""
-    return finish(connection, stack, options, "unchanged", build_artifacts(options), tell)
+    return finish(connection, stack, options, "unchanged", build_artifacts(options), report)
 
 
-def begin(connection: Connection, wish: Wish) -> tuple[Any, Plan]:
+def begin(connection: Connection, request: DeployRequest) -> tuple[Any, Plan]:
     """A client, and the plan, which is not one to downgrade by chance."""
     check_stack_name(connection.name)  # before anybody asks for credentials
     client = connection.client("cloudformation")
-    plan = make_plan(client, connection.name, wish)
-    if plan.stack is not None and not wish.allow_downgrade:
+    plan = make_plan(client, connection.name, request)
+    if plan.stack is not None and not request.allow_downgrade:
         with record.open_table(connection) as table:
             record.refuse_downgrade(connection.name, record.read_record(table))
     return client, plan
@@ -122,7 +122,7 @@ def build_artifacts(options: StackOptions) -> list[Artifact]:
     return [build_artifact(name) for name in lambdas_of(options)]
 
 
-def upload_code(connection: Connection, artifacts: Sequence[Artifact], tell: Tell) -> dict[LambdaName, Outcome]:
+def upload_code(connection: Connection, artifacts: Sequence[Artifact], report: Reporter) -> dict[LambdaName, Outcome]:
     """What became of the code of each Lambda."""
     client = connection.client("lambda")
     outcomes: dict[LambdaName, Outcome] = {}
@@ -132,7 +132,7 @@ def upload_code(connection: Connection, artifacts: Sequence[Artifact], tell: Tel
         if function is None:
             raise CommandError(f"there is no Lambda {name}: run `zae-limiter deploy --name {connection.name}`")
         if function.code_sha256 != artifact.code_sha256:
-            tell(f"uploading the code of {name}, {len(artifact.content) / 1e6:.1f} MB")
+            report(f"uploading the code of {name}, {len(artifact.content) / 1e6:.1f} MB")
         outcomes[artifact.name] = upload(client, function, artifact)
     return outcomes
 
@@ -155,18 +155,18 @@ def finish(
     options: StackOptions,
     action: Action,
     artifacts: Sequence[Artifact],
-    tell: Tell,
+    report: Reporter,
 ) -> Deployed:
     """What CloudFormation does not do: code, version record, the namespace `default`."""
-    code = upload_code(connection, artifacts, tell)
+    code = upload_code(connection, artifacts, report)
     versions = {artifact.name: artifact.version for artifact in artifacts}
     with record.open_table(connection) as table:
         recorded, default = record.write_record(table), record.register_default(table)
     return Deployed(action, stack, options, code, versions, recorded, default)
 
 
-def _settle(client: Any, name: str, plan: Plan, tell: Tell) -> tuple[Action, Stack]:
-    follower = Follower(client, name, lambda event: tell(str(event)))
+def _settle(client: Any, name: str, plan: Plan, report: Reporter) -> tuple[Action, Stack]:
+    follower = Follower(client, name, lambda event: report(str(event)))
     if plan.stack is not None:
         follower.skip()
     action = start(client, name, plan)
@@ -174,7 +174,7 @@ def _settle(client: Any, name: str, plan: Plan, tell: Tell) -> tuple[Action, Sta
         return action, plan.stack
     stack = follower.wait()
     if stack is None:
-        raise CommandError(f"stack {name} is gone: somebody else deleted it meanwhile")
+        raise CommandError(f"stack {name} is gone: it was deleted meanwhile")
     if not stack.well:
         raise failure(stack, action, follower.failures)
     return action, stack

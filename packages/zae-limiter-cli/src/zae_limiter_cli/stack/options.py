@@ -61,15 +61,15 @@ class StackOptions:
         0, "Reserved concurrency of the aggregator; 0 reserves none.", least=0, most=10_000
     )
     batch_size: int = _choice(
-        1_000, "How many records of the stream the aggregator takes at once, at most.", least=1, most=10_000
+        1_000, "Maximum number of stream records in a batch of the aggregator.", least=1, most=10_000
     )
-    batch_window: int = _choice(2, "How long a batch may wait to be filled, seconds.", least=0, most=300)
-    retry_attempts: int = _choice(50, "How often a failing batch is sent again.", least=0, most=10_000)
+    batch_window: int = _choice(2, "Maximum wait to fill a batch, seconds.", least=0, most=300)
+    retry_attempts: int = _choice(50, "Number of retries of a failing batch.", least=0, most=10_000)
     refill_after_seconds: int = _choice(
-        3600, "How old the anchor of a bucket in use may become; 0 never moves one.", least=0, most=10**9
+        3600, "Maximum age of a used bucket's anchor, seconds; 0 never moves it.", least=0, most=10**9
     )
-    usage_hourly_days: int = _choice(90, "How long hourly usage is kept, days; 0 for ever.", least=0, most=36_500)
-    usage_daily_days: int = _choice(730, "How long daily usage is kept, days; 0 for ever.", least=0, most=36_500)
+    usage_hourly_days: int = _choice(90, "Retention of hourly usage, days; 0 for ever.", least=0, most=36_500)
+    usage_daily_days: int = _choice(730, "Retention of daily usage, days; 0 for ever.", least=0, most=36_500)
     provisioner: bool = _choice(True, "The Lambda that applies manifests of limits.")
     provisioner_memory: int = _choice(512, "Memory of the provisioner, MB.", least=128, most=10_240)
     provisioner_timeout: int = _choice(300, "Time-out of the provisioner, seconds.", least=1, most=900)
@@ -77,26 +77,26 @@ class StackOptions:
         0, "Reserved concurrency of the provisioner; 0 reserves none.", least=0, most=10_000
     )
     architecture: str = _choice("x86_64", "Architecture of both Lambdas.", among=("x86_64", "arm64"))
-    log_retention_days: int = _choice(30, "How long logs of both Lambdas are kept, days.", among=RETENTION_DAYS)
+    log_retention_days: int = _choice(30, "Retention of the logs of both Lambdas, days.", among=RETENTION_DAYS)
     tracing: bool = _choice(False, "Trace both Lambdas with X-Ray.")
     alarms: bool = _choice(True, "Alarms on both Lambdas and the dead letters.")
-    alarm_topic_arn: str = _choice("", "SNS topic that alarms are sent to.", like=_arn("sns"))
+    alarm_topic_arn: str = _choice("", "SNS topic for the alarms.", like=_arn("sns"))
     point_in_time_recovery: bool = _choice(False, "Continuous backups of the table.")
     deletion_protection: bool = _choice(False, "Refuse to delete the stack and its table.")
     kms_key_arn: str = _choice("", "Customer key that encrypts table, dead letters and archive.", like=_arn("kms"))
-    archive: bool = _choice(True, "A bucket that audit events go to when they expire. Needs the aggregator.")
-    archive_glacier_days: int = _choice(0, "After how many days they move to Glacier; 0 never.", least=0, most=36_500)
-    iam: bool = _choice(True, "Make roles and policies; without, the Lambdas need roles of yours.")
-    aggregator_role_arn: str = _choice("", "A role of yours for the aggregator.", like=_arn("iam"))
-    provisioner_role_arn: str = _choice("", "A role of yours for the provisioner.", like=_arn("iam"))
+    archive: bool = _choice(True, "Bucket for expired audit events. Needs the aggregator.")
+    archive_glacier_days: int = _choice(0, "Days until archived events move to Glacier; 0 never.", least=0, most=36_500)
+    iam: bool = _choice(True, "Create roles and policies; without, the Lambdas need existing roles.")
+    aggregator_role_arn: str = _choice("", "Existing role for the aggregator.", like=_arn("iam"))
+    provisioner_role_arn: str = _choice("", "Existing role for the provisioner.", like=_arn("iam"))
     policies: bool = _choice(True, "Managed policies to attach to applications and people.")
     app_roles: bool = _choice(False, "Roles with these policies, which the account may assume.")
     permission_boundary_arn: str = _choice("", "Permission boundary of all roles.", like=_arn("iam"))
     role_name_format: str = _choice(
-        "", "Name of the roles, such as 'corp-{}'; without, CloudFormation finds one.", like=NAME_FORMAT
+        "", "Name format of the roles, such as 'corp-{}'; without, CloudFormation names them.", like=NAME_FORMAT
     )
     policy_name_format: str = _choice(
-        "", "Name of the policies, such as 'corp-{}'; without, CloudFormation finds one.", like=NAME_FORMAT
+        "", "Name format of the policies, such as 'corp-{}'; without, CloudFormation names them.", like=NAME_FORMAT
     )
 
     def __post_init__(self) -> None:
@@ -104,15 +104,15 @@ class StackOptions:
             _check(each, getattr(self, each.name))
         for name in ("aggregator", "provisioner"):
             if getattr(self, name) and not self.iam and not getattr(self, f"{name}_role_arn"):
-                raise CommandError(f"--no-iam: the {name} needs a role: give --{name}-role-arn, or --no-{name}")
+                raise CommandError(f"--no-iam: the {name} needs a role: pass --{name}-role-arn, or --no-{name}")
         for name in ("usage_hourly_days", "usage_daily_days"):
             if getattr(self, name) == 1:
                 raise CommandError(
-                    f"{flag(name)} 1: must be 0 for ever, or at least 2: the stream keeps its records a day"
+                    f"{flag(name)} 1: must be 0 for ever, or at least 2: the stream keeps its records for a day"
                 )
         if self.app_roles and not (self.iam and self.policies):
             raise CommandError(
-                "--app-roles: they carry the managed policies, which --no-iam and --no-policies leave out"
+                "--app-roles: these roles need the managed policies, which --no-iam and --no-policies leave out"
             )
 
     def changed(self, **given: Any) -> Self:
@@ -159,6 +159,6 @@ def _problem(rule: Mapping[str, Any], value: Any, default: object) -> str | None
     if "least" in rule and not rule["least"] <= value <= rule["most"]:
         return f"{rule['least']} to {rule['most']}"
     if "like" in rule and re.fullmatch(rule["like"], value) is None:
-        form = "a name with one {} in it, which stands for ours, and more beside it"
+        form = "a name with one {} and at least one more character, such as 'corp-{}'"
         return form if rule["like"] == NAME_FORMAT else "an ARN of that service"
     return None

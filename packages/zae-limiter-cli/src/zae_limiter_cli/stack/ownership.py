@@ -13,7 +13,7 @@ def check_ours(client: Any, stack: Stack) -> None:
     """Raise ``CommandError`` for a stack that neither `deploy` nor our template made."""
     if not is_ours(client, stack):
         raise CommandError(
-            f"stack {stack.name} is not of zae-limiter, it has neither its tag {STACK_TAG} nor its metadata: "
+            f"stack {stack.name} is not a stack of zae-limiter, it has neither the tag {STACK_TAG} nor the metadata: "
             "nothing was changed; choose another --name"
         )
 

@@ -55,7 +55,7 @@ def refuse_downgrade(stack: str, record: VersionRecord | None) -> None:
         return
     raise CommandError(
         f"stack {stack} was deployed with zae-limiter-core {record.core_version}, and this is {ours}: "
-        "upgrade the package; `deploy` and `upgrade` take the stack back only with --allow-downgrade"
+        "upgrade the package, or pass --allow-downgrade to `deploy` or `upgrade`"
     )
 
 

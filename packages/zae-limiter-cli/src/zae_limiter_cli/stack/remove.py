@@ -8,29 +8,29 @@ from typing import Any
 
 from ..connection import Connection
 from ..errors import CommandError
-from ..progress import Tell
+from ..progress import Reporter
 from .cloudformation import Stack
-from .following import Follower, failure
+from .events import Follower, failure
 
 
 def check_deletable(stack: Stack) -> None:
     """Raise ``CommandError`` where the stack is protected, or CloudFormation at work on it."""
     if stack.protected:
         again = f"zae-limiter deploy --name {stack.name} --no-deletion-protection"
-        raise CommandError(f"stack {stack.name} is protected from deletion: `{again}` lifts that")
+        raise CommandError(f"stack {stack.name} is protected from deletion: `{again}` removes the protection")
     if stack.moving:
         raise CommandError(f"stack {stack.name} is {stack.status}: wait until CloudFormation is done")
 
 
-def delete(connection: Connection, stack: Stack, bucket: str | None, tell: Tell) -> int:
+def delete(connection: Connection, stack: Stack, bucket: str | None, report: Reporter) -> int:
     """Delete the stack, wait until it is gone, then the bucket, where one is named; how many objects went with that.
 
     Raises ``CommandError`` where something stays, and says what.
     """
-    follower = Follower(connection.client("cloudformation"), stack.name, lambda event: tell(str(event))).skip()
+    follower = Follower(connection.client("cloudformation"), stack.name, lambda event: report(str(event))).skip()
     with _naming_what_stays(stack, bucket):
         _delete_stack(follower)
-        return 0 if bucket is None else _delete_bucket(connection.client("s3"), bucket, tell)
+        return 0 if bucket is None else _delete_bucket(connection.client("s3"), bucket, report)
 
 
 def _delete_stack(follower: Follower) -> None:
@@ -40,9 +40,9 @@ def _delete_stack(follower: Follower) -> None:
         raise failure(left, "deleted", follower.failures)
 
 
-def _delete_bucket(client: Any, bucket: str, tell: Tell) -> int:
+def _delete_bucket(client: Any, bucket: str, report: Reporter) -> int:
     try:
-        deleted = _empty(client, bucket, tell)
+        deleted = _empty(client, bucket, report)
         client.delete_bucket(Bucket=bucket)
     except client.exceptions.NoSuchBucket:
         return 0
@@ -57,7 +57,7 @@ def _naming_what_stays(stack: Stack, bucket: str | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        goes_on = f"what CloudFormation has begun it finishes: `zae-limiter status --name {stack.name}` tells"
+        goes_on = f"CloudFormation continues: `zae-limiter status --name {stack.name}` shows its progress"
         raise CommandError(f"stopped waiting; {goes_on}{_stays(bucket)}") from None
     except (BotoCoreError, ClientError) as error:
         raise CommandError(f"{' '.join(str(error).split())}{_stays(bucket)}") from error
@@ -67,7 +67,7 @@ def _stays(bucket: str | None) -> str:
     return f"; bucket {bucket} stays: `aws s3 rb s3://{bucket} --force` removes it" if bucket else ""
 
 
-def _empty(client: Any, bucket: str, tell: Tell) -> int:
+def _empty(client: Any, bucket: str, report: Reporter) -> int:
     deleted = 0
     for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket):
         found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
@@ -78,7 +78,7 @@ def _empty(client: Any, bucket: str, tell: Tell) -> int:
         for error in answer.get("Errors", ()):
             raise CommandError(f"{error['Key']} cannot be deleted: {error['Message']}{_stays(bucket)}")
         deleted += len(objects)
-        tell(f"deleted {deleted:,} objects of bucket {bucket}")
+        report(f"deleted {deleted:,} objects of bucket {bucket}")
     return deleted
 
 

@@ -16,7 +16,7 @@ from . import cloudformation, record
 from .cloudformation import Stack
 from .code import find_function, function_name
 from .deploy import earlier_options, lambdas_of
-from .following import way_out
+from .events import way_out
 
 PINGS: Final = 5
 
@@ -29,7 +29,7 @@ class Check:
 
     part: str
     ok: bool | None
-    told: str
+    message: str
     details: Mapping[str, Any]
 
 
@@ -38,7 +38,7 @@ def checks(connection: Connection) -> Iterator[Check]:
     client = connection.client("cloudformation")
     stack = cloudformation.find(client, connection.name)
     if stack is None:
-        way = f"there is none: `zae-limiter deploy --name {connection.name}` makes it"
+        way = f"there is none: `zae-limiter deploy --name {connection.name}` creates it"
         yield Check("stack", False, way, {})
         return
     yield _stack(stack)
@@ -69,8 +69,8 @@ def _looked(part: str, look: Callable[P, Check], *args: P.args, **kwargs: P.kwar
 
 
 def _stack(stack: Stack) -> Check:
-    told = stack.status if stack.well else f"{stack.status}: {stack.reason or way_out(stack)}"
-    return Check("stack", stack.usable, told, {"status": stack.status, "changed_at": stack.changed_at})
+    message = stack.status if stack.well else f"{stack.status}: {stack.reason or way_out(stack)}"
+    return Check("stack", stack.usable, message, {"status": stack.status, "changed_at": stack.changed_at})
 
 
 def _table(connection: Connection) -> Check:
@@ -83,8 +83,8 @@ def _table(connection: Connection) -> Check:
     status, items = table["TableStatus"], table.get("ItemCount", 0)
     ok = status in {"ACTIVE", "UPDATING"} and set(indexes.values()) <= {"ACTIVE", "UPDATING"}
     # DynamoDB counts every six hours
-    told = f"{status}, {len(indexes)} indexes, about {items:,} items"
-    return Check("table", ok, told, {"status": status, "indexes": indexes, "items": items})
+    message = f"{status}, {len(indexes)} indexes, about {items:,} items"
+    return Check("table", ok, message, {"status": status, "indexes": indexes, "items": items})
 
 
 def _version(table: SyncRepository, stack: str) -> Check:
@@ -92,8 +92,8 @@ def _version(table: SyncRepository, stack: str) -> Check:
     if found is None:
         way = f"the table has no version record: `zae-limiter deploy --name {stack}` writes it"
         return Check("version", False, way, {})
-    told = f"schema {found.schema_version}, set up by core {found.core_version}"
-    return Check("version", True, told, asdict(found))
+    message = f"schema {found.schema_version}, set up by core {found.core_version}"
+    return Check("version", True, message, asdict(found))
 
 
 def _lambda(connection: Connection, name: LambdaName) -> Check:
@@ -113,7 +113,7 @@ def _stream(connection: Connection) -> Check:
     function = function_name(connection.name, "aggregator")
     mappings = client.list_event_source_mappings(FunctionName=function)["EventSourceMappings"]
     if not mappings:
-        return Check("stream", False, f"nothing feeds {function}", {})
+        return Check("stream", False, f"no event source mapping feeds {function}", {})
     state, result = mappings[0]["State"], mappings[0].get("LastProcessingResult", "No records processed")
     ok = state in {"Enabled", "Enabling", "Updating", "Creating"} and not result.startswith("PROBLEM")
     return Check("stream", ok, f"{state}, {result}", {"state": state, "last_result": result})
@@ -123,14 +123,14 @@ def _dead_letters(connection: Connection, stack: Stack) -> Check:
     client, name = connection.client("sqs"), "ApproximateNumberOfMessages"
     url = stack.outputs.get("DeadLettersUrl")
     if url is None:
-        return Check("dead letters", False, "the stack has no queue for them", {})
+        return Check("dead letters", False, "the stack has no dead-letter queue", {})
     try:
         answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=[name])
     except client.exceptions.QueueDoesNotExist:
-        return Check("dead letters", False, "the queue for them is gone", {})
+        return Check("dead letters", False, "the dead-letter queue is gone", {})
     count = int(answer["Attributes"][name])
-    told = f"{count} batches that the aggregator could not process" if count else "none"
-    return Check("dead letters", not count, told, {"count": count})
+    message = f"{count} batches that the aggregator could not process" if count else "none"
+    return Check("dead letters", not count, message, {"count": count})
 
 
 def _latency(table: SyncRepository) -> Check:

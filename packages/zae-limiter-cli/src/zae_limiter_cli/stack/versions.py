@@ -47,7 +47,7 @@ def compare(connection: Connection) -> Comparison:
     stack = cloudformation.find(client, connection.name)
     if stack is None:
         raise CommandError(
-            f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` makes it"
+            f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` creates it"
         )
     options = earlier_options(cloudformation.template_of(client, connection.name), stack)
     lambdas = lambdas_of(options)
@@ -57,7 +57,7 @@ def compare(connection: Connection) -> Comparison:
     problem = _problem(connection.name, found)
     if problem is None and any(each.stack != each.here for each in parts):
         problem = _other_release(connection.name, found)
-    return Comparison(parts, problem or "Stack and release fit.", problem is None)
+    return Comparison(parts, problem or "Stack and release match.", problem is None)
 
 
 def _recorded(found: VersionRecord | None) -> list[Part]:
@@ -83,7 +83,7 @@ def _other_release(stack: str, found: VersionRecord | None) -> str:
         record.refuse_downgrade(stack, found)
     except CommandError as error:
         return str(error)
-    return f"the stack is of another release: `zae-limiter upgrade --name {stack}` brings it to this one"
+    return f"the stack has another release: `zae-limiter upgrade --name {stack}` upgrades it"
 
 
 def _problem(stack: str, found: VersionRecord | None) -> str | None:

@@ -11,7 +11,7 @@ from ..times import iso, shown
 if TYPE_CHECKING:
     from zae_limiter import UsageSnapshot, UsageSummary
 
-    from .asking import Asked
+    from .query import UsageQuery
 
 
 def say_snapshots(snapshots: Sequence["UsageSnapshot"]) -> None:
@@ -59,14 +59,14 @@ def plain_snapshot(snapshot: "UsageSnapshot") -> dict[str, Any]:
     }
 
 
-def plain_summary(asked: "Asked", summary: "UsageSummary") -> dict[str, Any]:
+def plain_summary(query: "UsageQuery", summary: "UsageSummary") -> dict[str, Any]:
     """Everything about a summary, and what it is of."""
     return {
-        "entity_id": asked.entity_id,
-        "resource": asked.resource,
+        "entity_id": query.entity_id,
+        "resource": query.resource,
         "window": summary.window,
-        "start": iso(asked.start),
-        "end": None if asked.end is None else iso(asked.end),
+        "start": iso(query.start),
+        "end": None if query.end is None else iso(query.end),
         "windows": summary.windows,
         "total_events": summary.total_events,
         "limits": [

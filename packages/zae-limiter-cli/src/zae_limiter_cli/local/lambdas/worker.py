@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Final
 
-from ..lifeline import hold_on
+from ..parent_watch import watch_parent
 from .loop import run
 
 # What the image of AWS's Python runtimes has beside the standard library.
@@ -47,9 +47,9 @@ class Provided(MetaPathFinder):
 
 
 def main() -> None:
-    """Run a function until its process is killed: argv is the lifeline, the code, the loop, directories of packages."""
-    lifeline, task, loop, *directories = sys.argv[1:]
-    hold_on(int(lifeline))
+    """Run a function until its process is killed: argv is the pipe, the code, the loop, directories of packages."""
+    pipe, task, loop, *directories = sys.argv[1:]
+    watch_parent(int(pipe))
     sys.path[0] = task  # until here it was where this module is
     sys.meta_path.append(Provided(directories))
     os.chdir(task)

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from .checkpoints import Checkpoints
+from .dead_letters import dead_letter
 from .delivery import Attempt, GivenUp, Reply, deliver
-from .letters import letter
 from .mapping import Mapping
 from .stream import Batch, Stream
 
@@ -164,7 +164,7 @@ class Reader:
         logger.warning("%d records of %s were given up", len(given_up.records), self.mapping.table)
         if self.mapping.dead_letters is None:
             return
-        told = letter(given_up, self.mapping, shard=shard, request_id=str(uuid.uuid4()), now=datetime.now(UTC))
+        told = dead_letter(given_up, self.mapping, shard=shard, request_id=str(uuid.uuid4()), now=datetime.now(UTC))
         queue = self._clients.queues.get_queue_url(QueueName=self.mapping.dead_letters.rpartition(":")[2])["QueueUrl"]
         self._clients.queues.send_message(QueueUrl=queue, MessageBody=json.dumps(told))
 

@@ -1,0 +1,1 @@
+"""`zae-limiter audit`: who changed what."""

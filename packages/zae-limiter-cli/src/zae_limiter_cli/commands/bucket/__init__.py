@@ -1,0 +1,1 @@
+"""`zae-limiter bucket`: live tokens."""

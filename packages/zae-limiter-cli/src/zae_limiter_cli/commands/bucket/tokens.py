@@ -1,0 +1,129 @@
+"""What lives here: `zae-limiter bucket`: how buckets stand, and tokens given by hand.
+What never does: an import that `--help` does not need.
+"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ...columns import say_json
+from ...confirmation import confirm
+from ...data.parsing import tokens_option
+from ...data.showing import plain_bucket, say_buckets
+from ...errors import CommandError
+from ...options import (
+    OutputForm,
+    connected,
+    in_namespace,
+    output_option,
+    yes_option,
+)
+from ...paging import open_namespace
+from ...principal import principal_option
+
+if TYPE_CHECKING:
+    from zae_limiter import Bucket, SyncRepository
+
+    from ...connection import Connection
+
+_resource_option = click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@click.option("--resource", "-r", metavar="NAME", help="Only this resource.")
+@output_option
+def show(*, connection: "Connection", namespace: str, entity_id: str, resource: str | None, output: OutputForm) -> None:
+    """Show the tokens that ENTITY_ID has left of each resource it used, over all shards.
+
+    The limits are those of the bucket: it follows a change of limits at its next acquire. A resource without a bucket
+    has all its tokens. Without --resource the list may miss a bucket of the last second.
+    """
+    with open_namespace(connection, namespace) as repository:
+        found = repository.get_buckets(entity_id, resource)
+    if output == "json":
+        say_json([plain_bucket(each) for each in found])
+    elif found:
+        say_buckets(found)
+    else:
+        of = entity_id if resource is None else f"{entity_id} on {resource}"
+        click.echo(f"There is no bucket of {of} in namespace {namespace}: all tokens are available.")
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@_resource_option
+@principal_option
+@yes_option
+@output_option
+def reset(
+    *,
+    connection: "Connection",
+    namespace: str,
+    entity_id: str,
+    resource: str,
+    principal: str,
+    yes: bool,
+    output: OutputForm,
+) -> None:
+    """Fill a bucket of ENTITY_ID: all its limits, whether in debt or not. Asks first, unless --yes is given.
+
+    The parent's bucket does not change: if that one is short, reset it, too. A process that refused a call within the
+    last second may refuse for one second more.
+    """
+    with open_namespace(connection, namespace) as repository:
+        if not yes:
+            _find(repository, entity_id, resource)
+            confirm(f"Make the bucket of {entity_id} on {resource} full?")
+        if not repository.reset_bucket(entity_id, resource, principal=principal):
+            raise _no_bucket(entity_id, resource)
+        _show_after(repository, entity_id, resource, output)
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@_resource_option
+@tokens_option
+@principal_option
+@output_option
+def credit(
+    *,
+    connection: "Connection",
+    namespace: str,
+    entity_id: str,
+    resource: str,
+    tokens: dict[str, int],
+    principal: str,
+    output: OutputForm,
+) -> None:
+    """Add tokens to a bucket of ENTITY_ID, up to its burst. The parent's bucket does not change."""
+    with open_namespace(connection, namespace) as repository:
+        if not repository.credit_bucket(entity_id, resource, tokens, principal=principal):
+            raise _no_bucket(entity_id, resource)
+        _show_after(repository, entity_id, resource, output)
+
+
+def _find(repository: "SyncRepository", entity_id: str, resource: str) -> "Bucket":
+    if (found := repository.get_bucket(entity_id, resource)) is None:
+        raise _no_bucket(entity_id, resource)
+    return found
+
+
+def _no_bucket(entity_id: str, resource: str) -> CommandError:
+    return CommandError(
+        f"there is no bucket of {entity_id} on {resource}: all tokens are available, and nothing was written"
+    )
+
+
+def _show_after(repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
+    after = _find(repository, entity_id, resource)
+    if output == "json":
+        say_json(plain_bucket(after))
+    else:
+        say_buckets([after])

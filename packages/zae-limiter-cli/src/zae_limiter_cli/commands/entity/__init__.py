@@ -1,0 +1,1 @@
+"""`zae-limiter entity`: entities and the limits of their own."""

@@ -1,0 +1,32 @@
+"""The group `zae-limiter entity`, and the list of its commands."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+from ...errors import debug_option
+from ...lazy import Entry, LazyCommands
+from ...options import connection_options, namespace_options
+
+ENTRIES: Final[Mapping[str, Entry]] = {
+    "create": Entry("entity.records:create", "Create an entity."),
+    "show": Entry("entity.records:show", "Show its record."),
+    "update": Entry("entity.records:update", "Change its record."),
+    "delete": Entry("entity.records:delete", "Delete its record, its own limits and its buckets."),
+    "children": Entry("entity.records:children", "List its children."),
+    "set-limits": Entry("entity.limits:set_limits", "Replace its own limits."),
+    "get-limits": Entry("entity.limits:get_limits", "Show its own limits."),
+    "delete-limits": Entry("entity.limits:delete_limits", "Delete its own limits."),
+    "effective": Entry("entity.levels:effective", "Show all four levels of limits, and the one that wins."),
+    "list": Entry("entity.levels:list_entities", "List the entities that have limits of their own."),
+    "list-resources": Entry("entity.levels:list_resources", "List the resources on which any entity has limits."),
+}
+
+
+@click.group(cls=LazyCommands, entries=ENTRIES)
+@connection_options
+@namespace_options
+@debug_option
+def entity() -> None:
+    """Manage entities, their parents, and their own limits, which override those of resources and of the system."""

@@ -1,0 +1,125 @@
+"""What lives here: `zae-limiter entity effective`, `list` and `list-resources`: where limits are set, and which hold.
+What never does: an import that `--help` does not need; a change.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from ...columns import say_columns, say_json
+from ...data.showing import LIMIT_HEAD, limit_cells, plain_limits, show_names
+from ...options import OutputForm, connected, in_namespace, output_option
+from ...paging import open_namespace
+
+if TYPE_CHECKING:
+    from zae_limiter import SyncRepository
+    from zae_limiter.limits import ConfigSource
+    from zae_limiter.provisioner import ConfigPlace
+    from zae_limiter.resolution import Level
+
+    from ...connection import Connection
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@click.option("--resource", "-r", required=True, metavar="NAME", help="The resource.")
+@output_option
+def effective(*, connection: "Connection", namespace: str, entity_id: str, resource: str, output: OutputForm) -> None:
+    """Show the limits of ENTITY_ID on a resource, level by level. The first level with limits wins as a whole.
+
+    The levels, in order: the entity on this resource, the entity on all resources, the resource, the system.
+    """
+    from zae_limiter.resolution import Level, winner
+
+    places = _places(entity_id, resource)
+    with open_namespace(connection, namespace) as repository:
+        found = repository.get_configs([*places.values()])
+    levels = [Level(source, found[place].limits if place in found else ()) for source, place in places.items()]
+    on_unavailable = found[places["system"]].on_unavailable if places["system"] in found else None
+    won = winner(levels)
+    if output == "table":
+        _say(f"{entity_id} on {resource}", levels, won)
+        return
+    say_json(
+        {
+            "entity_id": entity_id,
+            "resource": resource,
+            "source": won and won.source,
+            "limits": plain_limits(won.limits if won else ()),
+            "on_unavailable": on_unavailable,
+            "levels": [{"source": each.source, "limits": plain_limits(each.limits)} for each in levels],
+        }
+    )
+
+
+@click.command("list")
+@connected
+@in_namespace
+@click.option(
+    "--resource",
+    "-r",
+    metavar="NAME",
+    help="Only limits on this resource; _default_ means all resources.  [default: any]",
+)
+@output_option
+def list_entities(*, connection: "Connection", namespace: str, resource: str | None, output: OutputForm) -> None:
+    """List the entities that have limits of their own, resource by resource. `children` lists those of a parent.
+
+    The list may miss a change of the last second.
+    """
+    with open_namespace(connection, namespace) as repository:
+        found = list(_own_limits(repository, resource))
+    if output == "json":
+        say_json([{"entity_id": entity_id, "resource": on} for entity_id, on in found])
+    elif found:
+        say_columns([("ENTITY", "RESOURCE"), *found])
+    else:
+        of = "" if resource is None else f" on {resource}"
+        click.echo(f"No entity has limits of its own{of} in namespace {namespace}.")
+
+
+@click.command()
+@connected
+@in_namespace
+@output_option
+def list_resources(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
+    """List the resources on which any entity has limits of its own; _default_ means all resources.
+
+    The list may miss a change of the last second.
+    """
+    with open_namespace(connection, namespace) as repository:
+        found = repository.list_resources_with_entity_configs()
+    show_names("RESOURCE", found, output, none=f"No entity has limits of its own in namespace {namespace}.")
+
+
+def _places(entity_id: str, resource: str) -> dict["ConfigSource", "ConfigPlace"]:
+    """Where each level stands, in the order in which they win."""
+    from zae_limiter.naming import DEFAULT_RESOURCE
+
+    return {
+        "entity": (entity_id, resource),
+        "entity_default": (entity_id, DEFAULT_RESOURCE),
+        "resource": (None, resource),
+        "system": (None, None),
+    }
+
+
+def _say(place: str, levels: Sequence["Level"], won: "Level | None") -> None:
+    click.echo(f"{place}: no level has limits." if won is None else f"{place}: the level {won.source} wins.")
+    head = ("LEVEL", "WINS", *LIMIT_HEAD)
+    say_columns([head, *(cells for level in levels for cells in _cells(level, "yes" if level is won else "-"))])
+
+
+def _cells(level: "Level", wins: str) -> list[tuple[str, ...]]:
+    limits = [limit_cells(each) for each in level.limits] or [("-", "-", "-", "-")]
+    return [(level.source, wins, *cells) for cells in limits]
+
+
+def _own_limits(repository: "SyncRepository", resource: str | None) -> Iterator[tuple[str, str]]:
+    resources = repository.list_resources_with_entity_configs() if resource is None else [resource]
+    for each in resources:
+        for entity_id in repository.list_entities_with_custom_limits(each):
+            yield entity_id, each

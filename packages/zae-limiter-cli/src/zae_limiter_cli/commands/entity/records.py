@@ -1,0 +1,160 @@
+"""What lives here: `zae-limiter entity create`, `show`, `update`, `delete` and `children`.
+What never does: an import that `--help` does not need; limits (entity_limits).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from ...confirmation import confirm
+from ...data.parsing import metadata_option
+from ...data.showing import show_done, show_entities, show_entity
+from ...errors import CommandError
+from ...options import OutputForm, connected, in_namespace, output_option, yes_option
+from ...paging import open_namespace
+from ...principal import principal_option
+
+if TYPE_CHECKING:
+    from zae_limiter import Entity, SyncRepository
+
+    from ...connection import Connection
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+CLEARABLE: Final = {"entity_name": "name", "parent": "parent_id", "metadata": "metadata"}  # as core names them
+
+
+def _record_options(function: Function) -> Function:
+    """What a record says; the command gets ``entity_name``, ``parent`` and ``metadata``."""
+    named = click.option("--entity-name", metavar="TEXT", help="Display name.")
+    child = click.option("--parent", metavar="ID", help="Parent entity.")
+    return named(child(metadata_option(function)))
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@_record_options
+@click.option("--cascade", is_flag=True, help="Let its acquires consume from the parent, too.")
+@principal_option
+@output_option
+def create(
+    *,
+    connection: "Connection",
+    namespace: str,
+    entity_id: str,
+    entity_name: str | None,
+    parent: str | None,
+    metadata: Mapping[str, str],
+    cascade: bool,
+    principal: str,
+    output: OutputForm,
+) -> None:
+    """Create the entity ENTITY_ID. Only an entity with a parent must be created; limits and buckets work without."""
+    with open_namespace(connection, namespace) as repository:
+        made = repository.create_entity(entity_id, entity_name, parent, cascade, metadata, principal=principal)
+    show_entity(made, output)
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@output_option
+def show(*, connection: "Connection", namespace: str, entity_id: str, output: OutputForm) -> None:
+    """Show the record of ENTITY_ID."""
+    with open_namespace(connection, namespace) as repository:
+        found = _find(repository, entity_id)
+    show_entity(found, output)
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@_record_options
+@click.option("--cascade/--no-cascade", default=None, help="Whether its acquires consume from the parent, too.")
+@click.option("--no-entity-name", is_flag=True, help="Remove its name.")
+@click.option("--no-parent", is_flag=True, help="Remove its parent.")
+@click.option("--no-metadata", is_flag=True, help="Remove its metadata.")
+@principal_option
+@output_option
+def update(
+    *,
+    connection: "Connection",
+    namespace: str,
+    entity_id: str,
+    principal: str,
+    output: OutputForm,
+    **chosen: Any,
+) -> None:
+    """Change the record of ENTITY_ID. A field that is not given keeps its value; --metadata replaces all metadata.
+
+    Running processes see the change when their config cache expires, by default within a minute.
+    """
+    fields = _fields(chosen)
+    with open_namespace(connection, namespace) as repository:
+        after = repository.update_entity(entity_id, **fields, principal=principal)
+    show_entity(after, output)
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@principal_option
+@yes_option
+@output_option
+def delete(
+    *, connection: "Connection", namespace: str, entity_id: str, principal: str, yes: bool, output: OutputForm
+) -> None:
+    """Delete ENTITY_ID: its record, its own limits and its buckets. Its usage and its audit events stay.
+
+    The command refuses to delete an entity with children. Asks first, unless --yes is given.
+    """
+    with open_namespace(connection, namespace) as repository:
+        if not yes:
+            confirm(f"Delete the entity {entity_id}, its own limits and its buckets, in namespace {namespace}?")
+        repository.delete_entity(entity_id, principal=principal)
+    show_done({"entity_id": entity_id}, "deleted", output, message=f"Entity {entity_id} deleted.")
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("entity_id")
+@output_option
+def children(*, connection: "Connection", namespace: str, entity_id: str, output: OutputForm) -> None:
+    """List the entities whose parent is ENTITY_ID, by id."""
+    with open_namespace(connection, namespace) as repository:
+        found = repository.get_children(entity_id)
+        if not found:
+            _find(repository, entity_id)
+    show_entities(found, output, none=f"Entity {entity_id} has no children.")
+
+
+def _find(repository: "SyncRepository", entity_id: str) -> "Entity":
+    from zae_limiter import EntityNotFoundError
+
+    if (found := repository.get_entity(entity_id)) is None:
+        raise EntityNotFoundError(entity_id)
+    return found
+
+
+def _fields(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What is to change; ``None`` clears. Raises ``CommandError`` for nothing, and for both of an option's forms."""
+    fields = {} if chosen["cascade"] is None else {"cascade": chosen["cascade"]}
+    for name, field in CLEARABLE.items():
+        given, cleared = chosen[name] not in (None, {}), chosen[f"no_{name}"]
+        if given and cleared:
+            option = name.replace("_", "-")
+            raise CommandError(f"--{option} and --no-{option} contradict each other: pass one of them")
+        if given or cleared:
+            fields[field] = None if cleared else chosen[name]
+    if not fields:
+        raise CommandError(
+            "nothing to change: pass --entity-name, --parent, --cascade, --metadata, or their --no-… forms"
+        )
+    return fields

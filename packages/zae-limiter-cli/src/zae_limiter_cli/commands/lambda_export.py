@@ -1,0 +1,30 @@
+"""What lives here: `zae-limiter lambda-export`.
+What never does: how a zip is put together (builder).
+"""
+
+from pathlib import Path
+
+import click
+
+from ..errors import debug_option
+
+
+@click.command()
+@click.argument("name", metavar="[aggregator|provisioner]", type=click.Choice(["aggregator", "provisioner"]))
+@click.option(
+    "--file", "-f", "path", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: NAME.zip]"
+)
+@debug_option
+def lambda_export(name: str, path: Path | None) -> None:
+    """Build the code of a Lambda from the installed packages, without a download, and write it to a zip file.
+
+    It is the code that `deploy` uploads, byte for byte, and runs on x86_64 and arm64.
+    """
+    from ..artifacts.builder import build_artifact
+
+    artifact = build_artifact(name)  # type: ignore[arg-type]  # click has checked it
+    target = path or Path(f"{name}.zip")
+    target.write_bytes(artifact.content)
+    click.echo(f"{target}: {len(artifact.content):,} bytes, handler {artifact.handler}, sha256 {artifact.code_sha256}")
+    for distribution, version in artifact.versions.items():
+        click.echo(f"  {distribution} {version}")

@@ -1,0 +1,1 @@
+"""`zae-limiter limits`: limits in files."""

@@ -1,0 +1,73 @@
+"""What lives here: `zae-limiter limits apply`.
+What never does: the order in which namespaces are planned, asked about and applied (rollout).
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ... import confirmation
+from ...errors import CommandError
+from ...options import DocumentForm, connected, quiet_option, yes_option
+from ...principal import principal_option
+from ...progress import reporter
+from .options import files_option, form_option, take_over_option
+
+if TYPE_CHECKING:
+    from ...connection import Connection
+
+
+@click.command()
+@connected
+@click.argument("saved", required=False, metavar="[PLAN]", type=click.Path(path_type=Path, dir_okay=False))
+@files_option(required=False)
+@form_option("text", "json", "markdown")
+@click.option(
+    "--allow-deletes", is_flag=True, help="Allow a plan that deletes more than 30 % of the managed items, or all."
+)
+@take_over_option
+@click.option(
+    "--lock-timeout",
+    type=click.IntRange(0, 900),
+    default=0,
+    help="Seconds to wait for another apply to end.  [default: 0]",
+)
+@principal_option
+@click.option("--source", envvar="ZAEL_SOURCE", show_envvar=True, help="Revision of the files, for the audit events.")
+@yes_option
+@quiet_option
+def apply(
+    *,
+    connection: "Connection",
+    saved: Path | None,
+    files: tuple[str, ...],
+    form: DocumentForm,
+    allow_deletes: bool,
+    take_over: bool,
+    lock_timeout: int,
+    principal: str,
+    source: str | None,
+    yes: bool,
+    quiet: bool,
+) -> None:
+    """Make namespaces match their files, or apply a PLAN saved by `limits plan --out`.
+
+    On a terminal the command shows the plan and asks first, unless --yes is given. It reports each item that fails;
+    failed items stay pending, and the next apply tries them again.
+    """
+    from ...limits.files import STANDARD_INPUT
+    from ...limits.provisioner import Provisioner
+    from ...limits.rollout import Rollout
+
+    if bool(files) == (saved is not None):
+        raise CommandError("pass either manifests with -f, or the file of a saved plan")
+    if STANDARD_INPUT in files and not yes and confirmation.is_watched():
+        raise CommandError("standard input is the manifest and cannot answer the question: pass --yes, or a file")
+    claims = {"principal": principal, "source": source, "lock_timeout": lock_timeout}
+    rollout = Rollout(
+        Provisioner(connection, reporter(quiet=quiet)), form, claims, allow_deletes=allow_deletes, asks=not yes
+    )
+    done = rollout.of_saved(saved, connection.name) if saved else rollout.of_files(files, take_over=take_over)
+    if not done:
+        raise click.exceptions.Exit(1)

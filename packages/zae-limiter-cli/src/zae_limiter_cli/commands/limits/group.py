@@ -1,0 +1,32 @@
+"""The group `zae-limiter limits`, and the list of its commands."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+from ...errors import debug_option
+from ...lazy import Entry, LazyCommands
+from ...options import connection_options
+
+ENTRIES: Final[Mapping[str, Entry]] = {
+    "plan": Entry("limits.plan:plan", "Show what an apply would change; read-only."),
+    "apply": Entry("limits.apply:apply", "Plan, then apply."),
+    "diff": Entry("limits.plan:diff", "Show drift between files and the live table."),
+    "cfn-template": Entry("limits.offline:cfn_template", "Print a CloudFormation template with the limits."),
+    "validate": Entry("limits.offline:validate", "Check files, without a request."),
+    "export": Entry("limits.state:export", "Print live limits as a manifest."),
+    "schema": Entry("limits.offline:schema", "Print the JSON Schema of a manifest, for editors."),
+    "state": Entry("limits.state:state", "Show managed items, owner, serial, lock, last apply."),
+    "unlock": Entry("limits.state:unlock", "Release the lock of an apply that was killed."),
+}
+
+
+@click.group(cls=LazyCommands, entries=ENTRIES)
+@connection_options
+@debug_option
+def limits() -> None:
+    """Keep the limits of namespaces in files: one YAML file for each namespace.
+
+    Every command calls the stack's provisioner, so lambda:InvokeFunction on it is the only permission needed.
+    """

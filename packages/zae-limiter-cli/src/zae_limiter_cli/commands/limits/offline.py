@@ -1,0 +1,82 @@
+"""What lives here: `zae-limiter limits validate`, `schema` and `cfn-template`.
+What never does: a request.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ...errors import CommandError
+from ...options import DocumentForm, connected
+from .options import files_option, form_option, take_over_option
+
+if TYPE_CHECKING:
+    from ...connection import Connection
+
+
+@click.command()
+@connected
+@files_option(required=True)
+@form_option("text", "json")
+def validate(*, connection: "Connection", files: tuple[str, ...], form: DocumentForm) -> None:  # noqa: ARG001  as of all others
+    """Check manifests, and report every mistake with its file, line and column."""
+    from zae_limiter_manifest import ManifestError
+    from zae_limiter_manifest.render import as_json
+
+    from ...limits.files import load_files
+
+    try:
+        manifests = load_files(files)
+    except ManifestError as error:
+        if form == "text":
+            raise
+        click.echo(as_json.render_problems(error.problems), nl=False)
+        raise click.exceptions.Exit(1) from error
+    if form == "json":
+        click.echo(as_json.render_problems(()), nl=False)
+        return
+    for manifest in manifests:
+        click.echo(f"{manifest.namespace}: valid, {len(manifest.managed_set())} items, {manifest.canonical_hash()}")
+
+
+@click.command()
+@connected
+def schema(*, connection: "Connection") -> None:  # noqa: ARG001  as of all others
+    """Print the JSON Schema of a manifest, with which editors complete and check manifests."""
+    import json
+
+    from zae_limiter_manifest import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=2))
+
+
+@click.command("cfn-template")
+@connected
+@files_option(required=True)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory for the templates, one for each namespace.",
+)
+@take_over_option
+def cfn_template(*, connection: "Connection", files: tuple[str, ...], out: Path | None, take_over: bool) -> None:
+    """Print the template of a stack that holds a namespace's limits; --name is the stack of the limiter."""
+    from zae_limiter_manifest import StackProperties, render_template
+
+    from ...limits.files import load_files, write_file
+
+    manifests = load_files(files)
+    if out is None and len(manifests) != 1:
+        raise CommandError(f"there is one template for each of the {len(manifests)} namespaces: pass --out DIR")
+    for manifest in manifests:
+        try:
+            template = render_template(StackProperties(manifest, take_over=take_over), connection.name)
+        except ValueError as error:
+            raise CommandError(f"--name: {error}") from error
+        if out is None:
+            click.echo(template, nl=False)
+        else:
+            out.mkdir(parents=True, exist_ok=True)
+            write_file(out / f"{manifest.namespace}.template.yaml", template)
+            click.echo(str(out / f"{manifest.namespace}.template.yaml"))

@@ -1,0 +1,42 @@
+"""What lives here: the options that the commands of `limits` share.
+What never does: a command.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ...options import DocumentForm
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def files_option(*, required: bool) -> Callable[[Function], Function]:
+    """``-f``; the command gets ``files``, paths as they were given."""
+    told = "Manifest, directory of *.yaml and *.yml manifests, or - for standard input. Repeatable."
+    return click.option("--file", "-f", "files", multiple=True, required=required, metavar="FILE", help=told)
+
+
+def form_option(*forms: DocumentForm) -> Callable[[Function], Function]:
+    """``--output``; the command gets ``form``, one of these."""
+    return click.option(
+        "--output",
+        "-o",
+        "form",
+        type=click.Choice(forms),
+        default=forms[0],
+        show_default=True,
+        help="Output format.",
+    )
+
+
+def exit_code_option(condition: str) -> Callable[[Function], Function]:
+    """``--exit-code``; the command gets ``exit_code``."""
+    return click.option("--exit-code", is_flag=True, help=f"Exit with code 2 if {condition}.")
+
+
+def take_over_option(function: Function) -> Function:
+    """``--take-over``; the command gets ``take_over``."""
+    told = "Take over the namespace from its owner, such as a stack."
+    return click.option("--take-over", is_flag=True, help=told)(function)

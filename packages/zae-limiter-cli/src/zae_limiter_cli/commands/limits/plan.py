@@ -1,0 +1,79 @@
+"""What lives here: `zae-limiter limits plan` and `diff`.
+What never does: a request that writes.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ...errors import CommandError
+from ...options import DocumentForm, connected
+from .options import exit_code_option, files_option, form_option, take_over_option
+
+if TYPE_CHECKING:
+    from ...connection import Connection
+
+
+@click.command()
+@connected
+@files_option(required=True)
+@form_option("text", "json", "markdown")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Save the plan for `limits apply FILE`.")
+@exit_code_option("there are changes")
+@take_over_option
+def plan(
+    *,
+    connection: "Connection",
+    files: tuple[str, ...],
+    form: DocumentForm,
+    out: Path | None,
+    exit_code: bool,
+    take_over: bool,
+) -> None:
+    """Show what would change, item by item, old -> new. The command writes, registers and locks nothing.
+
+    With --out it saves the plan of one namespace; `limits apply FILE` then applies exactly that plan, or fails.
+    """
+    from zae_limiter_manifest import Request
+
+    from ...limits.files import load_files
+    from ...limits.provisioner import Provisioner
+    from ...limits.saved import SavedPlan
+    from ...limits.showing import plan_of, show_plans
+
+    manifests = load_files(files)
+    if out is not None and len(manifests) != 1:
+        raise CommandError(f"--out saves the plan of one namespace, not of {len(manifests)}: plan them one by one")
+    provisioner = Provisioner(connection)
+    requests = [Request.of("plan", manifest, take_over=take_over) for manifest in manifests]
+    plans = [plan_of(request.namespace, provisioner.ask(request)) for request in requests]
+    if out is not None:
+        SavedPlan(connection.name, manifests[0], plans[0]).write(out)
+    show_plans(plans, form)
+    if exit_code and any(each.changes for each in plans):
+        raise click.exceptions.Exit(2)
+
+
+@click.command()
+@connected
+@files_option(required=True)
+@form_option("text", "json", "markdown")
+@exit_code_option("there is drift")
+@click.option("--unmanaged", is_flag=True, help="List items of the table that are neither declared nor managed.")
+def diff(
+    *, connection: "Connection", files: tuple[str, ...], form: DocumentForm, exit_code: bool, unmanaged: bool
+) -> None:
+    """Show items changed or deleted out of band since the last apply. Pending items are only counted."""
+    from zae_limiter_manifest import Request
+
+    from ...limits.files import load_files
+    from ...limits.provisioner import Provisioner
+    from ...limits.showing import plan_of, show_drift
+
+    provisioner = Provisioner(connection)
+    requests = [Request.of("diff", manifest) for manifest in load_files(files)]
+    plans = [plan_of(request.namespace, provisioner.ask(request)) for request in requests]
+    show_drift(plans, form, list_unmanaged=unmanaged)
+    if exit_code and any(each.drifted for each in plans):
+        raise click.exceptions.Exit(2)

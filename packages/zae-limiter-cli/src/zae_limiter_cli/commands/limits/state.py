@@ -1,0 +1,88 @@
+"""What lives here: `zae-limiter limits export`, `state` and `unlock`.
+What never does: a change of limits.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...confirmation import confirm
+from ...errors import CommandError
+from ...options import DocumentForm, connected, in_namespace, yes_option
+from .options import form_option
+
+if TYPE_CHECKING:
+    from zae_limiter_manifest import Answer
+
+    from ...connection import Connection
+
+
+@click.command()
+@connected
+@in_namespace
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: standard output]"
+)
+def export(*, connection: "Connection", namespace: str, out: Path | None) -> None:
+    """Print all live limits of a namespace as a manifest: the managed ones, and those set by hand."""
+    from zae_limiter_manifest import dump
+
+    from ...limits.files import write_file
+
+    answer = _ask(connection, "export", namespace)
+    if answer.manifest is None:
+        raise CommandError(f"{namespace}: the provisioner gave no manifest")
+    if out is None:
+        click.echo(dump(answer.manifest), nl=False)
+    else:
+        write_file(out, dump(answer.manifest))
+
+
+@click.command()
+@connected
+@in_namespace
+@form_option("text", "json")
+def state(*, connection: "Connection", namespace: str, form: DocumentForm) -> None:
+    """Show the items that the last apply manages, their owner, and the apply that runs now, if any."""
+    _show(namespace, _ask(connection, "state", namespace), form)
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("lock_id")
+@form_option("text", "json")
+@yes_option
+def unlock(*, connection: "Connection", namespace: str, lock_id: str, form: DocumentForm, yes: bool) -> None:
+    """Release the lock LOCK_ID, which `limits state` shows. The lock of a killed apply expires after some minutes.
+
+    An apply that still runs without its lock reports that at its end, and does not write the state.
+    """
+    if not yes:
+        confirm(f"Release the lock {lock_id} of {namespace}? No apply may be running.")
+    _show(namespace, _ask(connection, "unlock", namespace, lock_id=lock_id), form)
+
+
+def _ask(connection: "Connection", action: Any, namespace: str, **fields: Any) -> "Answer":
+    from zae_limiter_manifest import Request
+
+    from ...limits.provisioner import Provisioner
+    from ...limits.showing import refuse
+
+    try:
+        request = Request(action, namespace, **fields)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    answer = Provisioner(connection).ask(request)
+    refuse(namespace, answer)
+    return answer
+
+
+def _show(namespace: str, answer: "Answer", form: DocumentForm) -> None:
+    from zae_limiter_manifest.render import as_json, as_text
+
+    if answer.state is None:
+        raise CommandError(f"{namespace}: the provisioner gave no state")
+    render = as_json.render_state if form == "json" else as_text.render_state
+    click.echo(render(namespace, answer.state), nl=False)

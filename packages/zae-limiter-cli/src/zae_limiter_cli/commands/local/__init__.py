@@ -1,0 +1,1 @@
+"""`zae-limiter local`: a stack on this machine."""

@@ -1,0 +1,97 @@
+"""`zae-limiter local down`, `status`, `logs` and `env`: what is asked of a local stack that is there."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from ...errors import CommandError, debug_option
+from ...options import OutputForm, output_option
+
+if TYPE_CHECKING:
+    from ...local.variables import Form
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+LINES_SHOWN: Final = 100
+
+
+def _which(function: Function) -> Function:
+    """The option that says which stack is meant."""
+    told = "Local stack.  [default: the one that runs]"
+    return click.option("--name", "-n", envvar="ZAEL_STACK", help=told)(debug_option(function))
+
+
+@click.command()
+@_which
+def down(name: str | None) -> None:
+    """Stop a local stack and all its processes."""
+    from ...local.down import end
+    from ...local.state_dir import the_one
+
+    state_dir = the_one(name)
+    click.echo(f"{state_dir.name} {end(state_dir)}")
+
+
+@click.command()
+@output_option
+@_which
+def status(name: str | None, output: OutputForm) -> None:
+    """Show whether a local stack runs, its address, and the progress of its readers of the table's stream."""
+    from ...local import messages
+    from ...local.state_dir import running_stack
+    from ...local.status_client import readers
+
+    running = running_stack(name)
+    told = readers(running)
+    click.echo(messages.status_json(running, told) if output == "json" else messages.status(running, told))
+
+
+@click.command()
+@click.argument("function", required=False)
+@click.option("--follow", "-f", is_flag=True, help="Print new lines as they come.")
+@click.option(
+    "--lines",
+    "-l",
+    type=click.IntRange(0),
+    default=LINES_SHOWN,
+    show_default=True,
+    help="Number of earlier lines to print.",
+)
+@_which
+def logs(name: str | None, function: str | None, lines: int, *, follow: bool) -> None:
+    """Show the logs of a local stack's Lambdas, or of FUNCTION alone: the name of a Lambda, or the end of its name.
+
+    The logs stay until the stack starts again.
+    """
+    from ...local.logs import Logs
+    from ...local.state_dir import the_one
+
+    state_dir = the_one(name)
+    found = Logs(state_dir.logs, function)
+    if function is not None and not found.sources():
+        there = ", ".join(Logs(state_dir.logs).sources()) or "none"
+        raise CommandError(f"there is no log of {function!r}; available: {there}")
+    for line in found.new()[-lines:] if lines else []:
+        click.echo(f"{line.time} {line.source}  {line.text}")
+    if follow:
+        for line in found.follow(state_dir.is_held):
+            click.echo(f"{line.time} {line.source}  {line.text}")
+
+
+@click.command()
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["sh", "direnv", "powershell"]),
+    default="sh",
+    show_default=True,
+    help="Shell that reads them.",
+)
+@_which
+def env(name: str | None, form: "Form") -> None:
+    """Print the variables with which programs find the local stack: eval "$(zae-limiter local env)"."""
+    from ...local.state_dir import running_stack
+    from ...local.variables import script
+
+    click.echo(script(running_stack(name), form))

@@ -1,0 +1,1 @@
+"""`zae-limiter namespace`: the namespaces of a table."""

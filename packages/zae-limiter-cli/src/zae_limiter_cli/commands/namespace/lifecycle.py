@@ -1,0 +1,176 @@
+"""What lives here: `zae-limiter namespace`: which namespaces the table has.
+What never does: an import that `--help` does not need; what is in a namespace.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ...columns import say_columns, say_json
+from ...confirmation import confirm
+from ...data.showing import show_done, show_namespaces
+from ...errors import CommandError
+from ...options import OutputForm, connected, output_option, quiet_option, yes_option
+from ...progress import Reporter, reporter
+
+if TYPE_CHECKING:
+    from zae_limiter import Namespace, SyncRepository
+
+    from ...connection import Connection
+
+ITEMS_BETWEEN_LINES: Final = 1000
+
+
+@click.command()
+@connected
+@click.argument("namespace")
+@output_option
+def register(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
+    """Register NAMESPACE; an existing namespace does not change.
+
+    The name of a deleted namespace is free again: the new namespace has another id, and is empty.
+    """
+    with _registry(connection) as registry:
+        _show(registry.register_namespace(namespace), output)
+
+
+@click.command("list")
+@connected
+@output_option
+def list_namespaces(*, connection: "Connection", output: OutputForm) -> None:
+    """List the namespaces in use, by name."""
+    with _registry(connection) as registry:
+        found = registry.list_namespaces()
+    show_namespaces(found, output, none="No namespace is in use: `zae-limiter namespace register` creates one.")
+
+
+@click.command()
+@connected
+@click.argument("namespace")
+@output_option
+def show(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
+    """Show NAMESPACE: its id, and the time of its registration."""
+    with _registry(connection) as registry:
+        _show(_in_use(registry, namespace), output)
+
+
+@click.command()
+@connected
+@click.argument("namespace")
+@yes_option
+@output_option
+def delete(*, connection: "Connection", namespace: str, yes: bool, output: OutputForm) -> None:
+    """Delete NAMESPACE: nobody can open it any more, but its data stays.
+
+    Processes that have it open continue to use it: stop them first. Asks first, unless --yes is given.
+    """
+    with _registry(connection) as registry:
+        _in_use(registry, namespace)
+        if not yes:
+            confirm(f"Delete the namespace {namespace}?")
+        deleted = registry.delete_namespace(namespace)
+    message = f"Namespace {namespace} deleted; {_way_back(deleted)}."
+    show_done(asdict(deleted), "deleted", output, message=message)
+
+
+@click.command()
+@connected
+@click.argument("namespace_id")
+@output_option
+def recover(*, connection: "Connection", namespace_id: str, output: OutputForm) -> None:
+    """Recover the deleted namespace NAMESPACE_ID under its name, with all its data; `orphans` lists the ids."""
+    with _registry(connection) as registry, _by_id(namespace_id):
+        _show(registry.recover_namespace(namespace_id), output)
+
+
+@click.command()
+@connected
+@output_option
+def orphans(*, connection: "Connection", output: OutputForm) -> None:
+    """List the deleted namespaces, the oldest first, which can be recovered or purged.
+
+    The list includes a namespace purged within the last two days if something was written to it since.
+    """
+    with _registry(connection) as registry:
+        found = registry.list_orphan_namespaces()
+    show_namespaces(found, output, none="No namespace can be recovered or purged.")
+
+
+@click.command()
+@connected
+@click.argument("namespace_id")
+@yes_option
+@output_option
+@quiet_option
+def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: OutputForm, quiet: bool) -> None:
+    """Remove the deleted namespace NAMESPACE_ID and all its data for good; `orphans` lists the ids.
+
+    Asks first, unless --yes is given. After an interruption, run the same command again to remove the rest.
+    """
+    with _registry(connection) as registry, _by_id(namespace_id):
+        if not yes:
+            confirm(f"Purge the namespace {namespace_id} and all its data? This cannot be undone.")
+        removed = registry.purge_namespace(namespace_id, on_progress=_progress(reporter(quiet=quiet)))
+    message = f"Namespace {namespace_id} purged, items removed: {removed:,}."
+    show_done({"namespace_id": namespace_id, "items": removed}, "purged", output, message=message)
+
+
+@contextmanager
+def _registry(connection: "Connection") -> "Iterator[SyncRepository]":
+    """The table, of which no namespace is opened: even `default` may be deleted."""
+    from zae_limiter.versions import check_compatible, core_version
+
+    from ...stack.record import open_table
+
+    with open_table(connection) as table:
+        if (record := table.get_version_record()) is not None:
+            check_compatible(record, stack=connection.name, client_version=core_version())
+        yield table
+
+
+def _in_use(registry: "SyncRepository", name: str) -> "Namespace":
+    if (found := registry.get_namespace(name)) is not None:
+        return found
+    for each in reversed(registry.list_orphan_namespaces()):
+        if each.name == name:
+            raise CommandError(f"the namespace {name!r} was deleted: {_way_back(each)}")
+    raise CommandError(f"there is no namespace {name!r}: `zae-limiter namespace list` lists the namespaces")
+
+
+def _way_back(deleted: "Namespace") -> str:
+    return f"`zae-limiter namespace recover {deleted.namespace_id}` recovers it"
+
+
+@contextmanager
+def _by_id(namespace_id: str) -> Iterator[None]:
+    """What is not found is an id: core's error takes it for a name, and says to register it."""
+    from zae_limiter import NamespaceNotFoundError
+
+    try:
+        yield
+    except NamespaceNotFoundError as error:
+        told = f"there is no namespace with the id {namespace_id!r}: `zae-limiter namespace orphans` lists the ids"
+        raise CommandError(told) from error
+
+
+def _progress(report: Reporter) -> Callable[[int], None]:
+    """What hears of every batch, and tells of some."""
+    told = 0
+
+    def on_progress(count: int) -> None:
+        nonlocal told
+        if count - told >= ITEMS_BETWEEN_LINES:
+            report(f"{count:,} items removed")
+            told = count
+
+    return on_progress
+
+
+def _show(found: "Namespace", output: OutputForm) -> None:
+    if output == "json":
+        say_json(asdict(found))
+    else:
+        say_columns([("namespace", found.name), ("id", found.namespace_id), ("created", found.created_at)])

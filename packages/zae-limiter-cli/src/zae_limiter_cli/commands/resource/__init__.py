@@ -1,0 +1,1 @@
+"""`zae-limiter resource`: the limits of a resource."""

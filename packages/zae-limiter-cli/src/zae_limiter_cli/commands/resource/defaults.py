@@ -1,0 +1,96 @@
+"""What lives here: `zae-limiter resource`: the limits of resources, which hold for entities without their own.
+What never does: an import that `--help` does not need.
+"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ...confirmation import confirm
+from ...data.parsing import limits_option
+from ...data.showing import show_done, show_limits, show_names
+from ...errors import CommandError
+from ...options import (
+    OutputForm,
+    connected,
+    in_namespace,
+    output_option,
+    yes_option,
+)
+from ...paging import open_namespace
+from ...principal import principal_option
+
+if TYPE_CHECKING:
+    from zae_limiter import Limit
+
+    from ...connection import Connection
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("resource")
+@limits_option(required=True)
+@principal_option
+@output_option
+def set_defaults(
+    *,
+    connection: "Connection",
+    namespace: str,
+    resource: str,
+    limits: "list[Limit]",
+    principal: str,
+    output: OutputForm,
+) -> None:
+    """Replace the limits of RESOURCE."""
+    with open_namespace(connection, namespace) as repository:
+        repository.set_resource_defaults(resource, limits, principal=principal)
+        _show(resource, repository.get_resource_defaults(resource), namespace, output)
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("resource")
+@output_option
+def get_defaults(*, connection: "Connection", namespace: str, resource: str, output: OutputForm) -> None:
+    """Show the limits of RESOURCE."""
+    with open_namespace(connection, namespace) as repository:
+        _show(resource, repository.get_resource_defaults(resource), namespace, output)
+
+
+@click.command()
+@connected
+@in_namespace
+@click.argument("resource")
+@principal_option
+@yes_option
+@output_option
+def delete_defaults(
+    *, connection: "Connection", namespace: str, resource: str, principal: str, yes: bool, output: OutputForm
+) -> None:
+    """Delete the limits of RESOURCE. Asks first, unless --yes is given."""
+    with open_namespace(connection, namespace) as repository:
+        if not repository.get_resource_defaults(resource):
+            raise CommandError(f"resource {resource} has no limits in namespace {namespace}: nothing was deleted")
+        if not yes:
+            confirm(f"Delete the limits of resource {resource} in namespace {namespace}?")
+        repository.delete_resource_defaults(resource, principal=principal)
+    show_done({"resource": resource}, "deleted", output, message=f"Limits of resource {resource} deleted.")
+
+
+@click.command("list")
+@connected
+@in_namespace
+@output_option
+def list_resources(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
+    """List the resources that have limits. The list may miss a change of the last second."""
+    with open_namespace(connection, namespace) as repository:
+        found = repository.list_resources_with_defaults()
+    show_names("RESOURCE", found, output, none=f"No resource has limits in namespace {namespace}.")
+
+
+def _show(resource: str, limits: "list[Limit]", namespace: str, output: OutputForm) -> None:
+    show_limits(
+        {"resource": resource}, limits, output, none=f"Resource {resource} has no limits in namespace {namespace}."
+    )

@@ -1,0 +1,1 @@
+"""The commands about a stack of CloudFormation: `deploy`, `status`, `delete` and their like."""

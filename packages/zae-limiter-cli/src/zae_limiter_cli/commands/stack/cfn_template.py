@@ -1,0 +1,26 @@
+"""What lives here: `zae-limiter cfn-template`.
+What never does: an import that `--help` does not need.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from ...columns import say_compact_json
+from ...errors import debug_option
+from .options import stack_options
+
+
+@click.command("cfn-template")
+@stack_options
+@debug_option
+def cfn_template(*, chosen: Mapping[str, Any]) -> None:
+    """Print the CloudFormation template, with a parameter for every option; options given here become its defaults.
+
+    Deploy it with your own tool, then upload the code of the Lambdas: `zae-limiter upgrade --code-only`.
+    """
+    from ...stack.options import StackOptions
+    from ...stack.template.build import parametrized
+
+    say_compact_json(parametrized(StackOptions().changed(**chosen)))

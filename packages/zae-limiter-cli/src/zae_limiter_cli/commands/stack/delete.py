@@ -1,0 +1,56 @@
+"""What lives here: `zae-limiter delete`.
+What never does: an import that `--help` does not need.
+"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ...columns import say_json
+from ...confirmation import confirm
+from ...errors import CommandError
+from ...options import OutputForm, connected, output_option, quiet_option, yes_option
+from ...progress import reporter
+
+if TYPE_CHECKING:
+    from ...connection import Connection
+    from ...stack.cloudformation import Stack
+
+
+@click.command()
+@connected
+@click.option("--keep-archive", is_flag=True, help="Keep the bucket with the archived audit events.")
+@yes_option
+@output_option
+@quiet_option
+def delete(*, connection: "Connection", keep_archive: bool, yes: bool, output: OutputForm, quiet: bool) -> None:
+    """Delete the stack NAME: its table with all limits, buckets and usage, its Lambdas, its archive of audit events.
+
+    Asks first, unless --yes is given. Only a backup of the table can bring the data back.
+    """
+    from ...stack import remove
+
+    stack = _deletable(connection)
+    bucket = None if keep_archive else remove.archive_of(stack)
+    if not yes:
+        archive = f", and its archive, bucket {bucket}" if bucket else ""
+        confirm(f"Delete stack {stack.name}, its table with everything in it{archive}?")
+    objects = remove.delete(connection, stack, bucket, reporter(quiet=quiet))
+    if output == "json":
+        say_json({"stack": stack.name, "action": "deleted", "bucket": bucket, "objects": objects})
+    else:
+        click.echo(f"Stack {stack.name} deleted.")
+
+
+def _deletable(connection: "Connection") -> "Stack":
+    from ...stack.cloudformation import find
+    from ...stack.ownership import check_ours
+    from ...stack.remove import check_deletable
+
+    client = connection.client("cloudformation")
+    stack = find(client, connection.name)
+    if stack is None:
+        raise CommandError(f"there is no stack {connection.name}: nothing was deleted")
+    check_ours(client, stack)
+    check_deletable(stack)
+    return stack

@@ -1,0 +1,173 @@
+"""What lives here: `zae-limiter deploy` and `zae-limiter upgrade`.
+What never does: an import that `--help` does not need.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...columns import say_columns, say_json
+from ...errors import CommandError
+from ...options import OutputForm, connected, output_option, quiet_option
+from ...progress import reporter
+from .options import stack_options, tag_option
+
+if TYPE_CHECKING:
+    from ...connection import Connection
+    from ...stack.deploy import Deployed, DeployRequest
+
+_downgrade_option = click.option(
+    "--allow-downgrade", is_flag=True, help="Deploy even if a newer release deployed the stack."
+)
+
+
+@click.command()
+@connected
+@click.option("--plan", is_flag=True, help="Show the changes without making them.")
+@click.option("--wait/--no-wait", default=True, help="Wait for CloudFormation, then upload the code.  [default: wait]")
+@_downgrade_option
+@output_option
+@quiet_option
+@tag_option
+@stack_options
+def deploy(
+    *,
+    connection: "Connection",
+    plan: bool,
+    wait: bool,
+    allow_downgrade: bool,
+    output: OutputForm,
+    quiet: bool,
+    tags: Mapping[str, str],
+    chosen: Mapping[str, Any],
+) -> None:
+    """Create or update the stack NAME: table, Lambdas with their code, alarms, policies, archive of audit events.
+
+    A second run changes nothing; an option that is not given keeps its value. At the end the command registers the
+    namespace `default` and lists the parts of the stack.
+    """
+    from ...stack.deploy import DeployRequest
+
+    request = DeployRequest(chosen, tags, allow_downgrade)
+    if plan:
+        _show_plan(connection, request, output)
+    elif wait:
+        _deploy(connection, request, output, quiet=quiet)
+    else:
+        _start(connection, request, output)
+
+
+@click.command()
+@connected
+@click.option(
+    "--code-only", is_flag=True, help="Upload code only; another tool deploys the template of `cfn-template`."
+)
+@_downgrade_option
+@output_option
+@quiet_option
+def upgrade(
+    *, connection: "Connection", code_only: bool, allow_downgrade: bool, output: OutputForm, quiet: bool
+) -> None:
+    """Upgrade an existing stack to this release: template, code of both Lambdas, version record. Options stay."""
+    from ...stack.deploy import DeployRequest, upgrade_code
+    from ...stack.deploy import begin as begin_deploy
+
+    request = DeployRequest(allow_downgrade=allow_downgrade)
+    _, plan = begin_deploy(connection, request)
+    if plan.stack is None:
+        raise CommandError(
+            f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` creates it"
+        )
+    if code_only:
+        _show(connection, upgrade_code(connection, plan.stack, plan.options, reporter(quiet=quiet)), output)
+    else:
+        _deploy(connection, request, output, quiet=quiet)
+
+
+def _deploy(connection: "Connection", request: "DeployRequest", output: OutputForm, *, quiet: bool) -> None:
+    from ...stack.deploy import deploy as bring_about
+
+    try:
+        deployed = bring_about(connection, request, reporter(quiet=quiet))
+    except KeyboardInterrupt:
+        name = connection.name
+        raise CommandError(
+            f"stopped waiting; CloudFormation continues: `zae-limiter status --name {name}` shows its progress. "
+            f"Run `zae-limiter deploy --name {name}` again to upload the code of the Lambdas"
+        ) from None
+    _show(connection, deployed, output)
+
+
+def _start(connection: "Connection", request: "DeployRequest", output: OutputForm) -> None:
+    from ...stack.deploy import begin, start
+    from ...stack.preview import beside
+
+    client, plan = begin(connection, request)
+    left = sorted({change["kind"] for change in beside(connection, plan)})
+    action = start(client, connection.name, plan)
+    if output == "json":
+        say_json({"stack": connection.name, "action": action, "waited": False})
+        return
+    begun = {"created": "is being created", "updated": "is being updated", "unchanged": "does not change"}[action]
+    click.echo(f"Stack {connection.name} {begun}. `zae-limiter status --name {connection.name}` shows its status.")
+    if left:
+        again = f"run `zae-limiter deploy --name {connection.name}` without --no-wait when it is done"
+        click.echo(f"Still missing: {' and '.join(left)}: {again}.")
+
+
+def _show_plan(connection: "Connection", request: "DeployRequest", output: OutputForm) -> None:
+    from ...stack.deploy import begin
+    from ...stack.preview import preview
+
+    changes = preview(*begin(connection, request), connection)
+    if output == "json":
+        say_json(changes)
+    elif not changes:
+        click.echo("No changes.")
+    else:
+        say_columns([(change["action"], change["what"], change["kind"], change["details"]) for change in changes])
+
+
+def _show(connection: "Connection", deployed: "Deployed", output: OutputForm) -> None:
+    if output == "json":
+        say_json(_as_json(connection, deployed))
+        return
+    if not deployed.changed:
+        click.echo(f"No changes: stack {connection.name} is up to date.")
+        return
+    click.echo(f"Stack {connection.name} {deployed.action}.")
+    say_columns(_rows(connection, deployed), indent="  ")
+    click.echo(f"Next: `zae-limiter status --name {connection.name}`")
+
+
+def _rows(connection: "Connection", deployed: "Deployed") -> list[tuple[str, str]]:
+    from ...stack.code import function_name
+
+    outputs, options = deployed.stack.outputs, deployed.options
+    rows = [("table", connection.name)]
+    for name, outcome in deployed.code.items():
+        rows.append((name, f"{function_name(connection.name, name)} {deployed.versions[name]}, code {outcome}"))
+    if "ArchiveBucketName" in outputs:
+        rows.append(("archive", outputs["ArchiveBucketName"]))
+    policies = [key for key in outputs if key.endswith("PolicyArn")]
+    if policies:
+        rows.append(("policies", f"{len(policies)}, whose ARNs are outputs of the stack"))
+    if options.alarms:
+        rows.append(("alarms", options.alarm_topic_arn or "without notifications: set --alarm-topic-arn"))
+    rows.append(("namespace", "default" if deployed.default_namespace else "default was deleted, and stays deleted"))
+    return rows
+
+
+def _as_json(connection: "Connection", deployed: "Deployed") -> dict[str, Any]:
+    return {
+        "stack": connection.name,
+        "action": deployed.action,
+        "changed": deployed.changed,
+        "status": deployed.stack.status,
+        "code": dict(deployed.code),
+        "versions": dict(deployed.versions),
+        "version_record_written": deployed.recorded,
+        "default_namespace": deployed.default_namespace,
+        "outputs": dict(deployed.stack.outputs),
+    }

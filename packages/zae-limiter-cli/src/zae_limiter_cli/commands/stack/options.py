@@ -1,0 +1,69 @@
+"""What lives here: the options of a stack as options of the command line.
+What never does: an option that a stack does not have.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+import click
+
+from ...stack.options import StackOptions, flag
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+NAMES: Final = tuple(each.name for each in fields(StackOptions))
+
+
+def stack_options(function: Function) -> Function:
+    """Every option of a stack; the command gets ``chosen``, with ``None`` for those that were not given."""
+
+    @wraps(function)
+    def command(*args: Any, **kwargs: Any) -> Any:
+        chosen = {name: kwargs.pop(name) for name in NAMES}
+        return function(*args, chosen=chosen, **kwargs)
+
+    made: Callable[..., Any] = command
+    for each in reversed(fields(StackOptions)):
+        made = _option(each)(made)
+    return made  # type: ignore[return-value]  # click hands it the rest
+
+
+def tag_option(function: Function) -> Function:
+    """``--tag``, which repeats; the command gets ``tags``, a mapping."""
+    return click.option(
+        "--tag",
+        "tags",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_tags,
+        help="Tag of the stack and its resources. Repeatable.",
+    )(function)
+
+
+def _option(each: Field[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    told, rule = each.metadata["help"], each.metadata
+    if isinstance(each.default, bool):
+        both = f"{flag(each.name)}/--no-{flag(each.name)[2:]}"
+        return click.option(both, each.name, default=None, help=f"{told}  [default: {'on' if each.default else 'off'}]")
+    shown = f"{told}  [default: {each.default}]" if each.default != "" else told
+    return click.option(flag(each.name), each.name, type=_type(each.default, rule), default=None, help=shown)
+
+
+def _type(default: Any, rule: Mapping[str, Any]) -> Any:
+    if "among" in rule and isinstance(default, str):
+        return click.Choice(rule["among"])
+    if "least" in rule:
+        return click.IntRange(rule["least"], rule["most"])
+    return type(default)
+
+
+def _tags(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    tags = {}
+    for each in given:
+        key, equal, value = each.partition("=")
+        if not (key and equal) or key.startswith("aws:"):
+            raise click.BadParameter(f"{each!r} is not KEY=VALUE, or has the prefix aws:", context, parameter)
+        tags[key] = value
+    return tags

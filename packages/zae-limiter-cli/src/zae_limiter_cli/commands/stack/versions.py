@@ -1,0 +1,48 @@
+"""What lives here: `zae-limiter version` and `zae-limiter check`.
+What never does: an import that `--help` does not need.
+"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ...columns import say_columns, say_json
+from ...errors import debug_option
+from ...options import OutputForm, connected, output_option
+
+if TYPE_CHECKING:
+    from ...connection import Connection
+
+
+@click.command()
+@output_option
+@debug_option
+def version(*, output: OutputForm) -> None:
+    """Print the version of each distribution of zae-limiter, and of their schema. Needs no network."""
+    from ...stack.versions import installed_versions
+
+    found = installed_versions()
+    if output == "json":
+        say_json(found)
+    else:
+        say_columns([(name, str(told)) for name, told in found.items()])
+
+
+@click.command()
+@connected
+@output_option
+def check(*, connection: "Connection", output: OutputForm) -> None:
+    """Compare the stack NAME with this release: schema, version record, code of the Lambdas.
+
+    The exit code is 0 if they match, and 1 if one of them needs an upgrade; the last line names it.
+    """
+    from ...stack.versions import compare
+
+    found = compare(connection)
+    if output == "json":
+        say_json({"fits": found.fits, "advice": found.advice, "parts": [each._asdict() for each in found.parts]})
+    else:
+        say_columns([("", "STACK", "HERE"), *((each.part, each.stack, each.here) for each in found.parts)])
+        click.echo(found.advice)
+    if not found.fits:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,1 @@
+"""`zae-limiter system`: the limits that hold where nothing else does."""

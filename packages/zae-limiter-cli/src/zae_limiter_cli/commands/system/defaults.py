@@ -1,0 +1,95 @@
+"""What lives here: `zae-limiter system`: the limits that hold in a namespace where nothing else does.
+What never does: an import that `--help` does not need.
+"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ...columns import say_json
+from ...confirmation import confirm
+from ...data.parsing import limits_option
+from ...data.showing import plain_limits, show_done, show_limits
+from ...errors import CommandError
+from ...options import (
+    OutputForm,
+    connected,
+    in_namespace,
+    output_option,
+    yes_option,
+)
+from ...paging import open_namespace
+from ...principal import principal_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zae_limiter import Limit, OnUnavailable
+
+    from ...connection import Connection
+
+
+@click.command()
+@connected
+@in_namespace
+@limits_option(required=False)
+@click.option(
+    "--on-unavailable",
+    type=click.Choice(["block", "allow"]),
+    help="Result of an acquire while the store is unavailable.",
+)
+@principal_option
+@output_option
+def set_defaults(
+    *,
+    connection: "Connection",
+    namespace: str,
+    limits: "list[Limit]",
+    on_unavailable: "OnUnavailable | None",
+    principal: str,
+    output: OutputForm,
+) -> None:
+    """Replace the system's limits, its on_unavailable, or both; an option that is not given keeps its value."""
+    if not limits and on_unavailable is None:
+        raise CommandError("nothing to set: pass --limit, --on-unavailable, or both")
+    with open_namespace(connection, namespace) as repository:
+        repository.set_system_defaults(limits or None, on_unavailable, principal=principal)
+        _show(*repository.get_system_defaults(), namespace, output)
+
+
+@click.command()
+@connected
+@in_namespace
+@output_option
+def get_defaults(*, connection: "Connection", namespace: str, output: OutputForm) -> None:
+    """Show the system's limits and its on_unavailable."""
+    with open_namespace(connection, namespace) as repository:
+        _show(*repository.get_system_defaults(), namespace, output)
+
+
+@click.command()
+@connected
+@in_namespace
+@principal_option
+@yes_option
+@output_option
+def delete_defaults(*, connection: "Connection", namespace: str, principal: str, yes: bool, output: OutputForm) -> None:
+    """Delete the system's limits and its on_unavailable. Asks first, unless --yes is given."""
+    with open_namespace(connection, namespace) as repository:
+        if repository.get_system_defaults() == ([], None):
+            raise CommandError(f"there are no system defaults in namespace {namespace}: nothing was deleted")
+        if not yes:
+            confirm(f"Delete the system defaults of namespace {namespace}?")
+        repository.delete_system_defaults(principal=principal)
+    show_done({}, "deleted", output, message=f"System defaults of namespace {namespace} deleted.")
+
+
+def _show(
+    limits: "Sequence[Limit]", on_unavailable: "OnUnavailable | None", namespace: str, output: OutputForm
+) -> None:
+    if output == "json":
+        say_json({"on_unavailable": on_unavailable, "limits": plain_limits(limits)})
+        return
+    if on_unavailable is not None:
+        click.echo(f"on_unavailable: {on_unavailable}")
+    show_limits({}, limits, output, none=f"The system has no limits in namespace {namespace}.")

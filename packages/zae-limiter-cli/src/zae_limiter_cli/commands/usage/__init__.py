@@ -1,0 +1,1 @@
+"""`zae-limiter usage`: what was consumed."""

@@ -1,0 +1,23 @@
+"""The group `zae-limiter usage`, and the list of its commands."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+from ...errors import debug_option
+from ...lazy import Entry, LazyCommands
+from ...options import connection_options, namespace_options
+
+ENTRIES: Final[Mapping[str, Entry]] = {
+    "list": Entry("usage.windows:list_usage", "List the consumption of each window."),
+    "summary": Entry("usage.windows:summary", "Sum up the consumption by limit."),
+}
+
+
+@click.group(cls=LazyCommands, entries=ENTRIES)
+@connection_options
+@namespace_options
+@debug_option
+def usage() -> None:
+    """Show the consumption of entities and resources, by hour and by day, as the aggregator counted it."""

@@ -1,0 +1,52 @@
+"""The options that the commands of `usage` share."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from zae_limiter.usage import Window
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def query_options(function: Function) -> Function:
+    """The options that say what is asked for; the command gets ``query``, a `UsageQuery`."""
+
+    @wraps(function)
+    def command(
+        *,
+        entity: str | None,
+        resource: str | None,
+        window: "Window",
+        since: str | None,
+        until: str | None,
+        **kwargs: Any,
+    ) -> Any:
+        from ...usage.query import usage_query
+
+        return function(query=usage_query(entity, resource, window, since, until), **kwargs)
+
+    options = (
+        click.option("--entity", metavar="ID", help="Usage of this entity; with --resource, on that resource only."),
+        click.option("--resource", metavar="NAME", help="Usage of this resource by all entities."),
+        click.option(
+            "--window",
+            type=click.Choice(["hourly", "daily"]),
+            default="hourly",
+            show_default=True,
+            help="Length of a window.",
+        ),
+        click.option(
+            "--since",
+            metavar="TIME",
+            help="First window: the one of this time, such as 2024-01-31, 2024-01-31T14:00Z, 24h or 7d ago; UTC.  "
+            "[default: 24h, for daily windows 30d]",
+        ),
+        click.option("--until", metavar="TIME", help="Only windows that begin before this time.  [default: now]"),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command  # type: ignore[return-value]  # click hands it the rest

@@ -1,0 +1,94 @@
+"""What lives here: `zae-limiter usage list` and `zae-limiter usage summary`.
+What never does: an import that `--help` does not need.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from ...columns import say_json
+from ...errors import CommandError
+from ...options import OutputForm, connected, in_namespace, output_option
+from ...paging import FetchPage, every_row, first_rows, open_namespace, rows_option, say_more
+from .options import query_options
+
+if TYPE_CHECKING:
+    from zae_limiter import SyncRepository, UsageSnapshot
+
+    from ...connection import Connection
+    from ...usage.query import UsageQuery
+
+
+@click.command("list")
+@connected
+@in_namespace
+@query_options
+@rows_option
+@output_option
+def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery", rows: int, output: OutputForm) -> None:
+    """List the net consumption of each window, in tokens by limit, the oldest window first.
+
+    For an entity on all resources, the resources follow one another. The aggregator is some seconds behind.
+    """
+    from ...usage.showing import plain_snapshot, say_snapshots
+
+    with open_namespace(connection, namespace) as repository:
+        found, more = first_rows(_snapshots(repository, query), rows)
+    if output == "json":
+        say_json([plain_snapshot(each) for each in found])
+    elif found:
+        say_snapshots(found)
+    else:
+        click.echo(f"No usage: {query}.")
+    if more:
+        say_more("windows")
+
+
+@click.command()
+@connected
+@in_namespace
+@query_options
+@click.option("--plot", is_flag=True, help="Also draw a bar for each window.")
+@output_option
+def summary(*, connection: "Connection", namespace: str, query: "UsageQuery", plot: bool, output: OutputForm) -> None:
+    """Sum up the consumption by limit: the total, and the minimum, maximum and mean of the windows with any use."""
+    from ...usage.showing import plain_summary, say_summary
+
+    if plot and output == "json":
+        raise CommandError("--plot and --output json exclude each other: pass one of them")
+    with open_namespace(connection, namespace) as repository:
+        found = repository.get_usage_summary(**asdict(query))
+        drawn = list(every_row(_snapshots(repository, query))) if plot and found.windows else []
+    if output == "json":
+        say_json(plain_summary(query, found))
+    elif not found.windows:
+        click.echo(f"No usage: {query}.")
+    else:
+        click.echo(f"{query}: {found.total_events:,} acquires, windows with use: {found.windows:,}")
+        say_summary(found)
+        _draw(query, drawn)
+
+
+def _snapshots(repository: "SyncRepository", query: "UsageQuery") -> "FetchPage[UsageSnapshot]":
+    def fetch(size: int, following: str | None) -> tuple[tuple["UsageSnapshot", ...], str | None]:
+        page = repository.get_usage_snapshots(**asdict(query), limit=size, next=following)
+        return page.snapshots, page.next
+
+    return fetch
+
+
+def _draw(query: "UsageQuery", snapshots: Iterable["UsageSnapshot"]) -> None:
+    from datetime import timedelta
+    from shutil import get_terminal_size
+
+    from zae_limiter.usage import WINDOW_SECONDS
+
+    from ...terminal import Terminal
+    from ...usage.chart import charts
+
+    terminal = Terminal.of_stdout()
+    step = timedelta(seconds=WINDOW_SECONDS[query.window])
+    for line in charts(snapshots, step, width=get_terminal_size().columns - 1, symbols=terminal.symbols):
+        terminal.say(line if line.startswith(" ") else f"\n{terminal.paint(line, 'bold')}")

@@ -1,0 +1,105 @@
+"""What lives here: limits, amounts and metadata as they are written on a command line, and the options that take them.
+What never does: a request.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from ..errors import CommandError
+
+if TYPE_CHECKING:
+    from zae_limiter import Limit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+LIMIT_FORM: Final = "name:amount[/sec|min|hour|day][:burst]"
+AMOUNT_FORM: Final = "name:amount"
+METADATA_FORM: Final = "key=value"
+PERIODS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
+
+_AMOUNT: Final = re.compile(r"([^:]+):([0-9]{1,20})")
+_LIMIT: Final = re.compile(rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([0-9]{{1,20}}))?")
+
+
+def parse_limit(text: str) -> "Limit":
+    """One limit, a minute's where no period is named. Raises ``CommandError``."""
+    from zae_limiter import Limit, ValidationError
+
+    found = _LIMIT.fullmatch(text)
+    if found is None:
+        raise CommandError(f"--limit {text!r}: must be {LIMIT_FORM}, like rpm:100 or tpm:10000/min:15000")
+    name, amount, period, burst = found.groups()
+    try:
+        return Limit.custom(
+            name, int(amount), burst=None if burst is None else int(burst), refill_period=PERIODS[period or "min"]
+        )
+    except ValidationError as error:
+        raise CommandError(f"--limit {text!r}: {error}") from error
+
+
+def parse_amounts(texts: Iterable[str]) -> dict[str, int]:
+    """Whole tokens by limit. Raises ``CommandError``."""
+    amounts: dict[str, int] = {}
+    for text in texts:
+        found = _AMOUNT.fullmatch(text)
+        if found is None:
+            raise CommandError(f"--tokens {text!r}: must be {AMOUNT_FORM}, like rpm:100")
+        if found[1] in amounts:
+            raise CommandError(f"--tokens {text!r}: {found[1]} is given twice: pass one amount for each limit")
+        amounts[found[1]] = int(found[2])
+    return amounts
+
+
+def parse_metadata(texts: Iterable[str]) -> dict[str, str]:
+    """Values by key; a value may be empty, or have a ``=`` of its own. Raises ``CommandError``."""
+    metadata: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise CommandError(f"--metadata {text!r}: must be {METADATA_FORM}, like team=search")
+        if key in metadata:
+            raise CommandError(f"--metadata {text!r}: {key} is given twice: pass one value for each key")
+        metadata[key] = value
+    return metadata
+
+
+def limits_option(*, required: bool) -> Callable[[Function], Function]:
+    """``--limit``; the command gets ``limits``, a list of them."""
+    return click.option(
+        "--limit",
+        "-l",
+        "limits",
+        multiple=True,
+        required=required,
+        metavar=LIMIT_FORM,
+        callback=lambda *given: [parse_limit(text) for text in given[-1]],
+        help="A limit; the period defaults to min. Repeatable.",
+    )
+
+
+def tokens_option(function: Function) -> Function:
+    """``--tokens``; the command gets ``tokens``, whole ones by limit."""
+    return click.option(
+        "--tokens",
+        "-t",
+        multiple=True,
+        required=True,
+        metavar=AMOUNT_FORM,
+        callback=lambda *given: parse_amounts(given[-1]),
+        help="Number of tokens of a limit. Repeatable.",
+    )(function)
+
+
+def metadata_option(function: Function) -> Function:
+    """``--metadata``; the command gets ``metadata``, values by key."""
+    return click.option(
+        "--metadata",
+        "-m",
+        multiple=True,
+        metavar=METADATA_FORM,
+        callback=lambda *given: parse_metadata(given[-1]),
+        help="Metadata of the entity. Repeatable.",
+    )(function)

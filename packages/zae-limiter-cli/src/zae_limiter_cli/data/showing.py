@@ -1,0 +1,164 @@
+"""What lives here: limits, entities, namespaces and buckets as tables for people and as plain values for programs.
+What never does: reading them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..columns import say_columns, say_json
+from ..options import OutputForm
+from ..times import iso, shown
+from .parsing import PERIODS
+
+if TYPE_CHECKING:
+    from zae_limiter import Bucket, Entity, Limit, Namespace
+
+LIMIT_HEAD = ("LIMIT", "CAPACITY", "BURST", "REFILL")
+
+
+def show_limits(place: Mapping[str, Any], limits: Sequence["Limit"], output: OutputForm, *, none: str) -> None:
+    """The limits that are set at a place; ``none`` is what people are told where there are none."""
+    if output == "json":
+        say_json({**place, "limits": plain_limits(limits)})
+    elif limits:
+        say_columns([LIMIT_HEAD, *map(limit_cells, limits)])
+    else:
+        click.echo(none)
+
+
+def show_done(place: Mapping[str, Any], action: str, output: OutputForm, *, message: str) -> None:
+    """That something was done to what is at a place."""
+    if output == "json":
+        say_json({**place, "action": action})
+    else:
+        click.echo(message)
+
+
+def show_entity(entity: "Entity", output: OutputForm) -> None:
+    """The record of an entity."""
+    if output == "json":
+        say_json(asdict(entity))
+        return
+    metadata = ", ".join(f"{word(key)}={word(value)}" for key, value in sorted(entity.metadata.items()))
+    say_columns(
+        [
+            ("entity", entity.entity_id),
+            ("name", word(entity.name)),
+            ("parent", word(entity.parent_id)),
+            ("cascade", yes_or_no(entity.cascade)),
+            ("metadata", metadata or "-"),
+            ("created", entity.created_at),
+            ("version", str(entity.version)),
+        ]
+    )
+
+
+def show_entities(entities: Sequence["Entity"], output: OutputForm, *, none: str) -> None:
+    """A row for each entity."""
+    if output == "json":
+        say_json([asdict(each) for each in entities])
+    elif entities:
+        cells = ((each.entity_id, yes_or_no(each.cascade), word(each.name)) for each in entities)
+        say_columns([("ENTITY", "CASCADE", "NAME"), *cells])
+    else:
+        click.echo(none)
+
+
+def show_names(column: str, names: Sequence[str], output: OutputForm, *, none: str) -> None:
+    """A row for each name."""
+    if output == "json":
+        say_json(list(names))
+    elif names:
+        say_columns([(column,), *((name,) for name in names)])
+    else:
+        click.echo(none)
+
+
+def show_namespaces(namespaces: Sequence["Namespace"], output: OutputForm, *, none: str) -> None:
+    """A row for each namespace."""
+    if output == "json":
+        say_json([asdict(each) for each in namespaces])
+    elif namespaces:
+        cells = ((each.name, each.namespace_id, each.created_at, each.deleted_at or "-") for each in namespaces)
+        say_columns([("NAME", "ID", "CREATED", "DELETED"), *cells])
+    else:
+        click.echo(none)
+
+
+def say_buckets(buckets: Sequence["Bucket"]) -> None:
+    """A row for each limit of each bucket."""
+    head = ("RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "CONSUMED", "SHARDS", "EXPIRES (UTC)")
+    say_columns([head, *(cells for bucket in buckets for cells in _bucket_cells(bucket))])
+
+
+def plain_bucket(bucket: "Bucket") -> dict[str, Any]:
+    """Everything about a bucket."""
+    return {
+        "entity_id": bucket.entity_id,
+        "resource": bucket.resource,
+        "shard_count": bucket.shard_count,
+        "anchor": iso(_instant(bucket.anchor_ms)),
+        "expires_at": None if bucket.expires_at_ms is None else iso(_instant(bucket.expires_at_ms)),
+        "limits": {
+            each.limit.name: {"available": each.available, "consumed": each.consumed, **_plain_limit(each.limit)}
+            for each in bucket.limits
+        },
+    }
+
+
+def plain_limits(limits: Sequence["Limit"]) -> dict[str, dict[str, int]]:
+    """The limits by name."""
+    return {limit.name: _plain_limit(limit) for limit in limits}
+
+
+def limit_cells(limit: "Limit") -> tuple[str, str, str, str]:
+    """The row of a limit, under ``LIMIT_HEAD``."""
+    return limit.name, f"{limit.capacity:,}", f"{limit.burst:,}", rate(limit.refill_amount, limit.refill_period)
+
+
+def rate(amount: int, seconds: int) -> str:
+    """So much in so long, as on the command line where that has a word for it: ``100/min``, ``100/90s``."""
+    words = {period: unit for unit, period in PERIODS.items()}
+    return f"{amount:,}/{words.get(seconds, f'{seconds}s')}"
+
+
+def word(text: str | None) -> str:
+    """The text on one line, ``-`` for none."""
+    if text is None:
+        return "-"
+    return text if text.isprintable() else json.dumps(text)
+
+
+def yes_or_no(truth: bool) -> str:  # noqa: FBT001  it is what is shown
+    """For people."""
+    return "yes" if truth else "no"
+
+
+def _bucket_cells(bucket: "Bucket") -> list[tuple[str, ...]]:
+    expires = "-" if bucket.expires_at_ms is None else shown(_instant(bucket.expires_at_ms))
+    return [
+        (
+            bucket.resource,
+            each.limit.name,
+            f"{each.available:,}",
+            f"{each.limit.burst:,}",
+            rate(each.limit.refill_amount, each.limit.refill_period),
+            f"{each.consumed:,}",
+            str(bucket.shard_count),
+            expires,
+        )
+        for each in bucket.limits
+    ]
+
+
+def _plain_limit(limit: "Limit") -> dict[str, int]:
+    return {name: getattr(limit, name) for name in ("capacity", "burst", "refill_amount", "refill_period")}
+
+
+def _instant(epoch_ms: int) -> datetime:
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC)

@@ -1,0 +1,57 @@
+"""What lives here: where the demo's table is, in memory or at an endpoint, counted on one meter.
+What never does: what is done with it.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+from zae_limiter import Options
+from zae_limiter.aio.store import DynamoDBStore, MemoryStore, Store
+from zae_limiter.memory import table as memory
+from zae_limiter.operations.capacity import Meter
+from zae_limiter.operations.values import Operation
+from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
+
+from ..connection import fill_in_what_local_endpoints_ignore, is_local
+
+ROUND_TRIP_SECONDS: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One table in both colours; ``description`` says where it is."""
+
+    description: str
+    options: Options
+    store: Store
+    sync_store: SyncStore
+    meter: Meter
+
+
+class DistantMemory(MemoryStore):
+    """A table of this process that takes its time: only what takes time can be shared by those who wait for it."""
+
+    async def perform(self, operation: Operation) -> Any:
+        """As the table in memory, a round trip later."""
+        await asyncio.sleep(ROUND_TRIP_SECONDS)
+        return await super().perform(operation)
+
+
+def in_memory(namespace: str) -> Backend:
+    """A table of this process alone."""
+    meter = Meter()
+    table = memory.MemoryStore(meter)
+    description = f"in memory: no network, no account; a request takes {ROUND_TRIP_SECONDS * 1000:.0f} ms"
+    return Backend(description, Options(namespace=namespace), DistantMemory(table), SyncMemoryStore(table), meter)
+
+
+def at_endpoint(namespace: str, url: str, *, table: str, region: str | None) -> Backend:
+    """A table of the DynamoDB at ``url``, which opening it makes where it is missing."""
+    if is_local(url):
+        fill_in_what_local_endpoints_ignore()
+    meter = Meter()
+    options = Options(namespace=namespace, stack=table, endpoint_url=url, region=region, create_table=True)
+    parts = options.store_options()
+    store, sync_store = DynamoDBStore(table, meter=meter, **parts), SyncDynamoDBStore(table, meter=meter, **parts)
+    return Backend(f"table {table} at {url}", options, store, sync_store, meter)

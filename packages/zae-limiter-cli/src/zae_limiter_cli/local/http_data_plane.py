@@ -1,0 +1,74 @@
+"""What lives here: DynamoDB's items and streams behind another server, which this one passes requests on to.
+What never does: starting that server (engines).
+"""
+
+import select
+from collections.abc import Iterable
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from queue import Empty, LifoQueue
+from typing import Final
+
+from .wsgi import Answer, Environ, StartResponse, body_of, refusal, reply
+
+TIMEOUT_SECONDS: Final = 60.0
+
+# Emulators want an alphanumeric key, and look at nothing else of a signature.
+_SIGNATURE: Final = (
+    "AWS4-HMAC-SHA256 Credential=local/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
+)
+_OF_THE_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
+
+
+class HttpDataPlane:
+    """A data plane at ``host:port``; connections are kept."""
+
+    def __init__(self, told: str, address: str) -> None:
+        self._told = told
+        self._address = address
+        self._idle: LifoQueue[HTTPConnection] = LifoQueue()
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """An answer as the data plane gives it; DynamoDB's own error where it gives none."""
+        try:
+            answer = self._pass_on(environ)
+        except (OSError, HTTPException) as error:
+            answer = refusal(500, "InternalServerError", f"the data plane, {self._told}, does not answer: {error}")
+        return reply(start_response, answer)
+
+    def close(self) -> None:
+        """Hang up."""
+        with suppress(Empty):
+            while True:
+                self._idle.get_nowait().close()
+
+    def _pass_on(self, environ: Environ) -> Answer:
+        headers = {
+            "Host": self._address,
+            "Authorization": _SIGNATURE,
+            "X-Amz-Date": "20200101T000000Z",
+            "X-Amz-Target": environ["HTTP_X_AMZ_TARGET"],
+            "Content-Type": environ.get("CONTENT_TYPE", "application/x-amz-json-1.0"),
+            "Accept-Encoding": "identity",
+        }
+        connection = self._connection()
+        try:
+            connection.request("POST", "/", body_of(environ), headers)
+            found = connection.getresponse()
+            answer = found.status, found.getheaders(), found.read()
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.put(connection)
+        status, told, body = answer
+        return status, [(name, value) for name, value in told if name.lower() not in _OF_THE_CONNECTION], body
+
+    def _connection(self) -> HTTPConnection:
+        with suppress(Empty):
+            while True:
+                kept = self._idle.get_nowait()
+                # Readable while nothing is asked: the server hung up.
+                if kept.sock is None or not select.select([kept.sock], [], [], 0)[0]:
+                    return kept
+                kept.close()
+        return HTTPConnection(self._address, timeout=TIMEOUT_SECONDS)

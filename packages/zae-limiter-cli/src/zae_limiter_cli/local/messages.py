@@ -1,0 +1,59 @@
+"""What lives here: what people are told about a local stack.
+What never does: finding it out.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from .state_dir import Running
+
+
+def ready(running: Running, *, detached: bool) -> str:
+    """One screen on what is there now, and what to do next."""
+    name = running.name
+    named = f" --name {name}"
+    ending = f"`zae-limiter local down{named}` stops it" if detached else "Ctrl-C stops it"
+    return f"""\
+{name} is up at {running.endpoint_url} after {running.ready_seconds:.1f} s; {ending}.
+
+  table        {name}: {running.plane}
+  provisioner  {name}-limits-provisioner
+  aggregator   {name}-aggregator, on the table's stream
+
+In a shell, for the AWS CLI and every SDK too:
+
+  eval "$(zae-limiter local env{named})"
+  zae-limiter status
+  zae-limiter local logs --follow
+
+In Python, async or not:
+
+  from zae_limiter import Limit, SyncRateLimiter, SyncRepository
+
+  with SyncRateLimiter(repository=SyncRepository.open()) as limiter:
+      limiter.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 100)])
+      with limiter.acquire("key-abc", "gpt-4", {{"rpm": 1}}):
+          ...  # your call
+"""
+
+
+def status(running: Running, readers: Sequence[Mapping[str, Any]]) -> str:
+    """What runs, and how far the stream has been read."""
+    lines = [
+        f"{running.name} is up at {running.endpoint_url}, process {running.pid}",
+        f"  table  {running.plane}",
+    ]
+    return "\n".join([*lines, *(f"  stream {_reader(each)}" for each in readers)])
+
+
+def status_json(running: Running, readers: Sequence[Mapping[str, Any]]) -> str:
+    """The same for programs."""
+    return json.dumps({**asdict(running), "streams": list(readers)}, indent=2)
+
+
+def _reader(told: Mapping[str, Any]) -> str:
+    counted = f"{told['records']} records in {told['batches']} batches, {told['given_up']} given up"
+    failure = f"; held up by {told['failure']}" if told["failure"] else ""
+    return f"of {told['table']} to {told['function']}: {counted}{failure}"

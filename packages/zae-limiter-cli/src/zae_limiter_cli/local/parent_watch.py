@@ -1,0 +1,26 @@
+"""What lives here: what ties a process to the one that started it: a pipe whose other end that one holds.
+What never does: an import beyond the standard library, for it runs inside Lambdas too.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+
+def watch_parent(pipe: int) -> None:
+    """Kill this process and its group once nobody holds the other end of ``pipe`` any more, however that came."""
+    threading.Thread(target=_watch, args=(pipe,), daemon=True).start()
+
+
+def guard() -> None:
+    """Run a command that does not watch its parent, in this process's group: argv is the pipe, then the command."""
+    watch_parent(int(sys.argv[1]))
+    sys.exit(subprocess.call(sys.argv[2:]))
+
+
+def _watch(pipe: int) -> None:
+    while os.read(pipe, 1):
+        pass
+    os.killpg(0, signal.SIGKILL)

@@ -1,0 +1,28 @@
+"""What lives here: asking a local stack that runs how it is.
+What never does: what people are told of it (messages).
+"""
+
+import json
+from http.client import HTTPConnection, HTTPException
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from ..errors import CommandError
+from .state_dir import STATUS_PATH, Running
+
+TIMEOUT_SECONDS: Final = 10.0
+
+
+def readers(running: Running) -> list[dict[str, Any]]:
+    """What each reader of a stream has done. Raises ``CommandError`` where the stack does not answer."""
+    connection = HTTPConnection(urlsplit(running.endpoint_url).netloc, timeout=TIMEOUT_SECONDS)
+    try:
+        connection.request("GET", STATUS_PATH)
+        told: list[dict[str, Any]] = json.loads(connection.getresponse().read())
+    except (OSError, HTTPException, ValueError) as error:
+        raise CommandError(
+            f"{running.name} does not answer at {running.endpoint_url}: {error}; its process is {running.pid}"
+        ) from error
+    finally:
+        connection.close()
+    return told

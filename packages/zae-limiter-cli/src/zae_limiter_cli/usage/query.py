@@ -1,0 +1,63 @@
+"""A query of usage: whose, and of which windows."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from ..errors import CommandError
+from ..times import parse_instant, shown
+
+if TYPE_CHECKING:
+    from zae_limiter.usage import Window
+
+USUALLY_BACK: Final = {"hourly": timedelta(hours=24), "daily": timedelta(days=30)}
+
+
+@dataclass(frozen=True, slots=True)
+class UsageQuery:
+    """An entity, a resource, or an entity on a resource; windows that begin from ``start`` on and before ``end``.
+
+    The fields are named as the arguments of core's methods.
+    """
+
+    entity_id: str | None
+    resource: str | None
+    window: "Window"
+    start: datetime
+    end: datetime | None
+
+    def __str__(self) -> str:
+        of = " on ".join(each for each in (self.entity_id, self.resource) if each is not None)
+        until = "" if self.end is None else f" until {shown(self.end)}"
+        return f"{of}, {self.window}, since {shown(self.start)}{until} UTC"
+
+
+def usage_query(
+    entity: str | None, resource: str | None, window: "Window", since: str | None, until: str | None
+) -> UsageQuery:
+    """What the options ask for. Raises ``CommandError`` and ``ValidationError``."""
+    _check_subject(entity, resource)
+    start, end = _period(window, since, until, datetime.now(UTC))
+    return UsageQuery(entity, resource, window, start, end)
+
+
+def _check_subject(entity: str | None, resource: str | None) -> None:
+    from zae_limiter.naming import check_identifier, check_resource
+
+    if entity is None and resource is None:
+        raise CommandError("usage needs a subject: pass --entity, --resource, or both")
+    if entity is not None:
+        check_identifier("--entity", entity)
+    if resource is not None:
+        check_resource("--resource", resource)
+
+
+def _period(window: "Window", since: str | None, until: str | None, now: datetime) -> tuple[datetime, datetime | None]:
+    from zae_limiter.usage import EARLIEST, window_start
+
+    end = None if until is None else parse_instant("--until", until, now)
+    usually = max(EARLIEST, (end or now) - USUALLY_BACK[window])
+    start = usually if since is None else parse_instant("--since", since, now)
+    if end is not None and start >= end:
+        raise CommandError(f"--until {until!r}: must be after --since, which is {shown(start)} UTC")
+    return window_start(window, int(start.timestamp() * 1000)), end

@@ -1,0 +1,103 @@
+from collections.abc import Mapping
+
+import pytest
+
+from zae_limiter import Limit
+from zae_limiter_cli.data.parsing import parse_amounts, parse_limit, parse_metadata
+from zae_limiter_cli.errors import CommandError
+
+FORM = "must be name:amount[/sec|min|hour|day][:burst], like rpm:100 or tpm:10000/min:15000"
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("rpm:100", Limit.per_minute("rpm", 100)),
+        ("rpm:100/min", Limit.per_minute("rpm", 100)),
+        ("rps:5/sec", Limit.per_second("rps", 5)),
+        ("rph:5/hour:9", Limit.per_hour("rph", 5, burst=9)),
+        ("tokens.in-x_y:5/day", Limit.per_day("tokens.in-x_y", 5)),
+        ("tpm:10000:15000", Limit.per_minute("tpm", 10_000, burst=15_000)),
+    ],
+)
+def test_a_limit_is_name_amount_period_and_burst(text: str, limit: Limit) -> None:
+    assert parse_limit(text) == limit
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "rpm",
+        "rpm:",
+        ":100",
+        "rpm:1.5",
+        "rpm:-1",
+        "rpm:x",
+        "rpm:1/week",
+        "rpm:1/min:",
+        "rpm:1:2:3",
+        "rpm:\uff11",
+        "rpm:1\n",
+    ],
+)
+def test_what_is_no_limit_is_named_with_the_form(text: str) -> None:
+    with pytest.raises(CommandError) as refusal:
+        parse_limit(text)
+    assert str(refusal.value) == f"--limit {text!r}: {FORM}"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("rpm:0", "capacity of limit 'rpm' 0: must be from 1 to "),
+        ("rpm:10:9", "burst of limit 'rpm' 9: must be at least the capacity, 10"),
+        ("rp m:10", "limit 'rp m': must be 1 to 64 characters"),
+        ("wcu:10", "limit 'wcu': is reserved"),
+        ("rpm:99999999999999999999", "capacity of limit 'rpm' "),
+    ],
+)
+def test_a_limit_that_cannot_be_is_named_with_the_reason(text: str, problem: str) -> None:
+    with pytest.raises(CommandError) as refusal:
+        parse_limit(text)
+    assert str(refusal.value).startswith(f"--limit {text!r}: {problem}")
+
+
+def test_amounts_are_by_limit() -> None:
+    assert parse_amounts(["rpm:10", "tpm:500"]) == {"rpm": 10, "tpm": 500}
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        (["rpm"], "--tokens 'rpm': must be name:amount, like rpm:100"),
+        (["rpm:-1"], "--tokens 'rpm:-1': must be name:amount, like rpm:100"),
+        (["rpm:1/min"], "--tokens 'rpm:1/min': must be name:amount, like rpm:100"),
+        (["rpm:1", "rpm:2"], "--tokens 'rpm:2': rpm is given twice: pass one amount for each limit"),
+    ],
+)
+def test_what_is_no_amount_is_named_with_the_form(texts: list[str], problem: str) -> None:
+    with pytest.raises(CommandError) as refusal:
+        parse_amounts(texts)
+    assert str(refusal.value) == problem
+
+
+@pytest.mark.parametrize(
+    ("texts", "metadata"), [([], {}), (["a=b", "c="], {"a": "b", "c": ""}), (["url=x?y=z"], {"url": "x?y=z"})]
+)
+def test_metadata_is_values_by_key(texts: list[str], metadata: Mapping[str, str]) -> None:
+    assert parse_metadata(texts) == metadata
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        (["a"], "--metadata 'a': must be key=value, like team=search"),
+        (["=b"], "--metadata '=b': must be key=value, like team=search"),
+        (["a=b", "a=c"], "--metadata 'a=c': a is given twice: pass one value for each key"),
+    ],
+)
+def test_what_is_no_metadata_is_named_with_the_form(texts: list[str], problem: str) -> None:
+    with pytest.raises(CommandError) as refusal:
+        parse_metadata(texts)
+    assert str(refusal.value) == problem

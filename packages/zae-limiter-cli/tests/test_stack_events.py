@@ -1,0 +1,239 @@
+"""States of a stack that no emulator makes, as recorded answers."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import ANY, Stubber
+
+from zae_limiter_cli.errors import CommandError
+from zae_limiter_cli.stack.cloudformation import STACK_TAG, Stack, find, preview
+from zae_limiter_cli.stack.deploy import DeployRequest, Plan, make_plan, start
+from zae_limiter_cli.stack.events import Event, Follower, failure
+from zae_limiter_cli.stack.options import StackOptions
+from zae_limiter_cli.stack.ownership import check_ours
+from zae_limiter_cli.stack.remove import check_deletable
+from zae_limiter_cli.stack.template.build import plain
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+OWN_TAGS = [{"Key": STACK_TAG, "Value": "my-app"}]
+GONE = "Stack with id my-app does not exist"
+
+
+def described(status: str, reason: str = "", **more: Any) -> dict[str, Any]:
+    stack = {"StackName": "my-app", "StackId": "arn", "StackStatus": status, "CreationTime": NOW, "Tags": OWN_TAGS}
+    return {"Stacks": [{**stack, "StackStatusReason": reason, **more}]}
+
+
+def events(*told: tuple[str, str, str, str]) -> dict[str, Any]:
+    """Events as CloudFormation lists them, the newest first."""
+    return {
+        "StackEvents": [
+            {
+                "StackId": "arn",
+                "EventId": event_id,
+                "StackName": "my-app",
+                "LogicalResourceId": resource,
+                "ResourceType": "AWS::Lambda::Function",
+                "ResourceStatus": status,
+                "ResourceStatusReason": reason,
+                "Timestamp": NOW,
+            }
+            for event_id, resource, status, reason in reversed(told)
+        ]
+    }
+
+
+@pytest.fixture
+def stubber() -> Iterator[Stubber]:
+    client = boto3.client(
+        "cloudformation", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
+    )
+    with Stubber(client) as stubber:
+        yield stubber
+        stubber.assert_no_pending_responses()
+
+
+def stack(status: str, **more: Any) -> Stack:
+    fields = {"reason": "", "outputs": {}, "parameters": {}, "tags": {}, "protected": False, "changed_at": ""}
+    return Stack(**{"name": "my-app", "status": status, **fields, **more})
+
+
+def follow(stubber: Stubber) -> tuple[Stack | None, list[str], list[Event]]:
+    told: list[str] = []
+    follower = Follower(stubber.client, "my-app", lambda event: told.append(str(event)), sleep=lambda _: None)
+    return follower.wait(), told, follower.failures
+
+
+def test_each_event_is_told_once_in_the_order_in_which_it_happened(stubber: Stubber) -> None:
+    begun, done = ("1", "Table", "CREATE_IN_PROGRESS", ""), ("2", "Table", "CREATE_COMPLETE", "")
+    stubber.add_response("describe_stacks", described("CREATE_IN_PROGRESS"))
+    stubber.add_response("describe_stack_events", events(begun))
+    stubber.add_response("describe_stacks", described("CREATE_COMPLETE"))
+    stubber.add_response("describe_stack_events", events(begun, done))
+    ended, told, failures = follow(stubber)
+    assert ended is not None
+    assert ended.well
+    assert [line.split(" Table")[0].strip() for line in told] == ["create in progress", "create complete"]
+    assert failures == []
+
+
+def test_events_of_earlier_operations_are_passed_over(stubber: Stubber) -> None:
+    earlier = ("1", "Table", "CREATE_FAILED", "long ago")
+    stubber.add_response("describe_stack_events", events(earlier))
+    stubber.add_response("describe_stacks", described("UPDATE_COMPLETE"))
+    stubber.add_response("describe_stack_events", events(earlier, ("2", "Table", "UPDATE_COMPLETE", "")))
+    told: list[Event] = []
+    Follower(stubber.client, "my-app", told.append).skip().wait()
+    assert [event.status for event in told] == ["UPDATE_COMPLETE"]
+
+
+def test_a_failure_tells_each_cause_on_a_line_and_what_to_do(stubber: Stubber) -> None:
+    stubber.add_response("describe_stacks", described("ROLLBACK_COMPLETE"))
+    stubber.add_response(
+        "describe_stack_events",
+        events(
+            ("1", "AggregatorFunction", "CREATE_FAILED", "The role cannot be\nassumed by Lambda."),
+            ("2", "DeadLetters", "CREATE_FAILED", "Resource creation cancelled"),
+            ("3", "LimitsProvisionerFunction", "CREATE_FAILED", "Limit exceeded"),
+        ),
+    )
+    ended, _, failures = follow(stubber)
+    assert ended is not None
+    assert str(failure(ended, "created", failures)).splitlines() == [
+        "stack my-app could not be created: it is ROLLBACK_COMPLETE",
+        "  create failed               AggregatorFunction (Lambda::Function): The role cannot be assumed by Lambda.",
+        "  create failed               LimitsProvisionerFunction (Lambda::Function): Limit exceeded",
+        "  remove what is left with `zae-limiter delete --name my-app`, then deploy again",
+    ]
+
+
+def test_a_failure_without_events_tells_the_stacks_own_reason() -> None:
+    told = str(failure(stack("UPDATE_ROLLBACK_COMPLETE", reason="no such key"), "updated", []))
+    assert told.splitlines()[1:] == ["  no such key", "  fix the cause and deploy again: the stack is as before"]
+
+
+def test_a_stack_that_goes_away_is_gone(stubber: Stubber) -> None:
+    stubber.add_response("describe_stacks", described("DELETE_IN_PROGRESS"))
+    stubber.add_response("describe_stack_events", events(("1", "Table", "DELETE_IN_PROGRESS", "")))
+    stubber.add_client_error("describe_stacks", "ValidationError", GONE)
+    ended, told, _ = follow(stubber)
+    assert ended is None
+    assert len(told) == 1
+
+
+def test_a_stack_that_goes_away_before_its_events_are_read_is_gone(stubber: Stubber) -> None:
+    stubber.add_response("describe_stacks", described("DELETE_IN_PROGRESS"))
+    stubber.add_client_error("describe_stack_events", "ValidationError", "Stack [my-app] does not exist")
+    stubber.add_client_error("describe_stacks", "ValidationError", GONE)
+    assert follow(stubber) == (None, [], [])
+
+
+def test_another_error_of_the_events_is_not_taken_for_a_missing_stack(stubber: Stubber) -> None:
+    stubber.add_response("describe_stacks", described("DELETE_IN_PROGRESS"))
+    stubber.add_client_error("describe_stack_events", "AccessDenied", "User is not authorized to perform it")
+    with pytest.raises(stubber.client.exceptions.ClientError, match="not authorized"):
+        follow(stubber)
+
+
+def test_a_change_set_that_would_make_a_stack_of_somebody_else_is_not_ours(stubber: Stubber) -> None:
+    with pytest.raises(CommandError, match="stack my-app is not a stack of zae-limiter"):
+        check_ours(stubber.client, stack("REVIEW_IN_PROGRESS"))
+
+
+@pytest.mark.parametrize(
+    ("status", "way"),
+    [
+        ("ROLLBACK_COMPLETE", "remove what is left with `zae-limiter delete --name my-app`, then deploy again"),
+        ("ROLLBACK_FAILED", "remove what is left with `zae-limiter delete --name my-app`, then deploy again"),
+        ("CREATE_FAILED", "remove what is left with `zae-limiter delete --name my-app`, then deploy again"),
+        ("UPDATE_ROLLBACK_FAILED", "fix the cause, then `aws cloudformation continue-update-rollback"),
+        ("DELETE_FAILED", "fix the cause, then `zae-limiter delete --name my-app` again"),
+        ("REVIEW_IN_PROGRESS", "another change set would create it"),
+        ("CREATE_IN_PROGRESS", "wait until CloudFormation is done: `zae-limiter status --name my-app`"),
+        ("UPDATE_ROLLBACK_IN_PROGRESS", "wait until CloudFormation is done: `zae-limiter status --name my-app`"),
+    ],
+)
+def test_a_stack_in_a_state_that_cannot_be_deployed_is_one_line_with_the_way_out(
+    status: str, way: str, stubber: Stubber
+) -> None:
+    stubber.add_response("describe_stacks", described(status))
+    with pytest.raises(CommandError) as refused:
+        make_plan(stubber.client, "my-app", DeployRequest())
+    (line,) = str(refused.value).splitlines()
+    assert line.startswith(f"stack my-app is {status}: {way}")
+
+
+def test_a_stack_whose_last_update_was_taken_back_can_be_deployed(stubber: Stubber) -> None:
+    stubber.add_response("describe_stacks", described("UPDATE_ROLLBACK_COMPLETE"))
+    stubber.add_response("get_template", {"TemplateBody": "Resources: {}"})
+    assert make_plan(stubber.client, "my-app", DeployRequest()).equal is False
+
+
+def plan_of(status: str, *, protected: bool = False, wanted: bool = False) -> Plan:
+    options = StackOptions(deletion_protection=wanted)
+    return Plan(stack(status, protected=protected), options, {}, plain("my-app", options), equal=False)
+
+
+def test_an_update_that_would_change_nothing_is_no_failure(stubber: Stubber) -> None:
+    stubber.add_client_error("update_stack", "ValidationError", "No updates are to be performed.")
+    assert start(stubber.client, "my-app", plan_of("UPDATE_COMPLETE")) == "unchanged"
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_protection_from_deletion_is_turned_where_it_differs(wanted: Any, stubber: Stubber) -> None:
+    turned = {"StackName": "my-app", "EnableTerminationProtection": wanted}
+    stubber.add_response("update_termination_protection", {"StackId": "arn"}, turned)
+    stubber.add_client_error("update_stack", "ValidationError", "No updates are to be performed.")
+    assert start(stubber.client, "my-app", plan_of("CREATE_COMPLETE", protected=not wanted, wanted=wanted)) == "updated"
+
+
+def planned(stubber: Stubber, reason: str) -> list[dict[str, Any]]:
+    """What is told of a change set that CloudFormation could not make."""
+    stubber.add_response("create_change_set", {"Id": "one"})
+    stubber.add_response("describe_change_set", {"Status": "FAILED", "StatusReason": reason})
+    stubber.add_response("delete_change_set", {})
+    return preview(stubber.client, "my-app", {}, {})
+
+
+@pytest.mark.parametrize(
+    "reason", ["No updates are to be performed.", "The submitted information didn't contain changes."]
+)
+def test_a_change_set_without_changes_is_none(reason: str, stubber: Stubber) -> None:
+    assert planned(stubber, reason) == []
+
+
+def test_a_change_set_that_cannot_be_made_says_why(stubber: Stubber) -> None:
+    with pytest.raises(CommandError, match="cannot preview the changes: no such template"):
+        planned(stubber, "no such template")
+
+
+def test_a_new_stack_is_protected_from_the_first_moment_and_carries_our_tag(stubber: Stubber) -> None:
+    options = StackOptions(deletion_protection=True)
+    expected = {
+        "StackName": "my-app",
+        "TemplateBody": ANY,
+        "Capabilities": ["CAPABILITY_NAMED_IAM"],
+        "EnableTerminationProtection": True,
+        "Tags": [{"Key": "team", "Value": "red"}, *OWN_TAGS],
+    }
+    stubber.add_response("create_stack", {"StackId": "arn"}, expected)
+    plan = Plan(None, options, {"team": "red"}, plain("my-app", options), equal=False)
+    assert start(stubber.client, "my-app", plan) == "created"
+
+
+def test_what_is_protected_or_moving_is_not_deleted() -> None:
+    with pytest.raises(
+        CommandError, match=r"is protected from deletion: .* --no-deletion-protection` removes the protection"
+    ):
+        check_deletable(stack("CREATE_COMPLETE", protected=True))
+    with pytest.raises(CommandError, match="is UPDATE_IN_PROGRESS: wait"):
+        check_deletable(stack("UPDATE_IN_PROGRESS"))
+
+
+def test_another_error_than_a_missing_stack_is_not_taken_for_one(stubber: Stubber) -> None:
+    stubber.add_client_error("describe_stacks", "AccessDenied", "User is not authorized to perform it")
+    with pytest.raises(stubber.client.exceptions.ClientError, match="not authorized"):
+        find(stubber.client, "my-app")
