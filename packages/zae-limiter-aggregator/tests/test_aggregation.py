@@ -442,6 +442,7 @@ def live(life: Life, books: Books, deeds: list[Any]) -> None:
             books.enter(life, each, resource, correction, 0)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.data(), st.lists(st.tuples(st.lists(leases, max_size=4), pauses, st.booleans()), min_size=1, max_size=5))
 def test_usage_equals_what_was_consumed_however_the_stream_is_delivered(data: st.DataObject, course: list[Any]) -> None:

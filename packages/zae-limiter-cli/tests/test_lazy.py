@@ -23,6 +23,7 @@ def paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
             yield from paths(inner, (*path, name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", list(paths(main)), ids=" ".join)
 def test_the_help_of_a_command_imports_neither_a_client_nor_the_library(path: tuple[str, ...]) -> None:
     ask = (

@@ -103,6 +103,7 @@ async def test_namespaces_have_states_of_their_own(world: World) -> None:
     assert await two.repository.get_provisioner_state() == ProvisionerState()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expected", [0, 1, 3])
 async def test_another_serial_than_expected_stores_nothing(world: World, expected: int) -> None:
     process = await world.process()
@@ -148,6 +149,7 @@ async def test_parts_that_are_needed_no_more_are_removed(world: World) -> None:
     assert [item["SK"] for item in stored(world, process)] == ["#PROVISIONER"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writes", range(6))
 async def test_a_write_that_is_killed_anywhere_leaves_the_state_before_whole(world: World, writes: int) -> None:
     process, dying = await world.process(), await world.process()

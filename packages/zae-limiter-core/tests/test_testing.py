@@ -53,6 +53,7 @@ def test_the_clock_alone_imports_neither_pytest_nor_an_aws_library() -> None:
     assert answer.stdout == "set()\n"
 
 
+@pytest.mark.slow
 def test_the_plugin_gives_users_a_limiter_in_memory_in_both_variants(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["zae_limiter.testing.plugin"]\n')
     (tmp_path / "test_users.py").write_text(USERS_TESTS)

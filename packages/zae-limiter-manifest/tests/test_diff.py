@@ -130,6 +130,7 @@ def carry_out(plan: Plan, live: Mapping[Address, LiveItem]) -> dict[Address, Liv
     return after
 
 
+@pytest.mark.slow
 @given(situations())
 @settings(max_examples=200, deadline=None)
 def test_what_is_applied_is_what_is_desired(situation: Situation) -> None:
@@ -140,6 +141,7 @@ def test_what_is_applied_is_what_is_desired(situation: Situation) -> None:
     assert not [at for at in after if at in managed and at not in held]
 
 
+@pytest.mark.slow
 @given(situations())
 @settings(max_examples=200, deadline=None)
 def test_a_second_plan_is_empty(situation: Situation) -> None:
@@ -149,6 +151,7 @@ def test_a_second_plan_is_empty(situation: Situation) -> None:
     assert (again.changes, again.forgotten) == ((), ())
 
 
+@pytest.mark.slow
 @given(situations())
 @settings(max_examples=200, deadline=None)
 def test_what_is_unmanaged_never_changes(situation: Situation) -> None:
@@ -160,6 +163,7 @@ def test_what_is_unmanaged_never_changes(situation: Situation) -> None:
     assert set(plan.unmanaged) == set(others)
 
 
+@pytest.mark.slow
 @given(situations(), st.data())
 @settings(max_examples=200, deadline=None)
 def test_an_apply_that_did_only_a_part_is_finished_by_the_next(situation: Situation, data: st.DataObject) -> None:
@@ -173,6 +177,7 @@ def test_an_apply_that_did_only_a_part_is_finished_by_the_next(situation: Situat
     assert after == carry_out(plan, live)
 
 
+@pytest.mark.slow
 @given(situations())
 @settings(max_examples=200, deadline=None)
 def test_a_change_is_drift_just_where_something_managed_is_not_as_it_was_written(situation: Situation) -> None:

@@ -9,6 +9,7 @@ plain_values = st.dictionaries(st.text(), st.recursive(st.integers() | st.text()
 )
 
 
+@pytest.mark.slow
 @given(plain_values, st.integers(40, 200))
 def test_what_is_packed_or_paged_is_unpacked_as_it_was(plain: dict[str, object], largest: int) -> None:
     pages = [page(plain, largest=largest)]

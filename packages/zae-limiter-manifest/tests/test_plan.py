@@ -59,6 +59,7 @@ def test_the_plain_values_of_a_plan_are_those_of_the_protocol() -> None:
 Situation = tuple[LimitsManifest, dict[Address, LiveItem], ManagedSet]
 
 
+@pytest.mark.slow
 @given(situations(), st.integers(0, 10**6), st.none() | st.text(min_size=1))
 @settings(deadline=None)
 def test_a_plan_comes_back_from_json(situation: Situation, serial: int, taken_from: str | None) -> None:

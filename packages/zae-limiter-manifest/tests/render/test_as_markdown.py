@@ -40,6 +40,7 @@ def test_words_of_others_neither_format_nor_mention() -> None:
     assert text.splitlines()[-1] == "Takes the namespace over from `@team 'x' |`."
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_too_long_for_a_comment_is_cut_and_counted() -> None:
     changes = tuple(Change(Address("gpt-4", f"user-{n}"), None, resource(rpm=1)) for n in range(50_000))
     text = as_markdown.render_plan(Plan("a", changes), Plan("b", changes))
