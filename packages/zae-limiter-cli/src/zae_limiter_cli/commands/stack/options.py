@@ -64,6 +64,8 @@ def _tags(context: click.Context, parameter: click.Parameter, given: tuple[str, 
     for each in given:
         key, equal, value = each.partition("=")
         if not (key and equal) or key.startswith("aws:"):
-            raise click.BadParameter(f"{each!r} is not KEY=VALUE, or has the prefix aws:", context, parameter)
+            raise click.BadParameter(
+                f"{each!r} is not KEY=VALUE, or has the reserved prefix 'aws:'.", context, parameter
+            )
         tags[key] = value
     return tags
