@@ -1,6 +1,4 @@
-"""What lives here: plans, drift and outcomes on standard output, in the form that was asked for.
-What never does: a word of its own; the manifest package has them.
-"""
+"""Plans, drift and outcomes on standard output, in the chosen format."""
 
 from collections.abc import Mapping
 

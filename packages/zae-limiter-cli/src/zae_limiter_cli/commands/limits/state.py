@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter limits export`, `state` and `unlock`.
-What never does: a change of limits.
-"""
+"""`zae-limiter limits export`, `state` and `unlock`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -1,6 +1,4 @@
-"""What lives here: the options of a stack as options of the command line.
-What never does: an option that a stack does not have.
-"""
+"""The options of a stack as options of the command line."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
