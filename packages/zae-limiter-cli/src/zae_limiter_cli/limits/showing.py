@@ -69,7 +69,7 @@ def plan_of(namespace: str, answer: Answer) -> Plan:
     """The plan of an answer. Raises ``CommandError`` where the request was refused."""
     refuse(namespace, answer)
     if answer.plan is None:
-        raise CommandError(f"{namespace}: the provisioner gave no plan")
+        raise CommandError(f"{namespace}: the provisioner returned no plan")
     return answer.plan
 
 
