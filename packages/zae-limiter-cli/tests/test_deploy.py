@@ -188,7 +188,7 @@ def test_a_stack_of_something_else_is_left_alone(command: list[str], aws: str) -
     template = json.dumps({"Resources": {"Orders": ORDERS}})
     boto3.client("cloudformation").create_stack(StackName="my-app", TemplateBody=template)
     assert fail(*command, "-n", "my-app") == (
-        "stack my-app is not a stack of zae-limiter, it has neither its tag zae-limiter:stack nor its metadata: "
+        "stack my-app is not a stack of zae-limiter, it has neither the tag zae-limiter:stack nor the metadata: "
         "nothing was changed; choose another --name"
     )
     assert boto3.client("dynamodb").list_tables()["TableNames"] == ["orders"]
@@ -234,4 +234,4 @@ def test_a_profile_that_is_not_there_is_named(aws: str) -> None:
 def test_a_tag_that_is_none_is_refused(tag: str) -> None:
     done = run("deploy", "--tag", tag)
     assert done.exit_code == 1
-    assert "is no KEY=VALUE" in done.stderr
+    assert "is not KEY=VALUE" in done.stderr

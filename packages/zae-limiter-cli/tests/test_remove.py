@@ -74,7 +74,7 @@ def test_a_stack_that_is_not_there_is_said_not_to_be(aws: str) -> None:
 def test_off_a_terminal_nothing_goes_without_a_yes(bucket: str) -> None:
     done = run("delete", "-n", "my-app")
     assert done.exit_code == 1
-    assert "There is no terminal to ask on: pass --yes" in done.stderr
+    assert "There is no terminal to answer on: pass --yes" in done.stderr
     assert boto3.client("dynamodb").list_tables()["TableNames"] == ["my-app"]
 
 
@@ -110,7 +110,7 @@ def lock() -> Any:
     return {"Errors": [{"Key": "audit/one", "Code": "AccessDenied", "Message": "it is locked"}]}
 
 
-STOPPED = "stopped waiting; CloudFormation continues: `zae-limiter status --name my-app` tells"
+STOPPED = "stopped waiting; CloudFormation continues: `zae-limiter status --name my-app` shows its progress"
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_parts_that_were_taken_away_are_told(aws: str) -> None:
     assert code == 1
     assert bad(parts) == {
         "provisioner": "there is no Lambda my-app-limits-provisioner",
-        "stream": "nothing feeds my-app-aggregator",
+        "stream": "no event source mapping feeds my-app-aggregator",
     }
 
 
@@ -100,7 +100,7 @@ def test_a_stack_of_something_else_has_nothing_that_is_well(aws: str) -> None:
         "version": "the table has no version record: `zae-limiter deploy --name my-app` writes it",
         "aggregator": "there is no Lambda my-app-aggregator",
         "provisioner": "there is no Lambda my-app-limits-provisioner",
-        "stream": "nothing feeds my-app-aggregator",
+        "stream": "no event source mapping feeds my-app-aggregator",
         "dead letters": "the stack has no dead-letter queue",
         "latency": "the table does not answer a read",
     }
@@ -175,7 +175,7 @@ def test_a_stack_of_this_release_fits(aws: str) -> None:
     ("record", "advice"),
     [
         (VersionRecord(0, "0.0.9", "0.0.1"), "upgrade it with `zae-limiter upgrade --name my-app`"),
-        (VersionRecord(1, "0.0.9", "0.1.0"), "`zae-limiter upgrade --name my-app` brings it to this one"),
+        (VersionRecord(1, "0.0.9", "0.1.0"), "`zae-limiter upgrade --name my-app` upgrades it"),
         (VersionRecord(1, "99.0.0", "0.1.0"), "upgrade the package"),
         (VersionRecord(9, "99.0.0", "99.0.0"), "needs zae-limiter-core 99.0.0 or newer"),
     ],

@@ -1,3 +1,4 @@
-"""What lives here: the command `zae-limiter`.
-What never does: a rule about limits, or an import of a Lambda.
+"""The command `zae-limiter`.
+
+Never: a rule about limits, or an import of a Lambda.
 """

@@ -1,6 +1,4 @@
-"""What lives here: rows as aligned columns, and values as JSON.
-What never does: what the rows say.
-"""
+"""Rows as aligned columns, and values as JSON."""
 
 import json
 from collections.abc import Sequence

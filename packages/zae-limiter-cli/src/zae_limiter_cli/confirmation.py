@@ -1,6 +1,4 @@
-"""What lives here: the question before something is destroyed.
-What never does: what is destroyed.
-"""
+"""The question before a command destroys something."""
 
 import sys
 

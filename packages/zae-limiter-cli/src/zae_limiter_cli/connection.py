@@ -1,5 +1,6 @@
-"""What lives here: which stack is meant, where its AWS is, and the clients that talk to it.
-What never does: an import of an AWS library before there is something to ask.
+"""The stack of a command, its AWS, and the clients for it.
+
+Never: an import of an AWS library before there is something to ask.
 """
 
 import os

@@ -1,6 +1,4 @@
-"""What lives here: how an error looks to people: one line of what was wrong, or with `--debug` the traceback.
-What never does: a command.
-"""
+"""Errors as people see them: one line with the mistake, or the traceback with `--debug`."""
 
 import sys
 from collections.abc import Callable, Iterator

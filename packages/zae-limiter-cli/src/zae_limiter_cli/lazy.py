@@ -1,6 +1,4 @@
-"""What lives here: groups of commands that import a command when it is run.
-What never does: a command.
-"""
+"""Groups that import a command only when it runs."""
 
 from collections.abc import Mapping
 from importlib import import_module

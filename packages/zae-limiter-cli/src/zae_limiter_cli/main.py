@@ -1,6 +1,4 @@
-"""What lives here: the command `zae-limiter` and the list of its commands.
-What never does: an import that `--help` does not need.
-"""
+"""The command `zae-limiter` and the list of its commands."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,5 +1,4 @@
-"""What lives here: the options that commands share: the stack, its AWS, the namespace, the form of the output.
-What never does: a command.
+"""The options that all commands share: stack, AWS, namespace, output format.
 
 An option of a group holds for its commands, too, unless it stands behind the command's own name.
 """

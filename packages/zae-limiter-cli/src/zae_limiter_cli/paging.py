@@ -1,6 +1,4 @@
-"""What lives here: a namespace opened to look at what it holds, and the rows of as many pages as it takes.
-What never does: a change; a word about the rows.
-"""
+"""A namespace opened for reading, and rows from as many pages as they need."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice

@@ -1,6 +1,4 @@
-"""What lives here: who says to be behind a change.
-What never does: a proof of it.
-"""
+"""The principal of a change, as the caller claims it."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

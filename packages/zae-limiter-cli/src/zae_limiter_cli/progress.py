@@ -1,5 +1,6 @@
-"""What lives here: where a command tells how far it is.
-What never does: a result, which goes to standard output.
+"""The progress of a command, on standard error.
+
+Never: a result, which goes to standard output.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,4 @@
-"""What lives here: where text goes, and what can be shown there.
-What never does: what the text says.
-"""
+"""A stream of text, and its abilities: redrawn lines, colours, symbols."""
 
 import os
 import shutil

@@ -1,5 +1,6 @@
-"""What lives here: instants as people write them, and as they are shown to them: always in UTC.
-What never does: a look at the clock.
+"""Instants as people write and read them, always in UTC.
+
+Never: a look at the clock.
 """
 
 import re

@@ -1,3 +1,4 @@
-"""What lives here: the code of a Lambda as a zip, put together from what is installed.
-What never does: a network, pip, Docker, or an import of a Lambda.
+"""The code of a Lambda as a zip, built from the installed packages.
+
+Never: a network, pip, Docker, or an import of a Lambda.
 """

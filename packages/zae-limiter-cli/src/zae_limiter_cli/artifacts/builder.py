@@ -1,6 +1,4 @@
-"""What lives here: a Lambda's zip, the same bytes wherever the same versions are installed.
-What never does: sending it anywhere.
-"""
+"""A Lambda's zip, the same bytes wherever the same versions are installed."""
 
 import base64
 import hashlib

@@ -1,6 +1,4 @@
-"""What lives here: which files of an installed distribution go into a Lambda.
-What never does: which distributions do (requirements).
-"""
+"""The files of an installed distribution that go into a Lambda."""
 
 from importlib.metadata import Distribution
 from pathlib import Path, PurePosixPath

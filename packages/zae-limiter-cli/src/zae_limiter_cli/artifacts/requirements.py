@@ -1,6 +1,4 @@
-"""What lives here: which installed distributions a Lambda needs, by their metadata, for the Lambda's Python.
-What never does: their files (files).
-"""
+"""The installed distributions that a Lambda needs, by their metadata, for the Lambda's Python."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import Distribution, MetadataPathFinder

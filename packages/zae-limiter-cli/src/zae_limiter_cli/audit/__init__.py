@@ -1,3 +1,1 @@
-"""What lives here: `zae-limiter audit`: who changed what.
-What never does: a change.
-"""
+"""Audit events for people."""

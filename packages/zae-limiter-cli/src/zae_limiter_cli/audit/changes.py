@@ -1,6 +1,4 @@
-"""What lives here: what is different after a change, in few words.
-What never does: printing them.
-"""
+"""The values that a change has changed, in few words."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,4 @@
-"""What lives here: the options of `zae-limiter demo`, and what it does in which order.
-What never does: an import that `--help` does not need.
-"""
+"""`zae-limiter demo`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

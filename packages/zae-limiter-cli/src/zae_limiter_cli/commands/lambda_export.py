@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter lambda-export`.
-What never does: how a zip is put together (builder).
-"""
+"""`zae-limiter lambda-export`."""
 
 from pathlib import Path
 

@@ -1,3 +1,1 @@
-"""What lives here: `zae-limiter system`, `resource`, `entity`, `bucket` and `namespace`: one thing at a time, by hand.
-What never does: limits from files (limits).
-"""
+"""Entities, limits, buckets and namespaces: read from a command line, and shown on a terminal."""

@@ -1,6 +1,4 @@
-"""What lives here: limits, amounts and metadata as they are written on a command line, and the options that take them.
-What never does: a request.
-"""
+"""Limits, amounts and metadata in the notation of the command line, and the options that take them."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping

@@ -1,6 +1,4 @@
-"""What lives here: limits, entities, namespaces and buckets as tables for people and as plain values for programs.
-What never does: reading them.
-"""
+"""Limits, entities, namespaces and buckets as tables for people and as plain values for programs."""
 
 import json
 from collections.abc import Mapping, Sequence

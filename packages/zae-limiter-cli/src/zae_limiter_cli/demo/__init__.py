@@ -1,3 +1,1 @@
-"""What lives here: the command `zae-limiter demo`.
-What never does: anything that another command needs.
-"""
+"""The demo of `zae-limiter demo`: a burst of calls, seen live."""

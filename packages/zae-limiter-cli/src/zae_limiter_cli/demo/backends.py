@@ -1,6 +1,4 @@
-"""What lives here: where the demo's table is, in memory or at an endpoint, counted on one meter.
-What never does: what is done with it.
-"""
+"""Where the demo's table is, in memory or at an endpoint, counted on one meter."""
 
 import asyncio
 from dataclasses import dataclass

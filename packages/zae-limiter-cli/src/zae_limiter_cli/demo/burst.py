@@ -1,6 +1,4 @@
-"""What lives here: the burst: every call takes its tokens first, and where it is short waits as the limiter says.
-What never does: a word on the screen.
-"""
+"""The burst: every call takes its tokens first, and waits as long as the limiter says."""
 
 import asyncio
 import random

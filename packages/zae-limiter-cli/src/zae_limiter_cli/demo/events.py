@@ -1,6 +1,4 @@
-"""What lives here: what happens to calls, and the board that adds it up.
-What never does: making a call, or showing one.
-"""
+"""The events of calls, and the board that sums them up."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The manifest that the demo applies where it is given none."""
+"""The manifest that the demo applies by default."""
 
 from pathlib import Path
 from typing import Final

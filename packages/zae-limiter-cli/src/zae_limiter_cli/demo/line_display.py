@@ -1,6 +1,4 @@
-"""What lives here: the burst where no terminal is: a line for each thing that happened to a caller.
-What never does: drawing anything twice.
-"""
+"""The burst without a terminal: a line for each event of a caller."""
 
 from collections.abc import Hashable, Sequence
 

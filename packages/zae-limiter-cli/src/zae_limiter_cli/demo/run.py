@@ -1,6 +1,4 @@
-"""What lives here: the demo from the first line to the last: the setting, the burst, the summary.
-What never does: how a part of it looks or works.
-"""
+"""The demo from start to end: the scenario, the burst, the summary."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence

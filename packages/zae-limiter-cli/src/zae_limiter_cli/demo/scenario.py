@@ -1,6 +1,4 @@
-"""What lives here: what stands before the first call: the manifest's limits, a project and its keys, and who calls.
-What never does: a call, or a word on the screen.
-"""
+"""The state before the first call: the manifest's limits, a project with its keys, and the callers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""What lives here: what came of the burst: calls by caller, and what they cost.
-What never does: counting (events, the meter).
-"""
+"""The result of the burst: calls by caller, and their cost."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,4 @@
-"""What lives here: the burst on a terminal: a row for each caller, a mark for each call, drawn again as things happen.
-What never does: output that goes to a file.
-"""
+"""The burst on a terminal: a row for each caller, a mark for each call, redrawn as events come."""
 
 from typing import Final
 

@@ -1,6 +1,4 @@
-"""What lives here: how limits, amounts and durations are written.
-What never does: where they go.
-"""
+"""Limits, amounts and durations as text."""
 
 import math
 from collections.abc import Sequence

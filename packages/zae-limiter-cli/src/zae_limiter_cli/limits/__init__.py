@@ -1,3 +1,4 @@
-"""What lives here: `zae-limiter limits`: a namespace's limits from files under version control.
-What never does: a request to anything but the provisioner's Lambda.
+"""Limits in files under version control: planned and applied by the provisioner's Lambda.
+
+Never: a request to anything but the provisioner's Lambda.
 """

@@ -1,6 +1,4 @@
-"""What lives here: manifests in files, directories and standard input; results to a file.
-What never does: what a manifest says.
-"""
+"""Manifests in files, directories and standard input; results to a file."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence

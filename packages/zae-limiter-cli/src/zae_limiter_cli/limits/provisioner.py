@@ -1,5 +1,6 @@
-"""What lives here: the provisioner's Lambda as the command line asks it: packing, pages, going on until all is done.
-What never does: another AWS service, or a decision of what to ask.
+"""A client of the provisioner's Lambda: it packs requests, reads pages, and continues until all is done.
+
+Never: another AWS service, or a decision of what to ask.
 """
 
 import json

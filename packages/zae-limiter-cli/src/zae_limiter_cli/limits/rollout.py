@@ -1,6 +1,4 @@
-"""What lives here: planning, guarding, asking and applying: of files, or of a saved plan.
-What never does: an option of the command line, or how anything looks.
-"""
+"""One run of `limits apply`: plan, guard, ask and apply files or a saved plan."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

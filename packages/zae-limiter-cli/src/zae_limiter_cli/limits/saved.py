@@ -1,6 +1,4 @@
-"""What lives here: a plan in a file: what was planned, for which stack, and what it has to be applied against.
-What never does: a request.
-"""
+"""A plan in a file: the plan, its stack, and the state that it applies to."""
 
 import json
 from dataclasses import dataclass

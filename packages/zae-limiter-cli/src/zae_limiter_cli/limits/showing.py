@@ -1,6 +1,4 @@
-"""What lives here: plans, drift and outcomes on standard output, in the form that was asked for.
-What never does: a word of its own; the manifest package has them.
-"""
+"""Plans, drift and outcomes on standard output, in the chosen format."""
 
 from collections.abc import Mapping
 
@@ -71,7 +69,7 @@ def plan_of(namespace: str, answer: Answer) -> Plan:
     """The plan of an answer. Raises ``CommandError`` where the request was refused."""
     refuse(namespace, answer)
     if answer.plan is None:
-        raise CommandError(f"{namespace}: the provisioner gave no plan")
+        raise CommandError(f"{namespace}: the provisioner returned no plan")
     return answer.plan
 
 

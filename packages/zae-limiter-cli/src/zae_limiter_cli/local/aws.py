@@ -1,6 +1,4 @@
-"""What lives here: an AWS on a port of this machine, put together of its parts; there is no stack in it yet.
-What never does: what a part does.
-"""
+"""An AWS on a port of this machine, assembled from its parts, without a stack yet."""
 
 import os
 import shutil

@@ -1,6 +1,4 @@
-"""What lives here: processes that end with this one, even where it is killed.
-What never does: what they are for.
-"""
+"""Processes that end with this one, even if it is killed."""
 
 import os
 import subprocess

@@ -1,6 +1,4 @@
-"""What lives here: a data plane that runs: its process, until it answers, and the way to it.
-What never does: which one (engines).
-"""
+"""A running data plane: its process, the wait until it answers, and its application."""
 
 import socket
 import time

@@ -1,6 +1,4 @@
-"""What lives here: starting a local stack that stays when its command has ended.
-What never does: what a stack consists of (up).
-"""
+"""The start of a local stack that outlives its command."""
 
 import subprocess
 import sys

@@ -1,6 +1,4 @@
-"""What lives here: ending a local stack from another process.
-What never does: what has to be ended: the stack does that itself, and where it is killed, the system.
-"""
+"""The stop of a local stack from another process."""
 
 import os
 import signal

@@ -1,5 +1,6 @@
-"""What lives here: the data planes that this machine has, which one to take, and the command that runs it.
-What never does: a download, or a process.
+"""The data planes installed on this machine, the choice among them, and their commands.
+
+Never: a download, or a process.
 """
 
 import os

@@ -1,5 +1,4 @@
-"""What lives here: Lambda's Invoke as HTTP has it.
-What never does: running a function (lambdas).
+"""Lambda's Invoke over HTTP.
 
 https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 """

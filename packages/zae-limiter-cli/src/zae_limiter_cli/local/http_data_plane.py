@@ -1,6 +1,4 @@
-"""What lives here: DynamoDB's items and streams behind another server, which this one passes requests on to.
-What never does: starting that server (engines).
-"""
+"""DynamoDB's items and streams in another server, to which requests are forwarded."""
 
 import select
 from collections.abc import Iterable

@@ -1,6 +1,4 @@
-"""What lives here: reading the logs of a local stack: of all functions together, by time, and as they grow.
-What never does: writing them (lambdas).
-"""
+"""A reader of a local stack's logs: of all functions together, by time, and as they grow."""
 
 import time
 from collections.abc import Callable, Iterator

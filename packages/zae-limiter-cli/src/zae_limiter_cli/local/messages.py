@@ -1,6 +1,4 @@
-"""What lives here: what people are told about a local stack.
-What never does: finding it out.
-"""
+"""The messages of the local commands."""
 
 import json
 from collections.abc import Mapping, Sequence

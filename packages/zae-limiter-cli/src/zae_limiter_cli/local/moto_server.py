@@ -1,5 +1,6 @@
-"""What lives here: all that knows moto: its server's application, and reading a function out of its backend.
-What never does: a change to moto's insides.
+"""Everything that knows moto: its server's application, and the functions in its backend.
+
+Never: a change to moto's insides.
 """
 
 import json

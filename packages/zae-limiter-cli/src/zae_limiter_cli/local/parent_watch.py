@@ -1,5 +1,6 @@
-"""What lives here: what ties a process to the one that started it: a pipe whose other end that one holds.
-What never does: an import beyond the standard library, for it runs inside Lambdas too.
+"""A watch over the parent process: a pipe whose other end the parent holds.
+
+Never: an import beyond the standard library, for it runs inside Lambdas too.
 """
 
 import os

@@ -1,6 +1,4 @@
-"""What lives here: the managed policies of stacks, which moto makes with a stack and does not delete with it.
-What never does: anything else of a stack.
-"""
+"""The managed policies of stacks, which moto creates with a stack and does not delete with it."""
 
 from collections.abc import Iterable
 from contextlib import suppress

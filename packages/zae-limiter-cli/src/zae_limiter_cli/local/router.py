@@ -1,6 +1,4 @@
-"""What lives here: which part of this AWS answers a request: moto, the data plane, or Lambda's processes.
-What never does: an answer of its own.
-"""
+"""The router of requests to the parts of this AWS: moto, the data plane, or Lambda's processes."""
 
 import json
 import re

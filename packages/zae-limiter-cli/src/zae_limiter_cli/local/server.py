@@ -1,6 +1,4 @@
-"""What lives here: an application on a port of this machine, a thread for each connection.
-What never does: what it answers (router).
-"""
+"""An application on a port of this machine, a thread for each connection."""
 
 import os
 import socket

@@ -1,6 +1,4 @@
-"""What lives here: where a local stack keeps its state between commands: a directory of the user, locked while it runs.
-What never does: what runs.
-"""
+"""The state of a local stack between commands: a directory of the user, locked while the stack runs."""
 
 import fcntl
 import json

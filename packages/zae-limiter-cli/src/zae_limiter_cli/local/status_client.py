@@ -1,6 +1,4 @@
-"""What lives here: asking a local stack that runs how it is.
-What never does: what people are told of it (messages).
-"""
+"""A client of a running local stack, for its status."""
 
 import json
 from http.client import HTTPConnection, HTTPException

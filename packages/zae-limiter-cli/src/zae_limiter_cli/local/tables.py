@@ -1,6 +1,4 @@
-"""What lives here: tables that are declared in moto, by CloudFormation or by hand, and have their items elsewhere.
-What never does: an item.
-"""
+"""Tables declared in moto, by CloudFormation or by hand, whose items are in the data plane."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

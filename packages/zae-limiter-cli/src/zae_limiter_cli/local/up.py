@@ -1,6 +1,4 @@
-"""What lives here: bringing a local stack up, part by part, and down again in the opposite order.
-What never does: what a part does, or what people are told (messages).
-"""
+"""A local stack from start to stop, part by part, and back in the opposite order."""
 
 import logging
 import os

@@ -1,6 +1,4 @@
-"""What lives here: the environment variables with which every program finds a local stack, for three shells.
-What never does: setting them.
-"""
+"""The environment variables with which programs find a local stack, for three shells."""
 
 import os
 import shlex

@@ -1,6 +1,4 @@
-"""What lives here: requests of the AWS protocol as WSGI has them: whom they are for, and asking an application.
-What never does: an answer of its own.
-"""
+"""Requests of the AWS protocol in WSGI: their service and region, and calls of an application."""
 
 import json
 import re

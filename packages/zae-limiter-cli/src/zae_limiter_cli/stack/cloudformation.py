@@ -1,6 +1,4 @@
-"""What lives here: a stack as CloudFormation tells it, and the calls that ask for it and change it.
-What never does: what is in a stack (template), or waiting for it (events).
-"""
+"""A stack as CloudFormation describes it, and the calls that read and change it."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping

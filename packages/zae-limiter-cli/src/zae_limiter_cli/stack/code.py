@@ -1,6 +1,4 @@
-"""What lives here: the code of both Lambdas: what is there, and putting ours there.
-What never does: how it is put together (artifacts).
-"""
+"""The code of both Lambdas: the deployed code, and the upload of ours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""What lives here: bringing a stack to what its options say: the stack, the code, the version record, `default`.
-What never does: the words and the options of the command (commands).
-"""
+"""A deployment: the stack, the code, the version record, and the namespace `default`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

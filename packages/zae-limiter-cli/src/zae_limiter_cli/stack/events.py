@@ -1,6 +1,4 @@
-"""What lives here: watching CloudFormation at work: each event as it comes, and how it ended.
-What never does: starting anything.
-"""
+"""The events of CloudFormation while it works, and the end of its work."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,6 +1,4 @@
-"""What lives here: what operators choose about a stack: each option once, with its default, its rule and its help.
-What never does: what a template makes of it (template), or how the command line spells it (commands).
-"""
+"""The options of a stack: each once, with its default, its rule and its help."""
 
 import re
 from collections.abc import Mapping

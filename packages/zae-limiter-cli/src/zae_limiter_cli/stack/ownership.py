@@ -1,6 +1,4 @@
-"""What lives here: telling a stack of ours from one that only has the name.
-What never does: a change of either.
-"""
+"""The check that a stack is ours, and not one that only has the name."""
 
 from typing import Any
 

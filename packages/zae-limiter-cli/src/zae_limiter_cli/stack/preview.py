@@ -1,5 +1,6 @@
-"""What lives here: what `deploy` would do, told without doing it.
-What never does: a change; a change set is made and removed again.
+"""The changes that `deploy` would make.
+
+Never: a change; a change set is made and removed again.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,4 @@
-"""What lives here: what a stack's table says of its versions, through core, and its first namespace.
-What never does: a key or an item.
-"""
+"""The version record of a stack's table, and its first namespace."""
 
 import time
 

@@ -1,6 +1,4 @@
-"""What lives here: deleting a stack, with the archive that CloudFormation leaves.
-What never does: asking whether to (commands).
-"""
+"""The deletion of a stack, with the archive that CloudFormation leaves."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,6 +1,4 @@
-"""What lives here: how each part of a stack is, asked of AWS.
-What never does: how that is shown (commands).
-"""
+"""The health of each part of a stack, from AWS."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,6 +1,4 @@
-"""What lives here: the versions of a stack beside those that are installed here.
-What never does: a change of either (deploy).
-"""
+"""The versions of a stack beside the installed ones."""
 
 from dataclasses import dataclass
 from importlib.metadata import version

@@ -1,6 +1,4 @@
-"""What lives here: usage as bars, one for each window, drawn in text.
-What never does: reading it; a look at the terminal.
-"""
+"""Usage as bars, one for each window, drawn in text."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

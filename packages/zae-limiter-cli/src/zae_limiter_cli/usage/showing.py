@@ -1,6 +1,4 @@
-"""What lives here: usage as tables for people and as plain values for programs.
-What never does: reading it.
-"""
+"""Usage as tables for people and as plain values for programs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

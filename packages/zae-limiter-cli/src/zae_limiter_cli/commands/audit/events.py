@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter audit list`.
-What never does: an import that `--help` does not need.
-"""
+"""`zae-limiter audit list`."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING

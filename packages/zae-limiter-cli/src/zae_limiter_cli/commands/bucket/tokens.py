@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter bucket`: how buckets stand, and tokens given by hand.
-What never does: an import that `--help` does not need.
-"""
+"""`zae-limiter bucket show`, `reset` and `credit`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter entity effective`, `list` and `list-resources`: where limits are set, and which hold.
-What never does: an import that `--help` does not need; a change.
-"""
+"""`zae-limiter entity effective`, `list` and `list-resources`."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING

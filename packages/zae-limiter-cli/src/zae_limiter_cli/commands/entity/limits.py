@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter entity set-limits`, `get-limits` and `delete-limits`.
-What never does: an import that `--help` does not need; other levels than the entity's own (entity_levels).
-"""
+"""`zae-limiter entity set-limits`, `get-limits` and `delete-limits`."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar

@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter entity create`, `show`, `update`, `delete` and `children`.
-What never does: an import that `--help` does not need; limits (entity_limits).
-"""
+"""`zae-limiter entity create`, `show`, `update`, `delete` and `children`."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar

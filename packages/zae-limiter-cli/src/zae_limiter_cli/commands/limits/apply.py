@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter limits apply`.
-What never does: the order in which namespaces are planned, asked about and applied (rollout).
-"""
+"""`zae-limiter limits apply`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

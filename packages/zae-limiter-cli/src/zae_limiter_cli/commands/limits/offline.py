@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter limits validate`, `schema` and `cfn-template`.
-What never does: a request.
-"""
+"""`zae-limiter limits validate`, `schema` and `cfn-template`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,6 +1,4 @@
-"""What lives here: the options that the commands of `limits` share.
-What never does: a command.
-"""
+"""The options that the commands of `limits` share."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

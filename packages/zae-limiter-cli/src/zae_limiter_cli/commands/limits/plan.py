@@ -1,5 +1,6 @@
-"""What lives here: `zae-limiter limits plan` and `diff`.
-What never does: a request that writes.
+"""`zae-limiter limits plan` and `diff`.
+
+Never: a request that writes.
 """
 
 from pathlib import Path

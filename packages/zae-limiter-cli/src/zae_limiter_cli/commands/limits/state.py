@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter limits export`, `state` and `unlock`.
-What never does: a change of limits.
-"""
+"""`zae-limiter limits export`, `state` and `unlock`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +30,7 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
 
     answer = _ask(connection, "export", namespace)
     if answer.manifest is None:
-        raise CommandError(f"{namespace}: the provisioner gave no manifest")
+        raise CommandError(f"{namespace}: the provisioner returned no manifest")
     if out is None:
         click.echo(dump(answer.manifest), nl=False)
     else:
@@ -83,6 +81,6 @@ def _show(namespace: str, answer: "Answer", form: DocumentForm) -> None:
     from zae_limiter_manifest.render import as_json, as_text
 
     if answer.state is None:
-        raise CommandError(f"{namespace}: the provisioner gave no state")
+        raise CommandError(f"{namespace}: the provisioner returned no state")
     render = as_json.render_state if form == "json" else as_text.render_state
     click.echo(render(namespace, answer.state), nl=False)

@@ -1,4 +1,4 @@
-"""`zae-limiter local down`, `status`, `logs` and `env`: what is asked of a local stack that is there."""
+"""`zae-limiter local down`, `status`, `logs` and `env`."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar

@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter namespace`: which namespaces the table has.
-What never does: an import that `--help` does not need; what is in a namespace.
-"""
+"""`zae-limiter namespace register`, `list`, `show`, `delete`, `recover`, `orphans` and `purge`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

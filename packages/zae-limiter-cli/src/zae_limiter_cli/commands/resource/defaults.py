@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter resource`: the limits of resources, which hold for entities without their own.
-What never does: an import that `--help` does not need.
-"""
+"""`zae-limiter resource set-defaults`, `get-defaults`, `delete-defaults` and `list`."""
 
 from typing import TYPE_CHECKING
 

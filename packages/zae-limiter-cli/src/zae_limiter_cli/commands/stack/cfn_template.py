@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter cfn-template`.
-What never does: an import that `--help` does not need.
-"""
+"""`zae-limiter cfn-template`."""
 
 from collections.abc import Mapping
 from typing import Any

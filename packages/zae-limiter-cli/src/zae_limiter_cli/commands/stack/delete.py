@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter delete`.
-What never does: an import that `--help` does not need.
-"""
+"""`zae-limiter delete`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter deploy` and `zae-limiter upgrade`.
-What never does: an import that `--help` does not need.
-"""
+"""`zae-limiter deploy` and `zae-limiter upgrade`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

@@ -1,6 +1,4 @@
-"""What lives here: the options of a stack as options of the command line.
-What never does: an option that a stack does not have.
-"""
+"""The options of a stack as options of the command line."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
@@ -64,6 +62,8 @@ def _tags(context: click.Context, parameter: click.Parameter, given: tuple[str, 
     for each in given:
         key, equal, value = each.partition("=")
         if not (key and equal) or key.startswith("aws:"):
-            raise click.BadParameter(f"{each!r} is not KEY=VALUE, or has the prefix aws:", context, parameter)
+            raise click.BadParameter(
+                f"{each!r} is not KEY=VALUE, or has the reserved prefix 'aws:'.", context, parameter
+            )
         tags[key] = value
     return tags

@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter status` and `zae-limiter list`.
-What never does: an import that `--help` does not need.
-"""
+"""`zae-limiter status` and `zae-limiter list`."""
 
 from typing import TYPE_CHECKING
 

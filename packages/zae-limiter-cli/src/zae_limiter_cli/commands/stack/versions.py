@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter version` and `zae-limiter check`.
-What never does: an import that `--help` does not need.
-"""
+"""`zae-limiter version` and `zae-limiter check`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,1 @@
-"""`zae-limiter system`: the limits that hold where nothing else does."""
+"""`zae-limiter system`: the default limits of a namespace."""

@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter system`: the limits that hold in a namespace where nothing else does.
-What never does: an import that `--help` does not need.
-"""
+"""`zae-limiter system set-defaults`, `get-defaults` and `delete-defaults`."""
 
 from typing import TYPE_CHECKING
 

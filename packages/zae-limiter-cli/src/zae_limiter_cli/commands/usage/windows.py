@@ -1,6 +1,4 @@
-"""What lives here: `zae-limiter usage list` and `zae-limiter usage summary`.
-What never does: an import that `--help` does not need.
-"""
+"""`zae-limiter usage list` and `zae-limiter usage summary`."""
 
 from collections.abc import Iterable
 from dataclasses import asdict

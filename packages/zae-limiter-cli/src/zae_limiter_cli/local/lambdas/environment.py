@@ -1,6 +1,4 @@
-"""What lives here: one process of a function, which takes one call after the other.
-What never does: which process a call goes to (pool).
-"""
+"""One process of a function, which takes one call after another."""
 
 import sys
 import threading

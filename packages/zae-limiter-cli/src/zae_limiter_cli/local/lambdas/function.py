@@ -1,6 +1,4 @@
-"""What lives here: a Lambda function as it is declared, and the environment that its process sees.
-What never does: where the declaration comes from.
-"""
+"""A declared Lambda function, and the environment of its process."""
 
 import os
 from collections.abc import Mapping

@@ -1,6 +1,4 @@
-"""What lives here: a function's log, as Lambda writes it: lines with times, START, END and REPORT among them.
-What never does: what a handler's lines say.
-"""
+"""A function's log, as Lambda writes it: lines with times, START, END and REPORT among them."""
 
 import math
 import os

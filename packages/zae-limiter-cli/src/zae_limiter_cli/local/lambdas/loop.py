@@ -1,5 +1,6 @@
-"""What lives here: the loop of a Lambda's process where `awslambdaric` has no wheel, over the same Runtime API.
-What never does: an import beyond the standard library.
+"""The loop of a Lambda's process where `awslambdaric` has no wheel, over the same Runtime API.
+
+Never: an import beyond the standard library.
 """
 
 import importlib

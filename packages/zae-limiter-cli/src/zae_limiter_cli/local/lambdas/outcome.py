@@ -1,6 +1,4 @@
-"""What lives here: how a call ended, and Lambda's words for it.
-What never does: waiting for the end (environment).
-"""
+"""The end of a call, in Lambda's words."""
 
 import json
 import signal

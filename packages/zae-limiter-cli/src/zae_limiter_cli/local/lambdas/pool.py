@@ -1,6 +1,4 @@
-"""What lives here: the processes of all functions: a call gets an idle one of the same function, or a new one.
-What never does: what happens to a call (environment), or HTTP.
-"""
+"""The processes of all functions: a call gets an idle one of the same function, or a new one."""
 
 import hashlib
 import shutil

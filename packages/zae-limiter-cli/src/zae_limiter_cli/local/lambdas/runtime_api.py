@@ -1,5 +1,4 @@
-"""What lives here: the Runtime API of one Lambda process: it hands out calls and takes the answers, over HTTP.
-What never does: starting the process, or judging what it answers (environment).
+"""The Runtime API of one Lambda process: it hands out calls and takes the answers, over HTTP.
 
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 """

@@ -1,5 +1,6 @@
-"""What lives here: what a Lambda's process does first: only the zip and what AWS's own runtime has can be imported.
-What never does: an import from the environment of the command, for the zip has to bring its own.
+"""The entry point of a Lambda's process: it can import only the zip and what AWS's runtime has.
+
+Never: an import from the environment of the command, for the zip has to bring its own.
 """
 
 import os

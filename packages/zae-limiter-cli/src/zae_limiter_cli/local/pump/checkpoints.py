@@ -1,6 +1,4 @@
-"""What lives here: how far each reader of a stream has come, in a file beside data that is kept.
-What never does: reading a stream.
-"""
+"""The progress of each reader of a stream, in a file beside the kept data."""
 
 import json
 from collections.abc import Mapping

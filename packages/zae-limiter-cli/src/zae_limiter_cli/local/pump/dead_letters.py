@@ -1,5 +1,4 @@
-"""What lives here: the letter that tells a mapping's dead letter queue of records that were given up.
-What never does: sending it.
+"""The message to a mapping's dead-letter queue about records that were given up.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-errors.html
 """

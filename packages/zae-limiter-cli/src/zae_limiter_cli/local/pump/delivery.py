@@ -1,5 +1,6 @@
-"""What lives here: how a batch is delivered: what is sent again after an answer, in which parts, and what is given up.
-What never does: calling a function, waiting, or a clock.
+"""The delivery of a batch: retries after an answer, their parts, and the records given up.
+
+Never: calling a function, waiting, or a clock.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
 """

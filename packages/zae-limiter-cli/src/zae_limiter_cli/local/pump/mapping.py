@@ -1,6 +1,4 @@
-"""What lives here: an event source mapping as a value.
-What never does: what is done for it.
-"""
+"""An event source mapping as a value."""
 
 import json
 from collections.abc import Mapping as Attributes

@@ -1,5 +1,4 @@
-"""What lives here: filter patterns of event source mappings, and whether a record fits one.
-What never does: where records come from.
+"""Filter patterns of event source mappings, matched against records.
 
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
 """

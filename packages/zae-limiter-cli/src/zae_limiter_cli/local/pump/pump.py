@@ -1,6 +1,4 @@
-"""What lives here: a reader for each event source mapping of a stream that there is.
-What never does: reading a stream (reader).
-"""
+"""A reader for each event source mapping of an existing stream."""
 
 import logging
 import threading

@@ -1,6 +1,4 @@
-"""What lives here: the thread that reads one stream for one function: batch by batch, each to its end.
-What never does: deciding what is sent again (delivery), or which mappings there are (pump).
-"""
+"""The thread that reads one stream for one function: batch by batch, each to its end."""
 
 import json
 import logging

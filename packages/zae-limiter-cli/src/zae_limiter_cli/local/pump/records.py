@@ -1,6 +1,4 @@
-"""What lives here: records as a stream gives them, and as an event of Lambda has them.
-What never does: reading a stream (stream).
-"""
+"""Records of a stream, and the same as events of Lambda."""
 
 import base64
 import hashlib

@@ -1,6 +1,4 @@
-"""What lives here: reading a table's stream from where the last batch ended, shard by shard.
-What never does: what becomes of the records.
-"""
+"""A table's stream, read shard by shard from the end of the last batch."""
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress

@@ -1,3 +1,1 @@
-"""What lives here: the template of CloudFormation, as values.
-What never does: a call of AWS.
-"""
+"""The template of CloudFormation, as values."""

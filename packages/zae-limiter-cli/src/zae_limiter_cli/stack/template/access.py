@@ -1,6 +1,4 @@
-"""What lives here: managed policies for applications and people, and roles that carry them.
-What never does: the roles of the Lambdas (functions).
-"""
+"""Managed policies for applications and people, and roles that carry them."""
 
 from typing import Final
 

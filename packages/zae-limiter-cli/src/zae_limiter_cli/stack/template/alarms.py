@@ -1,6 +1,4 @@
-"""What lives here: alarms on both Lambdas, on the stream and on dead letters.
-What never does: the topic that they go to, which is the operator's.
-"""
+"""Alarms on both Lambdas, on the stream and on dead letters."""
 
 from typing import Final
 

@@ -1,6 +1,4 @@
-"""What lives here: the bucket that audit events go to when they expire.
-What never does: what is written there.
-"""
+"""The bucket for expired audit events."""
 
 from .language import Resources, ref, resource, when
 

@@ -1,6 +1,4 @@
-"""What lives here: the template, with parameters and without.
-What never does: a resource (table, functions, archive, access, alarms).
-"""
+"""The template, with parameters and without."""
 
 from typing import Any
 

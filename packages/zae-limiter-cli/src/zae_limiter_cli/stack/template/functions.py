@@ -1,6 +1,4 @@
-"""What lives here: both Lambdas, each with its role and its log group, and the stream that feeds the aggregator.
-What never does: their code, which `deploy` uploads.
-"""
+"""Both Lambdas, each with its role and its log group, and the stream that feeds the aggregator."""
 
 import json
 from typing import Final

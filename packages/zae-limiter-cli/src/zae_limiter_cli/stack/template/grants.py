@@ -1,6 +1,4 @@
-"""What lives here: who may do what: the calls of each Lambda and of each kind of application, as statements.
-What never does: a role or a policy that carries them (access, functions).
-"""
+"""The permissions of each Lambda and of each kind of application, as statements."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final

@@ -1,6 +1,4 @@
-"""What lives here: the few words of CloudFormation's language that the template uses.
-What never does: a resource.
-"""
+"""The few elements of CloudFormation's language that the template uses."""
 
 from collections.abc import Sequence
 from typing import Any, Final

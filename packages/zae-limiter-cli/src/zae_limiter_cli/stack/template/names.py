@@ -1,6 +1,4 @@
-"""What lives here: names of roles and policies, by the formats that operators give.
-What never does: a role or a policy.
-"""
+"""Names of roles and policies, from the formats that operators give."""
 
 from typing import Final
 

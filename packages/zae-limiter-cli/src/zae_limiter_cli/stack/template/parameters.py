@@ -1,6 +1,4 @@
-"""What lives here: options as parameters of the template, and the conditions on them.
-What never does: a resource.
-"""
+"""Options as parameters of the template, and the conditions on them."""
 
 from collections.abc import Mapping
 from dataclasses import Field, fields

@@ -1,6 +1,4 @@
-"""What lives here: what CloudFormation makes of parameters and conditions, made beforehand.
-What never does: anything of this template in particular.
-"""
+"""The values of parameters and conditions, as CloudFormation would resolve them."""
 
 import re
 from collections.abc import Mapping

@@ -1,5 +1,6 @@
-"""What lives here: the table, as core's schema has it.
-What never does: a key, an index or an attribute of its own.
+"""The table, as core's schema has it.
+
+Never: a key, an index or an attribute of its own.
 """
 
 from zae_limiter.schema import TTL_ATTRIBUTE, create_table_request
