@@ -80,7 +80,7 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
     ("args", "problem"),
     [
         (["show", "nobody"], "there is no entity 'nobody': create it first"),
-        (["create", "team"], "there is an entity 'team' already"),
+        (["create", "team"], "entity 'team' exists already"),
         (["create", "key", "--parent", "nobody"], "there is no entity 'nobody': create it first"),
         (["create", "key", "--cascade"], "cascade True: needs a parent_id to cascade to"),
         (["create", "a#b"], "entity_id 'a#b': must be 1 to 256 characters"),
@@ -91,7 +91,7 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
         (["update", "team", "--parent", "team"], "parent_id 'team': an entity cannot be its own parent"),
         (["update", "nobody", "--cascade"], "there is no entity 'nobody': create it first"),
         (["delete", "nobody", "-y"], "there is no entity 'nobody': create it first"),
-        (["delete", "team", "-y"], "entity 'team' has children, 1: delete them first"),
+        (["delete", "team", "-y"], "entity 'team' has children (1): delete them first"),
         (["show", "team", "-N", "nowhere"], "there is no namespace 'nowhere'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

@@ -1,7 +1,4 @@
-"""The async repository's methods for audit events.
-
-Lives here: a list of methods, each a flow and its checks. Never: a rule.
-"""
+"""The async repository's methods for audit events."""
 
 from ..audit import AuditPage
 from ..flows.records import audit
@@ -10,7 +7,7 @@ from .running import Running
 
 
 class AuditMethods(Running):
-    """What was changed, by whom, from what to what."""
+    """The audit events of the namespace."""
 
     async def get_audit_events(
         self, entity_id: str = "$SYSTEM", *, limit: int = 100, start: str | None = None

@@ -1,7 +1,4 @@
-"""The sync repository's methods for audit events.
-
-Lives here: a list of methods, each a flow and its checks. Never: a rule.
-"""
+"""The sync repository's methods for audit events."""
 
 from ..audit import AuditPage
 from ..flows.records import audit
@@ -10,7 +7,7 @@ from .running import SyncRunning
 
 
 class SyncAuditMethods(SyncRunning):
-    """What was changed, by whom, from what to what."""
+    """The audit events of the namespace."""
 
     def get_audit_events(self, entity_id: str = "$SYSTEM", *, limit: int = 100, start: str | None = None) -> AuditPage:
         """Up to ``limit`` (1 to 1000) changes, newest first: of an entity, of ``$SYSTEM``, or of ``$RESOURCE:gpt-4``.
