@@ -123,7 +123,7 @@ async def test_the_tree_refuses_what_it_has_to(stage: Stage) -> None:
         await limiter.update_entity("p", parent_id="other")
     with pytest.raises(EntityNotFoundError, match="'nobody'"):
         await limiter.update_entity("nobody", name="x")
-    with pytest.raises(EntityHasChildrenError, match=r"children \(1\)"):
+    with pytest.raises(EntityHasChildrenError, match="children, 1"):
         await costs(stage, lambda: limiter.delete_entity("p"), GetItem=1)
     with pytest.raises(EntityNotFoundError):
         await limiter.delete_entity("d")

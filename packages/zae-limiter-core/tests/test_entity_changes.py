@@ -132,7 +132,7 @@ async def test_an_update_whose_answer_was_lost_is_applied_once(world: World) -> 
     await limiter.create_entity("e")
     wire.break_once(OutcomeUnknown("lost"), on=Transact, applied=True)
     assert (await limiter.update_entity("e", parent_id="p")).version == 2
-    with pytest.raises(EntityHasChildrenError, match=r"children \(1\)"):
+    with pytest.raises(EntityHasChildrenError, match="children, 1"):
         await limiter.delete_entity("p")
 
 
@@ -185,7 +185,7 @@ async def test_a_parent_stays_as_long_as_it_has_children(world: World) -> None:
     for child in ("c-1", "c-2"):
         await limiter.create_entity(child, parent_id="p")
     await limiter.set_limits("p", [RPM])
-    with pytest.raises(EntityHasChildrenError, match=r"'p' has children \(2\)") as caught:
+    with pytest.raises(EntityHasChildrenError, match="'p' has children, 2") as caught:
         await limiter.delete_entity("p")
     assert isinstance(caught.value, EntityError)
     assert pickle.loads(pickle.dumps(caught.value)).children == 2

@@ -91,7 +91,7 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
         (["update", "team", "--parent", "team"], "parent_id 'team': an entity cannot be its own parent"),
         (["update", "nobody", "--cascade"], "there is no entity 'nobody': create it first"),
         (["delete", "nobody", "-y"], "there is no entity 'nobody': create it first"),
-        (["delete", "team", "-y"], "entity 'team' has children (1): delete them first"),
+        (["delete", "team", "-y"], "entity 'team' has children, 1: delete them first"),
         (["show", "team", "-N", "nowhere"], "there is no namespace 'nowhere'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

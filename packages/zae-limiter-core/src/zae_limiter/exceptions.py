@@ -176,7 +176,9 @@ class EntityHasChildrenError(EntityError):
         self.children = children
 
     def __str__(self) -> str:
-        return f"entity {self.entity_id!r} has children ({self.children}): delete them first, or change their parent"
+        return (
+            f"entity {self.entity_id!r} has children, {self.children}: delete them first, or give them another parent"
+        )
 
 
 class InfrastructureError(ZAELimiterError):

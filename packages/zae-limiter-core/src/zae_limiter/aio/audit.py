@@ -7,7 +7,7 @@ from .running import Running
 
 
 class AuditMethods(Running):
-    """The audit events of the namespace."""
+    """What was changed, by whom, from what to what."""
 
     async def get_audit_events(
         self, entity_id: str = "$SYSTEM", *, limit: int = 100, start: str | None = None

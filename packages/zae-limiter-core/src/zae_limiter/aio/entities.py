@@ -12,7 +12,7 @@ from .running import Running
 
 
 class EntityMethods(Running):
-    """Entities and their parents. Every change is audited; ``principal`` is its author."""
+    """Entities and their parents. Every change is audited; ``principal`` says whose it is."""
 
     async def create_entity(
         self,

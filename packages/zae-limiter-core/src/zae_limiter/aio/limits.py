@@ -14,7 +14,7 @@ from .running import Running
 
 
 class LimitMethods(Running):
-    """Limits of the system, of resources and of entities. Every change is audited; ``principal`` is its author."""
+    """Limits of the system, of resources and of entities. Every change is audited; ``principal`` says whose it is."""
 
     async def set_system_defaults(
         self,

@@ -10,7 +10,7 @@ from .running import Running
 
 
 class NamespaceMethods(Running):
-    """The namespaces of the table."""
+    """Which namespaces the table has."""
 
     _clock: Clock
 

@@ -82,7 +82,7 @@ class Repository(
 
     @classmethod
     def in_memory(cls, namespace: str = "default", *, clock: Clock | None = None, **options: Any) -> Self:
-        """A repository in the memory of this process: no network, no account.
+        """A repository of this process alone: no network, no account; gone when it is.
 
         It has no hot items, so buckets split only if ``split_above`` is given.
         """
@@ -151,7 +151,7 @@ class Repository(
     # limits
 
     async def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
-        """The effective limits of an entity on a resource, the policy without the store, and the winning level."""
+        """The limits that hold for an entity on a resource, what to do without the store, and which level won."""
         place = validate_place(entity_id, resource)
         return await self._run(inspect.resolve_limits(self.namespace_state, place.entity_id, place.resource))
 

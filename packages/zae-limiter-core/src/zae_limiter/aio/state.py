@@ -15,7 +15,7 @@ from .running import Running
 
 
 class StateMethods(Running):
-    """The versions of the stack, the state of the provisioner, and its view of the limits of all levels."""
+    """The versions of the stack, the state of the provisioner, and the limits of all levels as it sees them."""
 
     _clock: Clock
 

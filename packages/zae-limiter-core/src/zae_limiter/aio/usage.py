@@ -8,7 +8,7 @@ from .running import Running
 
 
 class UsageMethods(Running):
-    """Usage by the hour and by the day."""
+    """What was consumed, by the hour and by the day."""
 
     async def get_usage_snapshots(
         self,

@@ -7,7 +7,7 @@ from .running import SyncRunning
 
 
 class SyncAuditMethods(SyncRunning):
-    """The audit events of the namespace."""
+    """What was changed, by whom, from what to what."""
 
     def get_audit_events(self, entity_id: str = "$SYSTEM", *, limit: int = 100, start: str | None = None) -> AuditPage:
         """Up to ``limit`` (1 to 1000) changes, newest first: of an entity, of ``$SYSTEM``, or of ``$RESOURCE:gpt-4``.

@@ -12,7 +12,7 @@ from .running import SyncRunning
 
 
 class SyncEntityMethods(SyncRunning):
-    """Entities and their parents. Every change is audited; ``principal`` is its author."""
+    """Entities and their parents. Every change is audited; ``principal`` says whose it is."""
 
     def create_entity(
         self,

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class SyncRateLimiter:
-    """Token buckets of one repository. ``default_limits`` apply if no level of the repository has limits."""
+    """Token buckets of one repository. ``default_limits`` hold where no level of the repository has any."""
 
     def __init__(self, repository: SyncRepository, *, default_limits: Sequence[Limit] | None = None) -> None:
         self.repository = repository

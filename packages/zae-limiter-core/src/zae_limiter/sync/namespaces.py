@@ -10,7 +10,7 @@ from .running import SyncRunning
 
 
 class SyncNamespaceMethods(SyncRunning):
-    """The namespaces of the table."""
+    """Which namespaces the table has."""
 
     _clock: Clock
 

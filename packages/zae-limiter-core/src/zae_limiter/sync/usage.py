@@ -8,7 +8,7 @@ from .running import SyncRunning
 
 
 class SyncUsageMethods(SyncRunning):
-    """Usage by the hour and by the day."""
+    """What was consumed, by the hour and by the day."""
 
     def get_usage_snapshots(
         self,
