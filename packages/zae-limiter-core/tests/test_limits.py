@@ -87,7 +87,7 @@ def test_checked_limits_are_sorted_by_name() -> None:
     ("limits", "why"),
     [
         ([], "give at least one limit"),
-        ([Limit.per_minute("l", 1), Limit.per_day("l", 2)], "stands twice"),
+        ([Limit.per_minute("l", 1), Limit.per_day("l", 2)], "is given twice"),
         (["l"], "is not a Limit"),
         ([{"name": "l", "capacity": 1}], "is not a Limit"),
     ],

@@ -80,7 +80,7 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
     ("args", "problem"),
     [
         (["show", "nobody"], "there is no entity 'nobody': create it first"),
-        (["create", "team"], "there is an entity 'team' already"),
+        (["create", "team"], "entity 'team' exists already"),
         (["create", "key", "--parent", "nobody"], "there is no entity 'nobody': create it first"),
         (["create", "key", "--cascade"], "cascade True: needs a parent_id to cascade to"),
         (["create", "a#b"], "entity_id 'a#b': must be 1 to 256 characters"),

@@ -80,7 +80,7 @@ def test_who_changes_it_stands_in_the_audit_events(table: Table) -> None:
 def test_mistakes_are_one_line_each(table: Table) -> None:
     assert refused("system", "set-defaults") == "nothing to set: pass --limit, --on-unavailable, or both"
     assert refused("system", "set-defaults", "-l", "rpm").startswith("--limit 'rpm': must be name:amount[/sec|")
-    assert refused("system", "set-defaults", "-l", "rpm:1", "-l", "rpm:2").startswith("limits 'rpm': stands twice")
+    assert refused("system", "set-defaults", "-l", "rpm:1", "-l", "rpm:2").startswith("limits 'rpm': is given twice")
     assert refused("system", "set-defaults", "-l", "rpm:1", "-N", "nowhere").startswith("there is no namespace")
     assert refused("system", "get-defaults", "-N", "nowhere").startswith("there is no namespace 'nowhere'")
     assert [each.name for each in table.repository.list_namespaces()] == ["default"]

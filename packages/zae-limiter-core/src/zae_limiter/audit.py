@@ -1,7 +1,4 @@
-"""Who changed what: the record of a change, and where it comes from.
-
-Lives here: values that check themselves. Never: how an event is stored (schema) or when one is written (flows).
-"""
+"""Audit events: the record of a change, and its cause."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,9 +17,9 @@ AuditAction = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What brings changes about: who, when (``at``, ISO time in UTC), and until when (epoch seconds) that is kept.
+    """The cause of changes: the principal, the time (``at``, ISO time in UTC), and the expiry of their events.
 
-    ``serial`` is unique, and rises in one process. ``expires_at`` is ``None`` for what is kept for ever.
+    ``serial`` is unique, and rises in one process. ``expires_at`` is in epoch seconds, ``None`` for no expiry.
     """
 
     principal: str | None
@@ -31,21 +28,21 @@ class Cause:
     expires_at: int | None
 
     def event_id(self, number: int = 0) -> str:
-        """The id of the event of this cause's change ``number``: sorts by time, and is unique."""
+        """The event id of change ``number`` of this cause: unique, and sorted by time."""
         return f"{self.at}-{self.serial}-{number:05d}"
 
     def before(self, number: int) -> "Cause":
-        """The same cause for what goes before its change: with tokens of its own, and events that sort before."""
+        """The same cause for a preceding change: with tokens of its own, and events that sort earlier."""
         return replace(self, serial=f"{self.serial}+{number}")  # "+" sorts before the "-" that follows a serial
 
     def token(self, attempt: int, part: int = 0) -> str:
-        """What makes a repeat of a transaction idempotent, another one for each attempt: 36 characters at most."""
+        """The idempotency token of a transaction, different for each attempt; at most 36 characters."""
         return f"{self.serial}-{attempt}-{part}"
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One change: what was before and what is after, as plain maps; ``None`` where there is nothing.
+    """One change: the values before and after, as plain maps; ``None`` for a missing value.
 
     ``entity_id`` is ``$SYSTEM`` or ``$RESOURCE:{resource}`` for limits of these levels. ``at`` is an ISO time in UTC.
     """
@@ -61,7 +58,7 @@ class AuditEvent:
 
 
 class AuditPage(NamedTuple):
-    """Events, newest first; ``next`` is the ``start`` of the page behind it, ``None`` at the end."""
+    """Events, newest first; ``next`` is the ``start`` of the following page, ``None`` at the end."""
 
     events: tuple[AuditEvent, ...]
     next: str | None

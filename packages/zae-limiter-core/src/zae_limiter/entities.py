@@ -1,7 +1,4 @@
-"""Who consumes.
-
-Lives here: the entity's record as a value. Never: how it is stored (schema) or changed (flows).
-"""
+"""The entity's record: a consumer of limits and its parent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +7,7 @@ from typing import Final
 
 
 class Unchanged(Enum):
-    """What stands for a field that an update leaves as it is, because ``None`` clears it."""
+    """The marker of a field that an update leaves as it is; ``None`` clears a field."""
 
     UNCHANGED = "unchanged"
 
@@ -25,8 +22,8 @@ UNCHANGED: Final = Unchanged.UNCHANGED
 class Entity:
     """A consumer of limits: an API key, a user, a project.
 
-    With ``cascade`` every acquire of it also consumes from ``parent_id``. ``created_at`` is an ISO time in UTC,
-    ``version`` counts the changes of the record.
+    With ``cascade``, every acquire of the entity also consumes from ``parent_id``. ``created_at`` is an ISO time in
+    UTC, ``version`` counts the changes of the record.
     """
 
     entity_id: str

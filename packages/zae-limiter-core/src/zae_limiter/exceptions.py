@@ -1,29 +1,29 @@
-"""What can go wrong, as one tree.
+"""Every exception that leaves this library, as one tree.
 
-Lives here: every exception that leaves this library. Never: why a store refused an operation (operations.errors).
+Errors of a single store operation are internal (operations.errors).
 
 ZAELimiterError
 ├── RateLimitError
-│   ├── RateLimitExceeded            tokens are short; says how many, and when they are there
+│   ├── RateLimitExceeded            a limit is short of tokens; has the amounts and the time to wait
 │   └── LeaseExpiredError            a lease was used after its block
 ├── EntityError
 │   ├── EntityNotFoundError
 │   ├── EntityExistsError
-│   └── EntityHasChildrenError       it is not deleted before they are
+│   └── EntityHasChildrenError       the entity cannot be deleted before its children
 ├── InfrastructureError
 │   ├── RateLimiterUnavailable       the store did not answer, or not in time: an outage
-│   ├── StoreRefusedError            the store refuses the request for good; names why
+│   ├── StoreRefusedError            the store refuses the request, and would refuse it again
 │   ├── ContentionError              others changed the bucket or its limits during each attempt
 │   ├── RepositoryClosedError        the repository is closed
 │   ├── EventLoopError               the repository is in use on another event loop
-│   ├── InfrastructureNotFoundError  there is no such table
+│   ├── InfrastructureNotFoundError  the table does not exist
 │   ├── NamespaceNotFoundError
-│   ├── NamespaceStateError          the namespace is in use, or is not, or its name is taken
-│   └── StaleStateError              somebody else stored a state since this one was read
-├── VersionError                     client and stack do not fit
+│   ├── NamespaceStateError          the namespace has the wrong state, or its name is taken
+│   └── StaleStateError              another state was stored since this one was read
+├── VersionError                     client and stack are incompatible
 │   ├── ClientTooOldError
 │   └── StackTooOldError
-└── ValidationError (ValueError)     bad input; names the field, the value and the way out
+└── ValidationError (ValueError)     invalid input; names the field, the value and the rule
     ├── InvalidIdentifierError       an entity, a parent or a resource
     └── InvalidNameError             a limit or a namespace
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 class ZAELimiterError(Exception):
-    """Anything that this library raises on purpose."""
+    """The base class of all exceptions of this library."""
 
 
 class ValidationError(ZAELimiterError, ValueError):
-    """Bad input: ``field`` had ``value``, and ``problem`` says what would be right. Nothing was written."""
+    """Invalid input: ``field`` had ``value``, and ``problem`` states the rule. Nothing was written."""
 
     def __init__(self, field: str, value: object, problem: str) -> None:
         super().__init__(field, value, problem)
@@ -56,21 +56,21 @@ class ValidationError(ZAELimiterError, ValueError):
 
 
 class InvalidIdentifierError(ValidationError):
-    """The id of an entity, of a parent or of a resource is not one."""
+    """The id of an entity, of a parent or of a resource is invalid."""
 
 
 class InvalidNameError(ValidationError):
-    """The name of a limit or of a namespace is not one."""
+    """The name of a limit or of a namespace is invalid."""
 
 
 class RateLimitError(ZAELimiterError):
-    """A limit, or a lease, stands in the way."""
+    """A limit refuses the call, or a lease is not open."""
 
 
 class RateLimitExceeded(RateLimitError):
     """At least one limit is short of tokens; nothing stays consumed.
 
-    ``statuses`` lists every limit that was checked, of the child and of its parent.
+    ``statuses`` lists every checked limit, of the child and of its parent.
     """
 
     def __init__(self, statuses: Sequence["LimitStatus"]) -> None:
@@ -79,7 +79,7 @@ class RateLimitExceeded(RateLimitError):
 
     @property
     def violations(self) -> tuple["LimitStatus", ...]:
-        """The limits that are short."""
+        """The limits that are short of tokens."""
         return tuple(status for status in self.statuses if status.exceeded)
 
     @property
@@ -89,17 +89,17 @@ class RateLimitExceeded(RateLimitError):
 
     @property
     def primary_violation(self) -> "LimitStatus":
-        """The violation that takes longest to clear."""
+        """The violation with the longest wait."""
         return max(self.violations, key=lambda status: status.retry_after_seconds)
 
     @property
     def retry_after_seconds(self) -> float:
-        """Seconds until every violated limit has the tokens; ``math.inf`` where that never happens."""
+        """Seconds until every violated limit has the tokens; ``math.inf`` if that never happens."""
         return self.primary_violation.retry_after_seconds
 
     @property
     def retry_after_header(self) -> str | None:
-        """The value of an HTTP ``Retry-After`` header: seconds, rounded up; ``None`` where a retry can never pass."""
+        """The value of an HTTP ``Retry-After`` header: seconds, rounded up; ``None`` if a retry can never pass."""
         seconds = self.retry_after_seconds
         return None if math.isinf(seconds) else str(math.ceil(seconds))
 
@@ -142,11 +142,11 @@ class LeaseExpiredError(RateLimitError):
         self.resource = resource
 
     def __str__(self) -> str:
-        return f"the lease of {self.entity_id}/{self.resource} holds inside its `with` block only: acquire again"
+        return f"the lease of {self.entity_id}/{self.resource} is valid inside its `with` block only: acquire again"
 
 
 class EntityError(ZAELimiterError):
-    """Something is wrong with an entity."""
+    """The base class of errors about one entity."""
 
     def __init__(self, entity_id: str) -> None:
         super().__init__(entity_id)
@@ -154,21 +154,21 @@ class EntityError(ZAELimiterError):
 
 
 class EntityNotFoundError(EntityError):
-    """There is no such entity."""
+    """The entity does not exist."""
 
     def __str__(self) -> str:
         return f"there is no entity {self.entity_id!r}: create it first"
 
 
 class EntityExistsError(EntityError):
-    """There is an entity of this id already."""
+    """An entity with this id exists already."""
 
     def __str__(self) -> str:
-        return f"there is an entity {self.entity_id!r} already"
+        return f"entity {self.entity_id!r} exists already"
 
 
 class EntityHasChildrenError(EntityError):
-    """The entity is the parent of so many others, and stays."""
+    """The entity has ``children`` children, and was not deleted."""
 
     def __init__(self, entity_id: str, children: int) -> None:
         super(EntityError, self).__init__(entity_id, children)
@@ -182,11 +182,11 @@ class EntityHasChildrenError(EntityError):
 
 
 class InfrastructureError(ZAELimiterError):
-    """The store, or what stands in it, is not as it has to be."""
+    """The store fails, or its contents do not fit the request."""
 
 
 class RateLimiterUnavailable(InfrastructureError):
-    """The store could not be asked, or gave no answer in time; ``__cause__`` says why."""
+    """The store was not reachable, or did not answer in time; ``__cause__`` is the reason."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -199,7 +199,7 @@ class RateLimiterUnavailable(InfrastructureError):
 class StoreRefusedError(InfrastructureError):
     """The store refuses the request and would refuse it again: invalid, not allowed, the wrong region.
 
-    ``on_unavailable="allow"`` does not cover it: this is no outage.
+    ``on_unavailable="allow"`` does not cover it, because it is not an outage.
     """
 
     def __init__(self, problem: str) -> None:
@@ -211,7 +211,7 @@ class StoreRefusedError(InfrastructureError):
 
 
 class ContentionError(InfrastructureError):
-    """Others changed the same item between each attempt and the next; nothing stays consumed. Try again."""
+    """Others changed the same item during each attempt; nothing stays consumed. Try again."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -222,14 +222,14 @@ class ContentionError(InfrastructureError):
 
 
 class RepositoryClosedError(InfrastructureError):
-    """The repository is closed: nothing can be asked of it any more."""
+    """The repository is closed and accepts no more calls."""
 
     def __str__(self) -> str:
         return "the repository is closed: open another one"
 
 
 class EventLoopError(InfrastructureError):
-    """The repository is in use on another event loop, which is running: open one repository for each loop."""
+    """The repository is in use on another running event loop: open one repository for each loop."""
 
     def __str__(self) -> str:
         return "the repository is in use on another event loop that is running: open one repository for each loop"
@@ -247,7 +247,7 @@ class InfrastructureNotFoundError(InfrastructureError):
 
 
 class NamespaceNotFoundError(InfrastructureError):
-    """The namespace is not registered; ``deleted_id`` is the id of the one of that name that was deleted, if any."""
+    """The namespace is not registered; ``deleted_id`` is the id of a deleted namespace with that name, if any."""
 
     def __init__(self, namespace: str, deleted_id: str | None = None) -> None:
         super().__init__(namespace, deleted_id)
@@ -261,7 +261,7 @@ class NamespaceNotFoundError(InfrastructureError):
 
 
 class NamespaceStateError(InfrastructureError):
-    """The namespace is not in a state in which that can be done to it."""
+    """The state of the namespace does not allow the operation; ``problem`` is the reason."""
 
     def __init__(self, namespace_id: str, problem: str) -> None:
         super().__init__(namespace_id, problem)
@@ -285,11 +285,11 @@ class StaleStateError(InfrastructureError):
 
 
 class VersionError(ZAELimiterError):
-    """The client and the stack do not fit."""
+    """The client and the stack are incompatible."""
 
 
 class ClientTooOldError(VersionError):
-    """The stack lets in newer clients only."""
+    """The stack admits newer clients only."""
 
     def __init__(self, stack: str, client_version: str, min_client_version: str) -> None:
         super().__init__(stack, client_version, min_client_version)
@@ -305,7 +305,7 @@ class ClientTooOldError(VersionError):
 
 
 class StackTooOldError(VersionError):
-    """The stack is older than what this client works with."""
+    """The stack is too old for this client."""
 
     def __init__(self, stack: str, schema_version: int, oldest_schema_version: int) -> None:
         super().__init__(stack, schema_version, oldest_schema_version)

@@ -1,7 +1,4 @@
-"""The rule (`Limit`), how it stands (`LimitStatus`), and the amounts that are asked of it.
-
-Lives here: values that check themselves. Never: balances (bucket), keys (schema).
-"""
+"""The rule (`Limit`), its status at a check (`LimitStatus`), and checks of limits and amounts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -83,13 +80,13 @@ class Limit:
 
     @property
     def ceiling_milli(self) -> int:
-        """The most that a bucket of this limit holds, in millitokens."""
+        """The largest balance of a bucket of this limit, in millitokens."""
         return self.burst * MILLI
 
 
 @dataclass(frozen=True, slots=True)
 class LimitStatus:
-    """How one limit stood when it was checked; amounts in tokens, ``retry_after_seconds`` may be ``math.inf``."""
+    """The status of one limit at a check; amounts in tokens, ``retry_after_seconds`` may be ``math.inf``."""
 
     entity_id: str
     resource: str
@@ -102,7 +99,7 @@ class LimitStatus:
 
 
 def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
-    """The limits, sorted by name. Raises ``ValidationError`` for none or too many, another type, a name twice."""
+    """Return the limits sorted by name. Raises ``ValidationError`` for none, too many, wrong types and duplicates."""
     if isinstance(limits, Limit | str) or not isinstance(limits, Iterable):
         raise ValidationError(field, limits, "must be a list of limits")
     checked = tuple(limits)
@@ -117,12 +114,12 @@ def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
     names = [limit.name for limit in checked]
     for name in names:
         if names.count(name) > 1:
-            raise ValidationError(field, name, "stands twice: one limit of a name")
+            raise ValidationError(field, name, "is given twice: each name may have one limit")
     return tuple(sorted(checked, key=lambda limit: limit.name))
 
 
 def check_on_unavailable(value: str) -> OnUnavailable:
-    """``"block"`` or ``"allow"``. Raises ``ValidationError`` for anything else."""
+    """Return ``"block"`` or ``"allow"``. Raises ``ValidationError`` for anything else."""
     if value == "block":
         return "block"
     if value == "allow":
@@ -131,7 +128,7 @@ def check_on_unavailable(value: str) -> OnUnavailable:
 
 
 def check_amounts(field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
-    """The amounts in millitokens by limit. Raises ``ValidationError`` for a fraction, a boolean, a negative amount."""
+    """Return amounts in millitokens by limit. Raises ``ValidationError`` for a fraction, boolean or negative amount."""
     least = -MAX_TOKENS if signed else 0
     milli = {}
     for name, amount in amounts.items():

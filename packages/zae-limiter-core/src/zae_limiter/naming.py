@@ -1,7 +1,4 @@
-"""Which names may stand in a key or in an attribute.
-
-Lives here: the rules of names, and the checks that hold them. Never: how a key is built of them (schema).
-"""
+"""The rules for names of entities, resources, limits, namespaces and principals, with their checks."""
 
 import re
 from functools import lru_cache
@@ -35,7 +32,7 @@ _NAME_RULE: Final = "must be 1 to 64 characters: an ASCII letter, then letters, 
 
 
 def check_identifier(field: str, value: object) -> str:
-    """Return ``value`` where it may name an entity; ``InvalidIdentifierError`` otherwise."""
+    """Return ``value`` if it is a valid entity id; ``InvalidIdentifierError`` otherwise."""
     # The length comes first, so that the caches hold no endless strings.
     if isinstance(value, str) and len(value) <= 256 and _is_identifier(value):
         return value
@@ -43,9 +40,9 @@ def check_identifier(field: str, value: object) -> str:
 
 
 def check_resource(field: str, value: object, *, allow_default: bool = False) -> str:
-    """Return ``value`` where it may name a resource; ``InvalidIdentifierError`` otherwise.
+    """Return ``value`` if it is a valid resource name; ``InvalidIdentifierError`` otherwise.
 
-    ``allow_default`` lets ``_default_`` pass, which stands for all resources of an entity.
+    ``allow_default`` also admits ``_default_``, which means all resources of an entity.
     """
     if isinstance(value, str) and len(value) <= 128 and _is_resource(value):
         return value
@@ -56,7 +53,7 @@ def check_resource(field: str, value: object, *, allow_default: bool = False) ->
 
 
 def check_limit_name(field: str, value: object) -> str:
-    """Return ``value`` where it may name a limit; ``InvalidNameError`` otherwise."""
+    """Return ``value`` if it is a valid limit name; ``InvalidNameError`` otherwise."""
     if isinstance(value, str) and len(value) <= 64 and _is_limit_name(value):
         return value
     reserved = "is reserved" if isinstance(value, str) and value in RESERVED_LIMIT_NAMES else None
@@ -64,21 +61,21 @@ def check_limit_name(field: str, value: object) -> str:
 
 
 def check_namespace(field: str, value: object) -> str:
-    """Return ``value`` where it may name a namespace; ``InvalidNameError`` otherwise."""
+    """Return ``value`` if it is a valid namespace name; ``InvalidNameError`` otherwise."""
     if isinstance(value, str) and _NAME.fullmatch(value):
         return value
     raise InvalidNameError(field, value, _problem(value, _NAME_RULE))
 
 
 def check_namespace_id(field: str, value: object) -> str:
-    """Return ``value`` where it may be a namespace's id; ``InvalidIdentifierError`` otherwise."""
+    """Return ``value`` if it is a valid namespace id; ``InvalidIdentifierError`` otherwise."""
     if isinstance(value, str) and _NAMESPACE_ID.fullmatch(value):
         return value
     raise InvalidIdentifierError(field, value, _problem(value, "must be 1 to 64 ASCII letters, digits and _ -"))
 
 
 def check_principal(field: str, value: object) -> str:
-    """Return ``value`` where it may name who changes something; ``ValidationError`` otherwise."""
+    """Return ``value`` if it is a valid principal; ``ValidationError`` otherwise."""
     if isinstance(value, str) and 1 <= len(value) <= 256 and value.isprintable():
         return value
     raise ValidationError(field, value, _problem(value, "must be 1 to 256 printable characters"))

@@ -1,7 +1,4 @@
-"""What was consumed, by the hour and by the day.
-
-Lives here: values, and how a window is named. Never: how they are stored (schema), summed from the stream (aggregator).
-"""
+"""Usage by the hour and by the day: snapshots, their sums, and the names of their windows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,9 +17,9 @@ _FORMATS: Final[Mapping[Window, str]] = {"hourly": "%Y-%m-%dT%H:00:00Z", "daily"
 
 @dataclass(frozen=True, slots=True)
 class UsageSnapshot:
-    """What an entity consumed of a resource in one window that began at ``window_start`` (UTC).
+    """The consumption of an entity on a resource in one window, which begins at ``window_start`` (UTC).
 
-    ``consumed`` has whole tokens by limit, less what was given back; ``total_events`` counts the acquires admitted.
+    ``consumed`` has whole tokens by limit, net of tokens given back; ``total_events`` counts the admitted acquires.
     """
 
     entity_id: str
@@ -35,7 +32,7 @@ class UsageSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class UsagePage:
-    """Some snapshots; ``next`` asks for those behind them, ``None`` at the end."""
+    """A page of snapshots; ``next`` is the token of the following page, ``None`` at the end."""
 
     snapshots: tuple[UsageSnapshot, ...]
     next: str | None
@@ -43,7 +40,7 @@ class UsagePage:
 
 @dataclass(frozen=True, slots=True)
 class LimitUsage:
-    """What was consumed of a limit, in tokens; least, most and mean of the windows that saw any use."""
+    """The consumption of a limit, in tokens; minimum, maximum and average cover the windows with any use."""
 
     limit_name: str
     total: int
@@ -54,7 +51,7 @@ class LimitUsage:
 
 @dataclass(frozen=True, slots=True)
 class UsageSummary:
-    """Snapshots summed: all entities and resources of a window count as one; limits by name."""
+    """The sums of snapshots: all entities and resources of a window count as one; limits are sorted by name."""
 
     window: Window
     windows: int
@@ -63,24 +60,24 @@ class UsageSummary:
 
 
 def window_key(window: Window, at: datetime) -> str:
-    """The name of the window that an instant lies in: ``2024-01-01T14:00:00Z`` hourly, ``2024-01-01`` daily."""
+    """The name of the window that contains an instant: ``2024-01-01T14:00:00Z`` hourly, ``2024-01-01`` daily."""
     return at.astimezone(UTC).strftime(_FORMATS[window])
 
 
 def window_start(window: Window, at_ms: int) -> datetime:
-    """When the window began that an instant, in epoch milliseconds, lies in."""
+    """The start of the window that contains an instant (epoch milliseconds)."""
     seconds = at_ms // 1000
     return datetime.fromtimestamp(seconds - seconds % WINDOW_SECONDS[window], UTC)
 
 
 def parse_window_key(key: str) -> tuple[Window, datetime]:
-    """The window of a name, and when it began. ``ValueError`` where it is none."""
+    """The window and its start, from its name. Raises ``ValueError`` for any other text."""
     window: Window = "hourly" if "T" in key else "daily"
     return window, datetime.strptime(key, _FORMATS[window]).replace(tzinfo=UTC)
 
 
 def check_window(window: object) -> Window:
-    """``"hourly"`` or ``"daily"``. Raises ``ValidationError`` for anything else."""
+    """Return ``"hourly"`` or ``"daily"``. Raises ``ValidationError`` for anything else."""
     if window == "hourly":
         return "hourly"
     if window == "daily":
@@ -89,7 +86,7 @@ def check_window(window: object) -> Window:
 
 
 def check_instant(field: str, instant: object) -> datetime | None:
-    """The instant in UTC. Raises ``ValidationError`` for one without a time zone, or before 1970-01-02."""
+    """Return the instant in UTC. Raises ``ValidationError`` without a time zone, or before 1970-01-02."""
     if instant is None:
         return None
     if not isinstance(instant, datetime) or instant.tzinfo is None:

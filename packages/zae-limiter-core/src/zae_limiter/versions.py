@@ -1,7 +1,4 @@
-"""Which versions a stack has, and whether a client fits it.
-
-Lives here: the record as a value, and the one comparison. Never: how it is stored (schema) or when it is asked (flows).
-"""
+"""The version record of a stack, and the check whether a client is compatible with it."""
 
 import re
 from dataclasses import dataclass
@@ -10,18 +7,18 @@ from typing import Final
 
 from .exceptions import ClientTooOldError, StackTooOldError, ValidationError
 
-SCHEMA_VERSION: Final = 1  # of what this release writes; rises where an older client would misread it
-OLDEST_SCHEMA_VERSION: Final = 1  # that this release still works with
-OLDEST_CLIENT: Final = "0.1.0"  # that reads what this release writes
+SCHEMA_VERSION: Final = 1  # of the items that this release writes; rises if an older client would misread them
+OLDEST_SCHEMA_VERSION: Final = 1  # the oldest schema that this release supports
+OLDEST_CLIENT: Final = "0.1.0"  # the oldest client that can read the items of this release
 
 _VERSION: Final = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:[-+.a-z][A-Za-z0-9.+\-]*)?")
 
 
 @dataclass(frozen=True, slots=True)
 class VersionRecord:
-    """What a stack says of itself: the schema of its items, the core that set it up, the oldest client it lets in.
+    """The versions of a stack: the schema of its items, the core that deployed it, the oldest client that it admits.
 
-    Versions are like ``1.2.3``; what follows the three numbers is not compared. Raises ``ValidationError``.
+    Versions are like ``1.2.3``; only the three numbers are compared. Raises ``ValidationError``.
     """
 
     schema_version: int
@@ -36,12 +33,12 @@ class VersionRecord:
 
 
 def record_of_this_release() -> VersionRecord:
-    """What a stack says of itself that this release has set up."""
+    """The version record of a stack that this release deploys."""
     return VersionRecord(SCHEMA_VERSION, core_version(), OLDEST_CLIENT)
 
 
 def check_compatible(record: VersionRecord, *, stack: str, client_version: str) -> None:
-    """Raise ``ClientTooOldError`` or ``StackTooOldError`` where this client must not touch that stack."""
+    """Raise ``ClientTooOldError`` or ``StackTooOldError`` if this client must not use that stack."""
     oldest = record.min_client_version
     if parse_version("client_version", client_version) < parse_version("min_client_version", oldest):
         raise ClientTooOldError(stack, client_version, oldest)
@@ -50,7 +47,7 @@ def check_compatible(record: VersionRecord, *, stack: str, client_version: str) 
 
 
 def parse_version(field: str, value: object) -> tuple[int, int, int]:
-    """The numbers of a version. Raises ``ValidationError``."""
+    """Parse the numbers of a version. Raises ``ValidationError``."""
     match = _VERSION.fullmatch(value) if isinstance(value, str) and len(value) <= 64 else None
     if match is None:
         raise ValidationError(field, value, "must be a version like 1.2.3")
@@ -59,7 +56,7 @@ def parse_version(field: str, value: object) -> tuple[int, int, int]:
 
 @lru_cache(maxsize=1)
 def core_version() -> str:
-    """The version of this library, as it is installed."""
+    """The installed version of this library."""
     from importlib.metadata import version  # takes as long to import as all of ours
 
     return version("zae-limiter-core")

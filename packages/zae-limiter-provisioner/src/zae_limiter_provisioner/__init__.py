@@ -1,3 +1,1 @@
-"""What lives here: the Lambda that brings a table to what a manifest declares.
-What never does: keys, attributes, or a client of its own.
-"""
+"""The Lambda that applies manifests of limits to a table."""

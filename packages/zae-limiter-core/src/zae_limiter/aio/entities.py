@@ -1,7 +1,4 @@
-"""The async repository's methods for entities.
-
-Lives here: a list of methods, each a flow and its checks. Never: a rule.
-"""
+"""The async repository's methods for entities."""
 
 from collections.abc import Mapping
 
@@ -27,7 +24,7 @@ class EntityMethods(FlowRunner):
         *,
         principal: str | None = None,
     ) -> Entity:
-        """A new entity; with ``cascade`` its acquires also consume from the parent.
+        """Create an entity; with ``cascade`` its acquires also consume from the parent.
 
         Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, ``ValidationError``.
         """
@@ -35,11 +32,11 @@ class EntityMethods(FlowRunner):
         return await self._run(entities.create_entity(self.namespace_state, new, self._cause(principal)))
 
     async def get_entity(self, entity_id: str) -> Entity | None:
-        """The entity, ``None`` where there is none."""
+        """The entity; ``None`` if it does not exist."""
         return await self._run(entities.get_entity(self.namespace_state, check_identifier("entity_id", entity_id)))
 
     async def get_children(self, parent_id: str) -> list[Entity]:
-        """The entities whose parent this is, by id."""
+        """The children of an entity, by id."""
         return await self._run(entities.get_children(self.namespace_state, check_identifier("parent_id", parent_id)))
 
     async def update_entity(
@@ -52,10 +49,10 @@ class EntityMethods(FlowRunner):
         metadata: Mapping[str, str] | Unchanged | None = UNCHANGED,
         principal: str | None = None,
     ) -> Entity:
-        """The entity after the change; what is not given stays, ``None`` clears. ``metadata`` is replaced as a whole.
+        """Change the given fields, and return the entity; ``None`` clears a field. ``metadata`` is replaced as a whole.
 
         This process follows at once, others within one life of their config cache. Raises ``EntityNotFoundError`` for
-        it and for an unknown parent, ``ValidationError`` where the tree would get a third level.
+        it and for an unknown parent, ``ValidationError`` if the tree would get a third level.
         """
         fields = {"name": name, "parent_id": parent_id, "cascade": cascade, "metadata": metadata}
         given = validate_update(entity_id, fields)
@@ -64,8 +61,8 @@ class EntityMethods(FlowRunner):
     async def delete_entity(self, entity_id: str, *, principal: str | None = None) -> None:
         """Remove an entity's record, its own limits on all resources, and its buckets; usage and audit events stay.
 
-        One that was stopped in the middle goes on when it is called again; limits and buckets of an id that was never
-        created go alike. Raises ``EntityNotFoundError`` where there is nothing, and ``EntityHasChildrenError`` for a
+        A delete that was interrupted goes on when it is called again. It also removes limits and buckets of an id that
+        was never created. Raises ``EntityNotFoundError`` if there is nothing, and ``EntityHasChildrenError`` for a
         parent: then nothing was removed.
         """
         check_identifier("entity_id", entity_id)

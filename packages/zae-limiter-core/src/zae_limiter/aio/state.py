@@ -1,7 +1,4 @@
-"""The async repository's methods for what the stack and the provisioner remember.
-
-Lives here: a list of methods, each a flow and its checks. Never: a rule.
-"""
+"""The async repository's methods for the versions of the stack and the state of the provisioner."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -23,22 +20,22 @@ class StateMethods(FlowRunner):
     _clock: Clock
 
     async def get_version_record(self) -> VersionRecord | None:
-        """What the stack says of its versions; ``None`` where it says nothing, which fits every client."""
+        """The version record of the stack; ``None`` without one, which fits every client."""
         return await self._run(versions.get_version_record())
 
     async def set_version_record(self, record: VersionRecord) -> None:
-        """Replace what the stack says of its versions, for all namespaces; every open checks it."""
+        """Replace the version record of the stack, for all namespaces; every open checks it."""
         await self._run(versions.set_version_record(versions.validate_record(record)))
 
     async def get_provisioner_state(self) -> ProvisionerState:
-        """What the provisioner manages of this namespace; an empty state where there is none."""
+        """The provisioner's state of this namespace; an empty state if there is none."""
         return await self._run(provisioner.get_state(self.namespace_state))
 
     async def put_provisioner_state(self, state: ProvisionerState, *, expected_serial: int) -> ProvisionerState:
-        """The state as it is stored now, under the serial after the expected one, whatever ``state.serial`` is.
+        """Store a state, and return it with its new serial, the one after ``expected_serial``.
 
-        ``expected_serial`` is that of the state it replaces, 0 for none. Raises ``StaleStateError`` where that is
-        another by now, and ``ValidationError``.
+        ``expected_serial`` is that of the state to replace, 0 for none; ``state.serial`` is ignored. Raises
+        ``StaleStateError`` if the stored serial differs, and ``ValidationError``.
         """
         checked = provisioner.validate_state(state, expected_serial)
         tag = secrets.randbits(39)
@@ -46,9 +43,9 @@ class StateMethods(FlowRunner):
         return await self._run(put)
 
     async def note_applied(self, *, expected_serial: int) -> str:
-        """The time that is stored as ``last_applied`` now; all else stays, the serial too.
+        """Store the current time as ``last_applied``, and return it; everything else stays, the serial too.
 
-        Raises ``StaleStateError`` where the state has another serial, and ``ValidationError``.
+        Raises ``StaleStateError`` if the state has another serial, and ``ValidationError``.
         """
         at = iso_time(self._clock)
         provisioner.validate_state(ProvisionerState(), expected_serial)
@@ -56,7 +53,7 @@ class StateMethods(FlowRunner):
         return at
 
     async def get_configs(self, places: Sequence[ConfigPlace]) -> dict[ConfigPlace, StoredConfig]:
-        """What stands at the places where something does: ``(entity_id, resource)``, either may be ``None``.
+        """The stored configs by place: ``(entity_id, resource)``, either may be ``None``; empty places are left out.
 
         Reads batches of 100, eight at a time. Raises ``ValidationError``.
         """
@@ -66,7 +63,7 @@ class StateMethods(FlowRunner):
     async def put_configs(
         self, configs: Mapping[ConfigPlace, StoredConfig | None], *, principal: str | None = None
     ) -> BulkResult[ConfigPlace]:
-        """Have just this stand at the places, and nothing where there is ``None``; says which could not be changed.
+        """Replace the configs at these places, or remove them (``None``); returns which places failed.
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
@@ -74,8 +71,8 @@ class StateMethods(FlowRunner):
         return await self._run(declared.put_configs(self.namespace_state, checked, self._cause(principal)))
 
     async def list_config_places(self) -> list[ConfigPlace]:
-        """Where limits may stand: the system, and all resources and entities that have some.
+        """The places with limits: the system, and all resources and entities that have some.
 
-        A change of the last moment may be missing.
+        A very recent change may be missing.
         """
         return await self._run(declared.list_config_places(self.namespace_state))

@@ -1,7 +1,4 @@
-"""The async repository's methods for usage.
-
-Lives here: a list of methods, each a flow and its checks. Never: a rule.
-"""
+"""The async repository's methods for usage."""
 
 from datetime import datetime
 
@@ -26,8 +23,8 @@ class UsageMethods(FlowRunner):
     ) -> UsagePage:
         """Up to ``limit`` (at most 1000) snapshots of an entity, of a resource, or of an entity on a resource.
 
-        Of windows that begin from ``start`` on and before ``end``, the oldest first; of an entity on all resources, one
-        resource after the other. ``next`` is that of the page before. Raises ``ValidationError``.
+        The windows begin at or after ``start`` and before ``end``; the oldest is first. For an entity on all resources,
+        one resource follows the other. ``next`` is the token of the page before. Raises ``ValidationError``.
         """
         asked = usage.validate_usage(entity_id, resource, window, start, end)
         size, behind = usage.validate_page(limit, next)
@@ -44,7 +41,7 @@ class UsageMethods(FlowRunner):
     ) -> UsageSummary:
         """The snapshots of an entity, of a resource, or of an entity on a resource, summed by limit.
 
-        Of windows that begin from ``start`` on and before ``end``. Raises ``ValidationError``.
+        The windows begin at or after ``start`` and before ``end``. Raises ``ValidationError``.
         """
         asked = usage.validate_usage(entity_id, resource, window, start, end)
         return await self._run(usage.get_summary(self.namespace_state, asked))

@@ -1,7 +1,4 @@
-"""The sync repository's methods for audit events.
-
-Lives here: a list of methods, each a flow and its checks. Never: a rule.
-"""
+"""The sync repository's methods for audit events."""
 
 from ..audit import AuditPage
 from ..flows.records import audit

@@ -1,7 +1,4 @@
-"""The sync repository's methods for buckets.
-
-Lives here: a list of methods, each a flow and its checks. Never: a rule.
-"""
+"""The sync repository's methods for buckets."""
 
 from collections.abc import Mapping
 
@@ -17,35 +14,35 @@ class SyncBucketMethods(SyncFlowRunner):
     """How buckets stand, and tokens given by hand."""
 
     def get_bucket(self, entity_id: str, resource: str) -> Bucket | None:
-        """What an entity has left of a resource; ``None`` where there is no bucket, which is as good as a full one.
+        """The bucket of an entity on a resource; ``None`` if there is none, which is equivalent to a full one.
 
-        The limits are those that the bucket has now: it obeys a changed config from its next acquire on.
+        The limits are the bucket's current ones: a changed config applies from the next acquire on.
         """
         validate_place(entity_id, resource)
         return self._run(buckets.get_bucket(self.namespace_state, entity_id, resource))
 
     def get_buckets(self, entity_id: str, resource: str | None = None) -> list[Bucket]:
-        """The buckets of an entity, by resource; only that of ``resource``, where it is given.
+        """The buckets of an entity, by resource; with ``resource`` only that one.
 
-        A bucket may take a moment to be listed after it was made.
+        A new bucket may take a moment to be listed.
         """
         check_identifier("entity_id", entity_id)
         checked = None if resource is None else check_resource("resource", resource)
         return self._run(buckets.get_buckets(self.namespace_state, entity_id, checked))
 
     def get_resource_capacity(self, resource: str) -> ResourceCapacity:
-        """How much capacity all entities' buckets of a resource have together, and how much is available.
+        """The total capacity of all entities' buckets of a resource, and the available part of it.
 
-        Reads every bucket of the resource. A bucket may take a moment to count after it was made.
+        Reads every bucket of the resource. A new bucket may take a moment to count.
         """
         check_resource("resource", resource)
         return self._run(buckets.get_resource_capacity(self.namespace_state, resource))
 
     def reset_bucket(self, entity_id: str, resource: str, *, principal: str | None = None) -> bool:
-        """Whether there was a bucket: all its limits are full now, debt is forgotten. Its parent's is left alone.
+        """Fill all limits of a bucket, and forget its debt; returns whether there was one. The parent's is left alone.
 
-        Written together with an audit event; ``principal`` says whose change it is. This process obeys at once, others
-        refuse by what they last saw for up to their ``rejection_staleness``.
+        The write includes an audit event; ``principal`` is its author. This process obeys at once; others may refuse by
+        their last seen state for up to their ``rejection_staleness``.
         """
         validate_place(entity_id, resource)
         cause = self._cause(principal)
@@ -54,10 +51,10 @@ class SyncBucketMethods(SyncFlowRunner):
     def credit_bucket(
         self, entity_id: str, resource: str, tokens: Mapping[str, int], *, principal: str | None = None
     ) -> bool:
-        """Whether there was a bucket: it has so many ``tokens`` more now, by limit, but never more than its ceiling.
+        """Add ``tokens`` to a bucket, by limit, up to its ceiling; returns whether there was one.
 
-        What was consumed is not counted less for it, and its parent's bucket is left alone. Audited, and obeyed, as
-        ``reset_bucket``. Raises ``ValidationError``, for a limit too that the bucket has not.
+        The count of consumed tokens does not change, and the parent's bucket is left alone. Audited and obeyed like
+        ``reset_bucket``. Raises ``ValidationError``, also for a limit that the bucket lacks.
         """
         validate_place(entity_id, resource)
         credit, cause = giving.validate_credit(tokens), self._cause(principal)

@@ -1,7 +1,4 @@
-"""The sync lease.
-
-Lives here: enter, exit, and a list of methods. Never: a rule.
-"""
+"""The sync lease. The rules are in flows.acquire."""
 
 import logging
 from threading import Lock
@@ -24,9 +21,11 @@ log = logging.getLogger(__name__)
 
 
 class SyncLease:
-    """What an acquire takes for the time of a block: ``with`` it. Corrects or gives back when the block ends.
+    """The tokens that an acquire takes for the time of a block: ``with`` it.
 
-    It is entered once: for another block, acquire again.
+    The end of the block writes corrections or gives the tokens back.
+
+    A lease can be entered once: for another block, acquire again.
     """
 
     __slots__ = ("_driver", "_granted", "_namespace_state", "_once", "_process", "_request")
@@ -40,42 +39,42 @@ class SyncLease:
         self._process = forks.generation
 
     def consume(self, /, **amounts: int) -> None:
-        """Take more tokens, checked, at once. Raises as ``acquire`` does, and ``LeaseExpiredError``.
+        """Take more tokens at once, by limit. Raises the errors of ``acquire``, and ``LeaseExpiredError``.
 
-        So it does where the block ends before the store has answered: what was taken then goes back.
+        ``LeaseExpiredError`` also means that the block ended before the store answered: the tokens go back.
         """
         milli = checked(self._grant, "consume", amounts)
         self._run(consume(self._namespace_state, self._grant, milli))
 
     def adjust(self, /, **amounts: int) -> None:
-        """Correct the estimate at the end of the block, up or down; never refused, and may go into debt.
+        """Correct the estimate at the end of the block, up or down, in tokens; never refused, and may go into debt.
 
-        Raises ``LeaseExpiredError``, and ``ValidationError`` where the lease would hold less than nothing.
+        Raises ``LeaseExpiredError``, and ``ValidationError`` if the lease would hold less than nothing.
         """
         adjust(self._grant, "adjust", amounts)
 
     def release(self, /, **amounts: int) -> None:
-        """Give tokens back at the end of the block. Raises as ``adjust`` does."""
+        """Give tokens back at the end of the block. Raises the errors of ``adjust``."""
         release(self._grant, amounts)
 
     def keep(self) -> None:
-        """Keep what was taken even if the block raises. Raises ``LeaseExpiredError``."""
+        """Keep the tokens even if the block raises. Raises ``LeaseExpiredError``."""
         check_open(self._grant)
         self._grant.rollback = False
 
     @property
     def consumed(self) -> dict[str, int]:
-        """What the lease stands for, in tokens by limit, corrections included."""
+        """The consumption of the lease, in tokens by limit, corrections included."""
         return {name: amount // MILLI for name, amount in self._grant.consumed.items()}
 
     @property
     def degraded(self) -> bool:
-        """Whether the store was away, so that what was let through is not counted."""
+        """Whether the store was unavailable, so that this call is not counted."""
         return self._grant.unavailable is not None
 
     @property
     def statuses(self) -> list[LimitStatus]:
-        """How the limits stood behind the writes that took from them; none where the store was away."""
+        """The limits' statuses after the writes that took tokens; empty if the store was unavailable."""
         return statuses_after(self._namespace_state, self._grant.claims)
 
     @property
@@ -85,7 +84,7 @@ class SyncLease:
         return self._granted
 
     def __enter__(self) -> Self:
-        if not self._once.acquire(blocking=False):  # never let go of: a lease is entered once, whatever comes of it
+        if not self._once.acquire(blocking=False):  # never released: a lease can be entered once, whatever happens
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
         self._granted = self._run(acquire(self._namespace_state, self._request))
         return self
@@ -96,7 +95,7 @@ class SyncLease:
         grant = self._grant
         grant.close()
         if self._process != forks.generation:
-            return  # a child has the block of its parent, not what it took
+            return  # a forked child has its parent's block, but not the tokens
         if error is not None and grant.rollback:
             self._roll_back(grant)
         elif grant.corrections:
@@ -117,5 +116,5 @@ class SyncLease:
             log.warning("what the lease took was not given back; the block's own error goes on", exc_info=True)
 
     def _run(self, flow: Flow[T]) -> T:
-        """Every request, and every way out, within the time that an acquire may take."""
+        """Run a flow within the time that an acquire may take."""
         return self._driver.run(flow, budget=self._namespace_state.settings.acquire_timeout)

@@ -1,7 +1,4 @@
-"""The sync rate limiter.
-
-Lives here: a list of methods, each a flow and its checks. Never: a rule.
-"""
+"""The sync rate limiter."""
 
 from collections.abc import Mapping, Sequence
 from typing import Self
@@ -35,11 +32,11 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         on_unavailable: OnUnavailable | None = None,
         rollback: bool = True,
     ) -> SyncLease:
-        """``with`` it to take tokens of every limit named, or of none; the block gets a ``SyncLease``.
+        """``with`` it to take tokens of every named limit, or of none; the block gets a ``SyncLease``.
 
-        ``limits`` override the stored ones for this call. ``cascade`` also draws on the entity's parent. An exception
-        or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is kept.
-        Raises ``ValidationError`` here and on request; on request ``RateLimitExceeded``, ``RateLimiterUnavailable``.
+        ``limits`` override the stored ones for this call. ``cascade`` also consumes from the entity's parent. An
+        exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is
+        kept. Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
         request = validate_request(
             entity_id,
@@ -54,22 +51,22 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         return SyncLease(self.driver, self.namespace_state, request)
 
     def available(self, entity_id: str, resource: str) -> dict[str, int]:
-        """Whole tokens in the entity's own bucket, by limit; negative in debt. Asks the store.
+        """Whole tokens in the entity's own bucket, by limit; negative in debt. Reads the store.
 
-        Raises ``RateLimiterUnavailable``, and ``ValidationError`` where no level has limits.
+        Raises ``RateLimiterUnavailable``, and ``ValidationError`` if no level has limits.
         """
         return self._run(inspection.available(self.namespace_state, self._place(entity_id, resource)))
 
     def time_until_available(self, entity_id: str, resource: str, consume: Mapping[str, int]) -> float:
-        """Seconds until such an acquire can pass, ``math.inf`` if never; of the parent too where the entity cascades.
+        """Seconds until such an acquire can pass, ``math.inf`` if never; includes the parent if the entity cascades.
 
-        Asks the store. Raises ``RateLimiterUnavailable``, ``ValidationError``.
+        Reads the store. Raises ``RateLimiterUnavailable``, ``ValidationError``.
         """
         request = validate_request(entity_id, resource, consume, default_limits=self._default_limits)
         return self._run(inspection.time_until_available(self.namespace_state, request))
 
     def is_available(self, entity_id: str, resource: str, consume: Mapping[str, int]) -> bool:
-        """Whether such an acquire would pass now. Raises as ``time_until_available``."""
+        """Whether such an acquire would pass now. Raises the errors of ``time_until_available``."""
         return self.time_until_available(entity_id, resource, consume) == 0
 
     def close(self) -> None:

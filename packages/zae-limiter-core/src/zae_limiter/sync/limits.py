@@ -1,7 +1,4 @@
-"""The sync repository's methods for stored limits.
-
-Lives here: a list of methods, each a flow and its checks. Never: a rule.
-"""
+"""The sync repository's methods for stored limits."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -28,20 +25,20 @@ class SyncLimitMethods(SyncFlowRunner):
         *,
         principal: str | None = None,
     ) -> None:
-        """Replace the limits that hold where nothing else does; ``on_unavailable`` stays where it is not given.
+        """Replace the limits of the system level; without ``on_unavailable`` the stored policy stays.
 
-        With ``on_unavailable``, ``limits`` may be empty, or ``None`` to keep those that are there. Raises
+        With ``on_unavailable``, ``limits`` may be empty, or ``None`` to keep the stored ones. Raises
         ``ValidationError``.
         """
         checked = validate_system(limits, validate_policy(on_unavailable))
         self._run(stored.set_system(self.namespace_state, checked, on_unavailable, self._cause(principal)))
 
     def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
-        """The system's limits, and what it says for a store that is away."""
+        """The system's limits, and its policy for an unavailable store."""
         return self._run(stored.get_system(self.namespace_state))
 
     def delete_system_defaults(self, *, principal: str | None = None) -> None:
-        """Remove the system config as a whole."""
+        """Remove the system's limits and its policy."""
         self._run(
             stored.delete_limits(
                 self.namespace_state, stored.system_place(self.namespace_state), self._cause(principal)
@@ -55,7 +52,7 @@ class SyncLimitMethods(SyncFlowRunner):
         self._run(stored.set_limits(self.namespace_state, place, checked, self._cause(principal)))
 
     def get_resource_defaults(self, resource: str) -> list[Limit]:
-        """The limits of a resource; none where none are set."""
+        """The limits of a resource; empty if none are set."""
         check_resource("resource", resource)
         return self._run(stored.get_limits(stored.resource_place(self.namespace_state, resource)))
 
@@ -65,7 +62,7 @@ class SyncLimitMethods(SyncFlowRunner):
         self._run(stored.delete_limits(self.namespace_state, place, self._cause(principal)))
 
     def list_resources_with_defaults(self) -> list[str]:
-        """The resources that have limits, by name; a change of the last moment may be missing."""
+        """The resources that have limits, by name; a very recent change may be missing."""
         return self._run(lists.resources_with_defaults(self.namespace_state))
 
     def set_limits(
@@ -76,41 +73,41 @@ class SyncLimitMethods(SyncFlowRunner):
         *,
         principal: str | None = None,
     ) -> None:
-        """Replace an entity's own limits on a resource, or on all."""
+        """Replace an entity's own limits on a resource, or on all resources (``_default_``)."""
         place = stored.entity_place(self.namespace_state, *validate_own_place(entity_id, resource))
         checked = check_limits("limits", limits)
         self._run(stored.set_limits(self.namespace_state, place, checked, self._cause(principal)))
 
     def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
-        """An entity's own limits on a resource, or on all; none where none are set."""
+        """An entity's own limits on a resource, or on all (``_default_``); empty if none are set."""
         place = validate_own_place(entity_id, resource)
         return self._run(stored.get_limits(stored.entity_place(self.namespace_state, *place)))
 
     def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
-        """Remove an entity's own limits on a resource, or on all."""
+        """Remove an entity's own limits on a resource, or on all resources (``_default_``)."""
         place = stored.entity_place(self.namespace_state, *validate_own_place(entity_id, resource))
         self._run(stored.delete_limits(self.namespace_state, place, self._cause(principal)))
 
     def list_entities_with_custom_limits(self, resource: str) -> list[str]:
         """The entities that have limits of their own on a resource, or with ``_default_`` on all, by id.
 
-        A change of the last moment may be missing.
+        A very recent change may be missing.
         """
         check_resource("resource", resource, allow_default=True)
         return self._run(lists.entities_with_limits(self.namespace_state, resource))
 
     def list_resources_with_entity_configs(self) -> list[str]:
-        """The resources that any entity has limits of its own on, by name, ``_default_`` too.
+        """The resources on which any entity has limits of its own, by name, including ``_default_``.
 
-        Asks once where up to a thousand such limits are set, else about once for each resource. A change of the last
-        moment may be missing.
+        Sends one query for up to a thousand such limits, else about one for each resource. A very recent change may be
+        missing.
         """
         return self._run(lists.resources_with_entity_limits(self.namespace_state))
 
     def set_many_limits(
         self, changes: Mapping[OwnPlace, Sequence[Limit]], *, principal: str | None = None
     ) -> BulkResult[OwnPlace]:
-        """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; says which were not replaced.
+        """Replace the own limits of many entities: ``{(entity_id, resource): limits}``; returns which failed.
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
@@ -118,7 +115,7 @@ class SyncLimitMethods(SyncFlowRunner):
         return self._run(bulk.set_many(self.namespace_state, checked, self._cause(principal)))
 
     def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult[OwnPlace]:
-        """Remove the own limits of many entities, named as ``(entity_id, resource)``; says which were not removed.
+        """Remove the own limits of many entities, named as ``(entity_id, resource)``; returns which failed.
 
         A place without limits counts as done. Raises ``ValidationError`` before any request.
         """

@@ -1,7 +1,4 @@
-"""The sync repository's methods for the namespaces of its table.
-
-Lives here: a list of methods, each a flow and its checks. Never: a rule.
-"""
+"""The sync repository's methods for the namespaces of its table."""
 
 from ..clock.system import Clock
 from ..flows.records import purge, registry
@@ -18,14 +15,14 @@ class SyncNamespaceMethods(SyncFlowRunner):
     _clock: Clock
 
     def register_namespace(self, name: str) -> Namespace:
-        """The namespace of that name: as it is, or a new one where there is none or only one that was deleted.
+        """Return the namespace with this name; register it if there is none, or only a deleted one.
 
-        Taking the name of a deleted one, it has another id and nothing in it. Raises ``ValidationError``.
+        A namespace that takes the name of a deleted one has another id and no content. Raises ``ValidationError``.
         """
         return self._run(registry.register(new_namespace(name, self._clock)))
 
     def get_namespace(self, name: str) -> Namespace | None:
-        """The namespace in use under a name; ``None`` where there is none, or only one that was deleted."""
+        """The namespace in use under a name; ``None`` if there is none, or only a deleted one."""
         return self._run(registry.get(check_namespace("name", name)))
 
     def list_namespaces(self) -> list[Namespace]:
@@ -33,32 +30,32 @@ class SyncNamespaceMethods(SyncFlowRunner):
         return self._run(registry.in_use())
 
     def delete_namespace(self, name: str) -> Namespace:
-        """The namespace as it was marked deleted: no open finds it any more, and all that is in it stays.
+        """Mark a namespace as deleted, and return it: no open finds it any more, and its content stays.
 
-        Processes that have it open go on with it: stop them first. Raises ``NamespaceNotFoundError``.
+        Processes that have it open go on using it: stop them first. Raises ``NamespaceNotFoundError``.
         """
         return self._run(registry.delete(check_namespace("name", name), at=iso_time(self._clock)))
 
     def recover_namespace(self, namespace_id: str) -> Namespace:
-        """A namespace that was deleted, in use again under its name, with all that is in it.
+        """Bring a deleted namespace back under its name, with its content, and return it.
 
-        Raises ``NamespaceNotFoundError``, and ``NamespaceStateError`` for one that is not deleted, whose name is
-        taken, or whose purge has begun.
+        Raises ``NamespaceNotFoundError``, and ``NamespaceStateError`` if it is not deleted, its name is taken, or its
+        purge has begun.
         """
         return self._run(registry.recover(check_namespace_id("namespace_id", namespace_id)))
 
     def list_orphan_namespaces(self) -> list[Namespace]:
-        """The namespaces that no open finds, the oldest first: what can be recovered or purged.
+        """The namespaces that no open finds, the oldest first: they can be recovered or purged.
 
-        One that was purged within the last two days is among them where something was written to it since.
+        A namespace that was purged within the last two days is listed if something was written to it since.
         """
         return self._run(registry.orphans())
 
     def purge_namespace(self, namespace_id: str, *, on_progress: Progress | None = None) -> int:
-        """How many items were removed with a deleted namespace, for good; its name is free at the end.
+        """Remove a deleted namespace for good, and return the number of items removed; then its name is free.
 
-        Its id is remembered for two days, for which it can be purged again.
-        ``on_progress`` is called with the number of items removed so far. One that was stopped in the middle goes on
+        Its id is remembered for two days, in which it can be purged again.
+        ``on_progress`` is called with the number of items removed so far. An interrupted purge goes on
         when it is called again. Raises ``NamespaceNotFoundError``, and ``NamespaceStateError`` for one that is in use.
         """
         checked = check_namespace_id("namespace_id", namespace_id)

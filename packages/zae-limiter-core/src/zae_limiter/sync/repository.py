@@ -1,7 +1,4 @@
-"""The sync repository: a namespace of a table, and what is stored in it.
-
-Lives here: a list of methods, each a flow and its checks. Never: a rule.
-"""
+"""The sync repository: a namespace of a table, and its contents."""
 
 from typing import Self, Unpack
 
@@ -34,7 +31,7 @@ class SyncRepository(
     SyncNamespaceMethods,
     SyncStateMethods,
 ):
-    """One namespace of one table. Open one in a process, and share it; close it at the end."""
+    """One namespace of one table. Open one repository in a process, share it, and close it at the end."""
 
     def __init__(
         self,
@@ -63,7 +60,7 @@ class SyncRepository(
         register: bool = True,
         **options: Unpack[OpenOptions],
     ) -> Self:
-        """Connect to a namespace, which is registered where it is missing, unless ``register`` is ``False``.
+        """Connect to a namespace. A missing one is registered, unless ``register`` is ``False``.
 
         ``options`` are the other fields of ``Options``; times are in seconds. Raises ``InfrastructureNotFoundError``
         without a table, ``NamespaceNotFoundError``, ``RateLimiterUnavailable``, ``ValidationError``.
@@ -81,7 +78,7 @@ class SyncRepository(
 
     @staticmethod
     def builder() -> "SyncRepositoryBuilder":
-        """Options one by one; ``…build()`` connects, and registers ``default`` and the namespace asked for."""
+        """Options one by one; ``…build()`` connects, and registers ``default`` and the requested namespace."""
         return SyncRepositoryBuilder()
 
     @classmethod
@@ -90,7 +87,7 @@ class SyncRepository(
     ) -> Self:
         """A repository of this process alone: no network, no account; gone when it is.
 
-        It has no hot items, so buckets split only where ``split_above`` is given.
+        It has no hot items, so buckets split only if ``split_above`` is given.
         """
         options.setdefault("split_above", NEVER_SPLIT)
         chosen = Options(namespace=namespace, clock=clock, **options)
@@ -101,7 +98,7 @@ class SyncRepository(
 
     @classmethod
     def over(cls, store: SyncStore, options: Options) -> Self:
-        """Connect over a store of your own, which is closed where that fails. Raises as ``open`` does."""
+        """Connect over a store of your own, which is closed on failure. Raises the errors of ``open``."""
         driver = SyncDriver(store, operation_timeout=options.operation_timeout)
         time = clock_over(store, options)
         try:
@@ -115,25 +112,25 @@ class SyncRepository(
         return cls(store, namespace_state, options, time, driver=driver)
 
     def namespace(self, name: str) -> Self:
-        """Another namespace of the same table, over the same client; registered where it is missing."""
+        """Another namespace of the same table, over the same client; a missing one is registered."""
         namespace_id = self.driver.run(opening(self._options, name, self._clock))
         namespace_state = namespace_state_of(self._options, name, namespace_id, self._clock)
         return type(self)(self._store, namespace_state, self._options, self._clock, driver=self.driver, owner=False)
 
     @property
     def name(self) -> str:
-        """The namespace, by name."""
+        """The name of the namespace."""
         return self.namespace_state.namespace
 
     @property
     def namespace_id(self) -> str:
-        """The namespace, as its keys begin."""
+        """The id of the namespace, with which its keys begin."""
         return self.namespace_state.namespace_id
 
     def close(self) -> None:
-        """Refuse new work, wait for the writes under way, no longer than a request takes, and close the client.
+        """Refuse new calls, wait for the writes under way, at most for the time of a request, and close the client.
 
-        A repository of ``namespace(…)`` only waits: the one that opened the client closes it, for all.
+        A repository of ``namespace(…)`` only waits: the repository that opened the client closes it for all.
         """
         if not self._owner:
             return self.driver.drain()
@@ -148,19 +145,19 @@ class SyncRepository(
         self.close()
 
     def ping(self) -> bool:
-        """Whether the store answers; ``False`` at once while it is known not to."""
+        """Whether the store answers; ``False`` at once while the breaker is open."""
         return self.driver.run(namespaces.ping())
 
     def get_store_stats(self) -> StoreStats:
-        """How the store fares in this process: whether the breaker is open, and counts of what failed."""
+        """The state of the breaker, and counts of failed requests, in this process."""
         return self.driver.health.stats()
 
     def invalidate_config_cache(self) -> None:
-        """Have everything read again."""
+        """Drop all cached configs, so that they are read again."""
         self.namespace_state.configs.invalidate()
 
     def get_cache_stats(self) -> CacheStats:
-        """How often the config cache knew the answer."""
+        """The hits and misses of the config cache."""
         return self.namespace_state.configs.stats()
 
 
@@ -168,7 +165,7 @@ class SyncRepositoryBuilder(BuilderBase):
     """Options one by one."""
 
     def build(self) -> SyncRepository:
-        """Connect; registers ``default`` and the namespace asked for. Raises as ``SyncRepository.open`` does."""
+        """Connect; registers ``default`` and the requested namespace. Raises the errors of ``SyncRepository.open``."""
         options = self._options
         store = SyncDynamoDBStore(options.stack_name, **options.store_options())
         repository = SyncRepository.over(store, options)
@@ -176,7 +173,7 @@ class SyncRepositoryBuilder(BuilderBase):
             try:
                 repository.namespace(DEFAULT_NAMESPACE)
             except NamespaceNotFoundError:
-                pass  # it was deleted, and stays so
+                pass  # it was deleted, and stays deleted
             except BaseException:
                 repository.close()
                 raise
