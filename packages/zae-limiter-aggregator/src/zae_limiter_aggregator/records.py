@@ -10,17 +10,11 @@ from typing import Any, Final, NamedTuple
 
 from zae_limiter.audit import AuditEvent
 from zae_limiter.operations.marshal import read_item
-from zae_limiter.schema import (
-    AUDIT_PREFIX,
-    AuditAddress,
-    BucketAddress,
-    parse_audit_pk,
-    parse_bucket_pk,
-    sk_audit,
-    sk_state,
-)
+from zae_limiter.schema.attributes import ANCHOR, PK, SHARD_COUNT, SK
 from zae_limiter.schema.audit import read_audit_event
 from zae_limiter.schema.changes import Consumption, consumption
+from zae_limiter.schema.items import BucketId
+from zae_limiter.schema.keys import AUDIT_PREFIX, AuditAddress, parse_audit_pk, sk_audit, sk_state
 from zae_limiter.schema.usage import stream_mark
 
 Record = Mapping[str, Any]
@@ -53,7 +47,7 @@ class BucketChange:
 
     position: Position
     at_ms: int
-    bucket: BucketAddress
+    bucket: BucketId
     before: Image | None
     after: Image
     anchor_ms: int
@@ -93,9 +87,9 @@ def read_record(record: Record) -> BucketChange | Expired | None:
 
 def _read(record: Record) -> BucketChange | Expired | None:
     change = record["dynamodb"]
-    pk, sk = change["Keys"]["PK"]["S"], change["Keys"]["SK"]["S"]
+    pk, sk = change["Keys"][PK]["S"], change["Keys"][SK]["S"]
     if sk == sk_state():
-        bucket = parse_bucket_pk(pk)
+        bucket = BucketId.parse(pk)
         return None if _is_removal(record) else _bucket_change(record, bucket)
     if sk.startswith(AUDIT_PREFIX) and _is_by_ttl(record):
         event = read_audit_event(read_item(change["OldImage"]))
@@ -105,7 +99,7 @@ def _read(record: Record) -> BucketChange | Expired | None:
     return None
 
 
-def _bucket_change(record: Record, bucket: BucketAddress) -> BucketChange:
+def _bucket_change(record: Record, bucket: BucketId) -> BucketChange:
     change = record["dynamodb"]
     if record["eventName"] not in {"INSERT", "MODIFY"}:
         raise ValueError(f"no such event: {record['eventName']!r}")
@@ -118,9 +112,9 @@ def _bucket_change(record: Record, bucket: BucketAddress) -> BucketChange:
         bucket=bucket,
         before=before,
         after=after,
-        anchor_ms=_whole(after["rf"]),
-        shards=_whole(after["shard_count"]),
-        shards_before=None if before is None else _whole(before["shard_count"]),
+        anchor_ms=_whole(after[ANCHOR]),
+        shards=_whole(after[SHARD_COUNT]),
+        shards_before=None if before is None else _whole(before[SHARD_COUNT]),
         consumption=consumption(before, after),
     )
 

@@ -11,7 +11,6 @@ from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.process.namespace_state import NamespaceState
 from zae_limiter.flows.process.namespace_state import Settings as ScopeSettings
 from zae_limiter.flows.steps import Flow
-from zae_limiter.schema import BucketAddress
 from zae_limiter.schema.changes import writes
 from zae_limiter.schema.items import BucketId
 
@@ -21,12 +20,10 @@ from .records import BucketChange
 SPLIT_FROM: Final = 800  # writes a second: 80 % of what one item takes
 
 
-def split_jobs(
-    buckets: Mapping[BucketAddress, Sequence[BucketChange]], stack: str, now: Callable[[], int]
-) -> Iterator[Job]:
+def split_jobs(buckets: Mapping[BucketId, Sequence[BucketChange]], stack: str, now: Callable[[], int]) -> Iterator[Job]:
     """A split of each shard that is written too often, and one of each shard that its shard 0 is ahead of."""
-    for address, changes in buckets.items():
-        last, bucket = changes[-1], BucketId(*address)
+    for bucket, changes in buckets.items():
+        last = changes[-1]
         namespace_state = NamespaceState("", bucket.namespace_id, stack=stack, now=now, settings=ScopeSettings())
         if write_rate(changes) >= SPLIT_FROM:
             yield Job("splits", split_shard(namespace_state, bucket, among=last.shards))

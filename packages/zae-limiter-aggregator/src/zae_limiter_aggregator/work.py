@@ -8,7 +8,7 @@ from typing import Final
 
 from zae_limiter.flows.bucket.reanchoring import reanchor
 from zae_limiter.flows.records.usage_counting import Use, count
-from zae_limiter.schema import BucketAddress
+from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.usage import SnapshotId
 from zae_limiter.usage import WINDOW_SECONDS, Window, window_start
 
@@ -32,7 +32,7 @@ def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int]) -> list[Jo
     ]
 
 
-def _snapshots(buckets: Mapping[BucketAddress, Sequence[BucketChange]], settings: Settings) -> Iterator[Job]:
+def _snapshots(buckets: Mapping[BucketId, Sequence[BucketChange]], settings: Settings) -> Iterator[Job]:
     for bucket, changes in buckets.items():
         used = [change for change in changes if change.consumption]
         for window in WINDOW_SECONDS:
@@ -43,13 +43,15 @@ def _snapshots(buckets: Mapping[BucketAddress, Sequence[BucketChange]], settings
 
 
 def _by_snapshot(
-    bucket: BucketAddress, changes: Iterable[BucketChange], window: Window
+    bucket: BucketId, changes: Iterable[BucketChange], window: Window
 ) -> dict[SnapshotId, list[BucketChange]]:
     """The changes by the window that they happened in."""
     grouped: dict[SnapshotId, list[BucketChange]] = {}
     for change in changes:
         start = window_start(window, change.at_ms)
-        grouped.setdefault(SnapshotId(bucket.ns, bucket.entity, bucket.resource, window, start), []).append(change)
+        grouped.setdefault(
+            SnapshotId(bucket.namespace_id, bucket.entity_id, bucket.resource, window, start), []
+        ).append(change)
     return grouped
 
 

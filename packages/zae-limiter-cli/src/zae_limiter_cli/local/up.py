@@ -110,12 +110,12 @@ def _stack(wish: Wish, home: Home, engine: Engine) -> Iterator[str]:
 
 def _deploy(connection: Connection) -> None:
     """The stack that `deploy` makes, and what moto leaves out of it."""
-    from zae_limiter.schema import TTL_ATTRIBUTE
+    from zae_limiter.schema.attributes import TTL
 
     from ..stack.deploy import Wish as StackWish
     from ..stack.deploy import deploy
 
     deploy(connection, StackWish(), lambda _: None)
     connection.client("dynamodb").update_time_to_live(
-        TableName=connection.name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+        TableName=connection.name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL}
     )
