@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
-from zae_limiter.schema.items import BucketId
+from zae_limiter.maintenance import BucketId
 
 from .records import BucketChange, Expired, Record, Unreadable, read_record, sequence_of
 

@@ -6,7 +6,7 @@ Lives here: that value. Never: why it is to be written (work, shards), or when (
 from dataclasses import dataclass
 from typing import Literal
 
-from zae_limiter.flows.steps import Flow
+from zae_limiter.maintenance import Flow
 
 Kind = Literal["snapshots", "refills", "splits", "archived"]
 

@@ -9,13 +9,19 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from zae_limiter.audit import AuditEvent
-from zae_limiter.operations.marshal import read_item
-from zae_limiter.schema.attributes import ANCHOR, PK, SHARD_COUNT, SK
-from zae_limiter.schema.audit import read_audit_event
-from zae_limiter.schema.changes import Consumption, consumption
-from zae_limiter.schema.items import BucketId
-from zae_limiter.schema.keys import AUDIT_PREFIX, AuditAddress, parse_audit_pk, sk_audit, sk_state
-from zae_limiter.schema.usage import stream_mark
+from zae_limiter.maintenance import (
+    AuditAddress,
+    BucketId,
+    Consumption,
+    anchor_of,
+    audit_event_of,
+    bucket_of,
+    consumption,
+    is_audit_event,
+    read_item,
+    shard_count_of,
+    stream_mark,
+)
 
 Record = Mapping[str, Any]
 Image = dict[str, Any]
@@ -87,15 +93,12 @@ def read_record(record: Record) -> BucketChange | Expired | None:
 
 def _read(record: Record) -> BucketChange | Expired | None:
     change = record["dynamodb"]
-    pk, sk = change["Keys"][PK]["S"], change["Keys"][SK]["S"]
-    if sk == sk_state():
-        bucket = BucketId.parse(pk)
+    key = read_item(change["Keys"])
+    bucket = bucket_of(key)
+    if bucket is not None:
         return None if _is_removal(record) else _bucket_change(record, bucket)
-    if sk.startswith(AUDIT_PREFIX) and _is_by_ttl(record):
-        event = read_audit_event(read_item(change["OldImage"]))
-        if sk != sk_audit(event.event_id):
-            raise ValueError(f"the event {event.event_id!r} stands under {sk!r}")
-        return Expired(_position(record), parse_audit_pk(pk), event)
+    if is_audit_event(key) and _is_by_ttl(record):
+        return Expired(_position(record), *audit_event_of(key, read_item(change["OldImage"])))
     return None
 
 
@@ -112,9 +115,9 @@ def _bucket_change(record: Record, bucket: BucketId) -> BucketChange:
         bucket=bucket,
         before=before,
         after=after,
-        anchor_ms=_whole(after[ANCHOR]),
-        shards=_whole(after[SHARD_COUNT]),
-        shards_before=None if before is None else _whole(before[SHARD_COUNT]),
+        anchor_ms=_whole(anchor_of(after)),
+        shards=_whole(shard_count_of(after)),
+        shards_before=None if before is None else _whole(shard_count_of(before)),
         consumption=consumption(before, after),
     )
 

@@ -4,15 +4,11 @@ Lives here: what the stream says of that. Never: the split itself (core).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Final
 
-from zae_limiter.flows.bucket.splitting import split_shard
-from zae_limiter.flows.process.namespace_state import NamespaceState
-from zae_limiter.flows.process.namespace_state import Settings as ScopeSettings
-from zae_limiter.flows.steps import Flow
-from zae_limiter.schema.changes import writes
-from zae_limiter.schema.items import BucketId
+from zae_limiter.maintenance import BucketId, Flow, split_shard, writes
 
 from .jobs import Job
 from .records import BucketChange
@@ -22,14 +18,13 @@ SPLIT_FROM: Final = 800  # writes a second: 80 % of what one item takes
 
 def split_jobs(buckets: Mapping[BucketId, Sequence[BucketChange]], stack: str, now: Callable[[], int]) -> Iterator[Job]:
     """A split of each shard that is written too often, and one of each shard that its shard 0 is ahead of."""
+    split = partial(split_shard, stack=stack, now=now)
     for bucket, changes in buckets.items():
-        last = changes[-1]
-        namespace_state = NamespaceState("", bucket.namespace_id, stack=stack, now=now, settings=ScopeSettings())
         if write_rate(changes) >= SPLIT_FROM:
-            yield Job("splits", split_shard(namespace_state, bucket, among=last.shards))
+            yield Job("splits", split(bucket, among=changes[-1].shards))
         grown = [change.grew_from for change in changes if change.grew_from is not None]
         if grown:
-            yield Job("splits", _follow(namespace_state, bucket, grown))
+            yield Job("splits", _follow(split, bucket, grown))
 
 
 def write_rate(changes: Sequence[BucketChange]) -> int:
@@ -43,10 +38,10 @@ def write_rate(changes: Sequence[BucketChange]) -> int:
     return max(writes(each[0].before, each[-1].after) for each in seconds)
 
 
-def _follow(namespace_state: NamespaceState, bucket: BucketId, grown: Iterable[int]) -> Flow[int]:
+def _follow(split: Callable[..., Flow[int]], bucket: BucketId, grown: Iterable[int]) -> Flow[int]:
     """Split, one by one, the other shards of a bucket whose shard 0 has been split, from each of these counts on."""
     done = 0
     for count in grown:
         for shard in range(1, count):
-            done += yield from split_shard(namespace_state, bucket.other(shard), among=count)
+            done += yield from split(bucket.other(shard), among=count)
     return done

@@ -6,10 +6,7 @@ Lives here: which flows of core are run, on what. Never: how a flow writes (core
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from zae_limiter.flows.bucket.reanchoring import reanchor
-from zae_limiter.flows.records.usage_counting import Use, count
-from zae_limiter.schema.items import BucketId
-from zae_limiter.schema.usage import SnapshotId
+from zae_limiter.maintenance import BucketId, SnapshotId, Use, count_usage, reanchor
 from zae_limiter.usage import WINDOW_SECONDS, Window, window_start
 
 from .batch import Batch, by_bucket
@@ -38,7 +35,7 @@ def _snapshots(buckets: Mapping[BucketId, Sequence[BucketChange]], settings: Set
         for window in WINDOW_SECONDS:
             for snapshot, counted in _by_snapshot(bucket, used, window).items():
                 uses = [Use(change.position.mark, change.consumption) for change in counted]
-                flow = count(snapshot, bucket.shard, uses, expires_at=_expires_at(snapshot, settings))
+                flow = count_usage(snapshot, bucket.shard, uses, expires_at=_expires_at(snapshot, settings))
                 yield Job("snapshots", flow, counted[0].position.sequence)
 
 

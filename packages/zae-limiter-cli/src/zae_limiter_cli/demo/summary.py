@@ -4,7 +4,7 @@ What never does: counting (events, the meter).
 
 from collections.abc import Iterator
 
-from zae_limiter.operations.capacity import Meter
+from zae_limiter.maintenance import Meter
 
 from ..terminal import Terminal
 from .events import Board, after_wait

@@ -110,7 +110,7 @@ def _stack(wish: Wish, home: Home, engine: Engine) -> Iterator[str]:
 
 def _deploy(connection: Connection) -> None:
     """The stack that `deploy` makes, and what moto leaves out of it."""
-    from zae_limiter.schema.attributes import TTL
+    from zae_limiter.maintenance import TTL
 
     from ..stack.deploy import Wish as StackWish
     from ..stack.deploy import deploy

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ..limits import MILLI
-from .attributes import ACQUIRES, WCU, parse_bucket_attribute
+from .attributes import ACQUIRES, ANCHOR, SHARD_COUNT, WCU, parse_bucket_attribute
 from .items import ONE_WRITE, WRITES
 
 Image = Mapping[str, Any]
@@ -52,6 +52,16 @@ def writes(before: Image | None, after: Image) -> int:
     """By how many writes the item counts more than before, that of the later image among them."""
     counted: int = after.get(WRITES, 0) - (before or NO_ITEM).get(WRITES, 0)
     return counted // ONE_WRITE
+
+
+def anchor_of(image: Image) -> Any:
+    """The instant that the balances of a bucket shard are expressed for, in epoch ms, unchecked."""
+    return image[ANCHOR]
+
+
+def shard_count_of(image: Image) -> Any:
+    """Among how many shards the bucket is divided, as a shard of it says, unchecked."""
+    return image[SHARD_COUNT]
 
 
 class _Counters(NamedTuple):

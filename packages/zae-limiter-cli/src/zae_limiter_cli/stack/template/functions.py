@@ -5,7 +5,7 @@ What never does: their code, which `deploy` uploads.
 import json
 from typing import Final
 
-from zae_limiter.schema.keys import AUDIT_PREFIX, sk_state
+from zae_limiter.maintenance import AUDIT_PREFIX, sk_state
 
 from ...artifacts.builder import LambdaName
 from ...artifacts.requirements import RUNTIME

@@ -5,8 +5,7 @@ What never does: a role or a policy that carries them (access, functions).
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from zae_limiter.schema.keys import REGISTRY, pk_bucket, pk_system
-from zae_limiter.schema.table import INDEXES
+from zae_limiter.maintenance import INDEXES, REGISTRY, pk_bucket, pk_system
 
 from .language import Value, allow, attribute, ref, text
 from .table import STREAM_ARN, TABLE_ARN, index_arn

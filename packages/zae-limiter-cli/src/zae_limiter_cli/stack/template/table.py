@@ -2,8 +2,7 @@
 What never does: a key, an index or an attribute of its own.
 """
 
-from zae_limiter.schema.attributes import TTL
-from zae_limiter.schema.table import create_table_request
+from zae_limiter.maintenance import TTL, create_table_request
 
 from .language import Resources, attribute, ref, resource, text, when
 
