@@ -102,7 +102,7 @@ FAULTS = (
     Fault("a mark that counts again", counting, "_counting", mark_included),
     Fault("a rest that begins late", counting, "_not_counted", rest_begins_late),
     Fault("a mark of the first record", counting, "_counting", mark_of_the_first),
-    Fault("a mark written apart", work, "count", mark_written_apart),
+    Fault("a mark written apart", work, "count_usage", mark_written_apart),
     Fault("the window of the batch", work, "_by_snapshot", window_of_the_batch),
     Fault("a clamp at re-anchoring", anchoring, "reanchored", anchor_clamped),
     Fault("an anchor that mints", anchoring, "reanchored", anchor_that_mints),
