@@ -20,7 +20,8 @@ from zae_limiter.operations.marshal import write_item
 from zae_limiter.operations.render import render
 from zae_limiter.operations.values import Get, Item, Key, Operation, Update
 from zae_limiter.schema import keys
-from zae_limiter.schema.items import WRITES, bucket_attributes
+from zae_limiter.schema.attributes import bucket_attributes
+from zae_limiter.schema.items import WRITES
 from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore
 
 TABLE = "zae-limiter-benchmarks"
@@ -140,7 +141,7 @@ def _with_buckets(count: int) -> tuple[MemoryStore, Item]:
             pass
     pk = keys.pk_bucket(repository.namespace_id, entity(0), RESOURCE, 0)
     item: Item = table.execute(Get(Key(pk, keys.sk_state())))
-    half = {bucket_attributes(limit.name).tk: limit.ceiling_milli // 2 for limit in LIMITS}
+    half = {bucket_attributes(limit.name).tokens: limit.ceiling_milli // 2 for limit in LIMITS}
     return table, item | half
 
 

@@ -18,7 +18,8 @@ from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.records.limits import entity_place
 from zae_limiter.flows.steps import Log, Sleep, play
 from zae_limiter.operations.values import BatchWrite, Item, Put
-from zae_limiter.schema.items import BucketId, bucket_attributes, rule_attributes
+from zae_limiter.schema.attributes import bucket_attributes
+from zae_limiter.schema.items import BucketId, rule_attributes
 from zae_limiter.schema.usage import usage_item
 
 KEY, PROJECT = "123e4567-e89b-12d3-a456-426614170000", "123e4567-e89b-12d3-a456-42661417ffff"
@@ -137,7 +138,7 @@ def _bucket(ns: str, entity: str, resource: str) -> Item:
     item = {**BucketId(ns, entity, resource).attributes(), "cascade": False, "shard_count": 1, "rf": 1, "cv": 1}
     for limit in LIMITS:
         names = bucket_attributes(limit.name)
-        item |= {names.tk: limit.capacity * 1000, names.tc: 0, **rule_attributes(limit)}
+        item |= {names.tokens: limit.capacity * 1000, names.consumed: 0, **rule_attributes(limit)}
     return item
 
 

@@ -14,7 +14,7 @@ from zae_limiter.clock.system import SystemClock
 from zae_limiter.memory import table as memory
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Query
-from zae_limiter.schema.attributes import bucket_attr
+from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
 
@@ -74,7 +74,7 @@ class Harness:
     def consumed(self, entity_id: str, resource: str, limit: str) -> int:
         """What the bucket has counted as consumed, in millitokens; 0 where there is no bucket."""
         item = self.bucket(entity_id, resource) or {}
-        return int(item.get(bucket_attr(limit, "tc"), 0))
+        return int(item.get(bucket_attributes(limit).consumed, 0))
 
     def key(self, entity_id: str, resource: str) -> Key:
         """Where the bucket stands."""

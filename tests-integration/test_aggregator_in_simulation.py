@@ -21,6 +21,7 @@ from zae_limiter.flows.steps import Log, play
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.values import Operation, Query, Update
 from zae_limiter.schema import keys
+from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.usage import read_usage
 from zae_limiter.usage import WINDOW_SECONDS, Window, window_start
 from zae_limiter_aggregator.batch import read_batch
@@ -125,14 +126,14 @@ class AggregatedWorld(World):
         books: Counter[Place] = Counter()
         windows: list[Window] = [*WINDOW_SECONDS]
         for write in self.oracle.applications:
-            entity = keys.parse_bucket_pk(write.pk).entity
+            entity = BucketId.parse(write.pk).entity_id
             for window in windows:
                 for name, change in write.changes.items():
                     books[entity, window, window_start(window, write.applied_ms), name] += change.net
         for record in self.streamed.stream:
             change = record["dynamodb"]
             if is_bucket(record) and "NewImage" in change:
-                entity = keys.parse_bucket_pk(change["Keys"]["PK"]["S"]).entity
+                entity = BucketId.parse(change["Keys"]["PK"]["S"]).entity_id
                 events = events_of(change["NewImage"]) - events_of(change.get("OldImage", {}))
                 for window in windows:
                     start = window_start(window, 1000 * change["ApproximateCreationDateTime"])

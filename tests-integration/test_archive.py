@@ -18,7 +18,7 @@ from stream_reader import records_of
 from targets import Target
 from zae_limiter import Limit, Options, SyncRepository
 from zae_limiter.operations.values import EnableTtl
-from zae_limiter.schema import create_table_request
+from zae_limiter.schema.table import create_table_request
 from zae_limiter.sync.store import SyncDynamoDBStore
 from zae_limiter_aggregator.handler import on_event
 

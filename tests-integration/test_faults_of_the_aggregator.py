@@ -18,7 +18,8 @@ from zae_limiter.flows.retry import with_retries
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import UNCONDITIONAL, Conditions, Update
-from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketState, bucket_attributes
+from zae_limiter.schema.attributes import bucket_attributes
+from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketState
 from zae_limiter.schema.usage import SnapshotId, counted_attribute
 from zae_limiter_aggregator import batch_jobs
 from zae_limiter_aggregator.records import BucketChange
@@ -82,7 +83,7 @@ def anchor_clamped(state: BucketState, at_ms: int) -> Update:
     balances = {}
     for name, shard_limit in state.shard_limits.items():
         now = state.tokens_milli(name) + shard_limit.minted_since_anchor(at_ms)
-        balances[bucket_attributes(name).tk] = min(shard_limit.ceiling_milli, now)
+        balances[bucket_attributes(name).tokens] = min(shard_limit.ceiling_milli, now)
     return honest_anchor(state, at_ms)._replace(add={WRITES: ONE_WRITE}, set={"rf": at_ms, **balances})
 
 
@@ -101,7 +102,7 @@ FAULTS = (
     Fault("a mark that counts again", counting, "_counting", mark_included),
     Fault("a rest that begins late", counting, "_not_counted", rest_begins_late),
     Fault("a mark of the first record", counting, "_counting", mark_of_the_first),
-    Fault("a mark written apart", batch_jobs, "count", mark_written_apart),
+    Fault("a mark written apart", batch_jobs, "count_usage", mark_written_apart),
     Fault("the window of the batch", batch_jobs, "_by_snapshot", window_of_the_batch),
     Fault("a clamp at re-anchoring", anchoring, "reanchored", anchor_clamped),
     Fault("an anchor that mints", anchoring, "reanchored", anchor_that_mints),

@@ -15,7 +15,7 @@ from account import eventually
 from functions import Record, Workshop
 from targets import Target
 from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
-from zae_limiter.schema.attributes import bucket_attr
+from zae_limiter.schema.attributes import bucket_attributes
 
 pytestmark = pytest.mark.needs("lambda")
 
@@ -133,7 +133,7 @@ def is_bucket_of(record: Record, namespace_id: str) -> bool:
 
 
 def tc(record: Record, image: str) -> int:
-    return int(record["dynamodb"].get(image, {}).get(bucket_attr("rpm", "tc"), {"N": "0"})["N"])
+    return int(record["dynamodb"].get(image, {}).get(bucket_attributes("rpm").consumed, {"N": "0"})["N"])
 
 
 def consumed(record: Record) -> int:

@@ -30,7 +30,7 @@ from zae_limiter import (
 from zae_limiter.operations.capacity import projected
 from zae_limiter.operations.marshal import read_item
 from zae_limiter.operations.values import BatchWrite, Item, Key, Put
-from zae_limiter.schema.registry import PURGED
+from zae_limiter.schema.attributes import PURGED
 from zae_limiter.schema.table import INDEXES, create_table_request
 from zae_limiter.schema.usage import usage_item
 from zae_limiter.usage import UsageSnapshot

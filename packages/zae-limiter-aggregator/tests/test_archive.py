@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from zae_limiter.audit import AuditEvent
-from zae_limiter.schema import AuditAddress
+from zae_limiter.schema.keys import AuditAddress
 from zae_limiter_aggregator.archive import archive_event, object_body, object_key
 from zae_limiter_aggregator.records import ExpiredEvent, Position
 from zae_limiter_aggregator.settings import Settings

@@ -1,6 +1,6 @@
 from streams import record
 
-from zae_limiter.schema import BucketAddress
+from zae_limiter.schema.items import BucketId
 from zae_limiter_aggregator.batch import by_bucket, read_batch
 
 
@@ -21,6 +21,6 @@ def test_changes_are_told_apart_by_shard_and_stand_in_order() -> None:
     numbers = [(1, 0), (2, 1), (10, 0), (9, 0)]
     grouped = by_bucket(read_batch([record(n, None, bucket(shard, n)) for n, shard in numbers]).changes)
     assert {address: [change.position.sequence for change in changes] for address, changes in grouped.items()} == {
-        BucketAddress("ns", "e", "r", 0): ["1", "9", "10"],
-        BucketAddress("ns", "e", "r", 1): ["2"],
+        BucketId("ns", "e", "r", 0): ["1", "9", "10"],
+        BucketId("ns", "e", "r", 1): ["2"],
     }

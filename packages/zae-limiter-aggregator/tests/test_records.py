@@ -4,8 +4,8 @@ import pytest
 from streams import ARN, LABEL, record
 
 from zae_limiter.audit import AuditEvent
-from zae_limiter.schema import BucketAddress
 from zae_limiter.schema.audit import audit_item
+from zae_limiter.schema.items import BucketId
 from zae_limiter_aggregator.records import BucketChange, ExpiredEvent, UnreadableRecord, read_record
 
 BUCKET = {"PK": "ns/BUCKET#key-abc#openai/gpt-4#1", "SK": "#STATE", "rf": 1_600_000_000_000, "shard_count": 2}
@@ -34,7 +34,7 @@ def change(*args: Any, **more: Any) -> BucketChange:
 
 def test_a_change_of_a_bucket_tells_whose_when_and_what_was_consumed() -> None:
     said = change(7, bucket(5000), bucket(8000), at_ms=1_700_000_123_000)
-    assert said.bucket == BucketAddress("ns", "key-abc", "openai/gpt-4", 1)
+    assert said.bucket == BucketId("ns", "key-abc", "openai/gpt-4", 1)
     assert said.at_ms == 1_700_000_123_000
     assert said.anchor_ms == 1_600_000_000_000
     assert said.consumption == ({"rpm": 3}, 3, {})

@@ -7,7 +7,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.schema import TTL_ATTRIBUTE, create_table_request
+from zae_limiter.schema.attributes import TTL
+from zae_limiter.schema.table import create_table_request
 from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.main import main
@@ -110,7 +111,7 @@ def test_the_table_is_that_of_the_schema() -> None:
     stream = schema.pop("StreamSpecification")
     assert {name: table[name] for name in schema} == schema
     assert table["StreamSpecification"] == {"StreamViewType": stream["StreamViewType"]}
-    assert table["TimeToLiveSpecification"] == {"AttributeName": TTL_ATTRIBUTE, "Enabled": True}
+    assert table["TimeToLiveSpecification"] == {"AttributeName": TTL, "Enabled": True}
 
 
 @pytest.mark.parametrize("name", LAMBDAS)

@@ -15,7 +15,8 @@ from zae_limiter.flows.steps import play
 from zae_limiter.operations.errors import OutcomeUnknown, Throttled
 from zae_limiter.operations.values import Delete, Key, Operation, Transact, Update
 from zae_limiter.schema import keys
-from zae_limiter.schema.items import ONE_WRITE, WRITES, bucket_attributes
+from zae_limiter.schema.attributes import bucket_attributes
+from zae_limiter.schema.items import ONE_WRITE, WRITES
 
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
@@ -114,7 +115,7 @@ async def test_it_is_one_read_and_one_transaction_that_count_one_write_and_no_co
     assert before is not None
     assert after is not None
     assert after[WRITES] == before[WRITES] + 1000
-    unchanged = (*(bucket_attributes(name).tc for name in ("rpm", "tpm")), "ev", "cv", "ttl", "shard_count")
+    unchanged = (*(bucket_attributes(name).consumed for name in ("rpm", "tpm")), "ev", "cv", "ttl", "shard_count")
     assert [after[name] for name in unchanged] == [before[name] for name in unchanged]
 
 

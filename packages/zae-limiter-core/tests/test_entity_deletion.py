@@ -15,7 +15,7 @@ from zae_limiter.flows.steps import Parallel, play
 from zae_limiter.memory.effects import key_of
 from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Item, Put, Transact, Update
-from zae_limiter.schema.items import CHILDREN
+from zae_limiter.schema.attributes import CHILDREN
 
 RPM = Limit.per_minute("rpm", 60)
 CONFIGS, BUCKETS = 130, 30

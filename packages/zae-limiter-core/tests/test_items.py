@@ -7,19 +7,11 @@ from zae_limiter.limits import MILLI, Limit
 from zae_limiter.naming import RESERVED_LIMIT_NAMES
 from zae_limiter.operations.capacity import item_size, write_units
 from zae_limiter.schema import keys
-from zae_limiter.schema.items import (
-    WRITES,
-    BucketId,
-    bucket_attributes,
-    config_attributes,
-    entity_item,
-    namespace_items,
-    read_bucket,
-    read_entity,
-    read_limits,
-    read_on_unavailable,
-    rule_attributes,
-)
+from zae_limiter.schema.attributes import bucket_attributes
+from zae_limiter.schema.configs import config_attributes, read_limits, read_on_unavailable
+from zae_limiter.schema.entities import entity_item, read_entity
+from zae_limiter.schema.items import WRITES, BucketId, read_bucket, rule_attributes
+from zae_limiter.schema.registry import namespace_items
 from zae_limiter.token_bucket import ShardLimit
 
 NOW = 1_700_000_000_000
@@ -43,7 +35,7 @@ def bucket(limits: tuple[Limit, ...], bucket_id: BucketId) -> dict[str, object]:
     item = {**bucket_id.attributes(), "cascade": False, "shard_count": 2, "rf": NOW, "cv": NOW, "ev": 1, WRITES: MILLI}
     for limit in limits:
         at = bucket_attributes(limit.name)
-        item |= {at.tk: limit.ceiling_milli, at.tc: 0, **rule_attributes(limit)}
+        item |= {at.tokens: limit.ceiling_milli, at.consumed: 0, **rule_attributes(limit)}
     return item
 
 
@@ -131,7 +123,7 @@ def test_a_bucket_of_three_limits_and_ids_of_36_characters_is_written_with_one_w
     item |= {"ev": 123_456_789, WRITES: 123_456_789_000}
     for limit in limits:  # after ten years at the full rate
         at = bucket_attributes(limit.name)
-        item |= {at.tk: -45_061_724_712_345, at.tc: 45_061_724_712_345}
+        item |= {at.tokens: -45_061_724_712_345, at.consumed: 45_061_724_712_345}
     assert write_units(None, item) == 1
 
 
@@ -149,7 +141,7 @@ def test_the_size_of_a_bucket_item_is_what_the_docs_say(
     item |= {"parent_id": "p" * parent} if parent else {}
     for limit in limits:  # after ten years at the full rate
         at = bucket_attributes(limit.name)
-        item |= {at.tk: -45_061_724_712_345, at.tc: 45_061_724_712_345}
+        item |= {at.tokens: -45_061_724_712_345, at.consumed: 45_061_724_712_345}
     told = 255 + 5 * entity + 5 * resource + (parent + 9 if parent else 0)
     told += sum(55 + 5 * len(name) + (10 + len(name) if burst != 12_345_678 else 0) for name in names)
     assert told - 20 <= item_size(item) <= told

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.naming import check_identifier, check_limit_name, check_resource
+from zae_limiter.naming import RESERVED_LIMIT_NAMES, check_identifier, check_limit_name, check_resource
 from zae_limiter.schema import attributes, keys
+from zae_limiter.schema.items import BucketId
 
 ns_ids = st.from_regex(r"[A-Za-z0-9_\-]{11}", fullmatch=True)
 entities = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_\-.:@]{0,12}", fullmatch=True)
@@ -11,12 +12,13 @@ resources = st.from_regex(r"[A-Za-z][A-Za-z0-9_\-./:]{0,12}", fullmatch=True)
 limits = st.from_regex(r"[A-Za-z](?:[A-Za-z0-9_\-.]|_tk|_cp){0,12}", fullmatch=True)
 windows = st.sampled_from(["2024-01-01T14:00:00Z", "2024-01-01"])
 shards = st.integers(0, 63)
-fields = st.sampled_from(["tk", "cp", "bx", "ra", "rp", "tc"])
 
 
 @given(ns_ids, entities, resources, shards)
 def test_a_bucket_key_gives_back_its_parts(ns: str, entity: str, resource: str, shard: int) -> None:
-    assert keys.parse_bucket_pk(keys.pk_bucket(ns, entity, resource, shard)) == (ns, entity, resource, shard)
+    bucket = BucketId(ns, entity, resource, shard)
+    assert keys.parse_bucket_pk(bucket.pk) == (ns, entity, resource, shard)
+    assert BucketId.parse(bucket.pk) == bucket
 
 
 @given(ns_ids, resources)
@@ -85,26 +87,43 @@ def test_skipping_a_resource_skips_its_entity_configs_alone(one: str, other: str
         assert keys.gsi4_sk_entity_config(other, entity) > behind
 
 
-@given(limits, fields)
-def test_a_buckets_attribute_gives_back_limit_and_field(limit: str, field: attributes.BucketField) -> None:
-    assert attributes.parse_bucket_attr(attributes.bucket_attr(limit, field)) == (limit, field)
+@given(limits, st.sampled_from(attributes.BucketAttributes._fields))
+def test_a_buckets_attribute_gives_back_limit_and_field(limit: str, field: str) -> None:
+    attribute = getattr(attributes.bucket_attributes(limit), field)
+    assert attributes.parse_bucket_attribute(attribute) == (limit, field)
+    assert attributes.parse_limit_attribute(attribute) is None
 
 
-@given(limits, st.sampled_from(["cp", "bx", "ra", "rp"]))
-def test_a_configs_attribute_gives_back_limit_and_field(limit: str, field: attributes.LimitField) -> None:
-    assert attributes.parse_limit_attr(attributes.limit_attr(limit, field)) == (limit, field)
+@given(limits, st.sampled_from(attributes.LimitAttributes._fields))
+def test_a_configs_attribute_gives_back_limit_and_field(limit: str, field: str) -> None:
+    attribute = getattr(attributes.limit_attributes(limit), field)
+    assert attributes.parse_limit_attribute(attribute) == (limit, field)
+    assert attributes.parse_bucket_attribute(attribute) is None
+
+
+def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
+    assert attributes.bucket_attributes("rpm") == (
+        "b_rpm_tk",
+        "b_rpm_tc",
+        "b_rpm_cp",
+        "b_rpm_bx",
+        "b_rpm_ra",
+        "b_rpm_rp",
+    )
+    assert attributes.limit_attributes("rpm") == ("l_rpm_cp", "l_rpm_bx", "l_rpm_ra", "l_rpm_rp")
+    assert (attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES) == ("rf", "cv", "ev")
 
 
 @pytest.mark.parametrize(
     "name", ["", "b_", "b__tk", "b_tk", "b_x_zz", "b_x_", "rf", "ttl", "entity_id", "l_x_cp", "PK"]
 )
 def test_other_attributes_of_a_bucket_are_no_limits(name: str) -> None:
-    assert attributes.parse_bucket_attr(name) is None
+    assert attributes.parse_bucket_attribute(name) is None
 
 
 @given(limits)
 def test_the_names_of_these_tests_are_good_names(limit: str) -> None:
-    if limit not in attributes.RESERVED_LIMIT_NAMES and len(limit) <= 64:
+    if limit not in RESERVED_LIMIT_NAMES and len(limit) <= 64:
         assert check_limit_name("limit", limit) == limit
 
 

@@ -11,7 +11,7 @@ from zae_limiter import Limit, NamespaceNotFoundError, NamespaceStateError, Prov
 from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import BatchWrite, Get, Item, Put, Query, Transact, Unwritten
-from zae_limiter.schema.registry import PURGED
+from zae_limiter.schema.attributes import PURGED
 from zae_limiter.schema.usage import usage_item
 from zae_limiter.usage import UsageSnapshot
 

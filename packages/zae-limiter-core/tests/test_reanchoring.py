@@ -11,7 +11,8 @@ from zae_limiter.flows.steps import play
 from zae_limiter.limits import Limit
 from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.values import Conditions, Get, Key, Put, Update
-from zae_limiter.schema.items import BucketId, bucket_attributes, read_bucket, rule_attributes
+from zae_limiter.schema.attributes import bucket_attributes
+from zae_limiter.schema.items import BucketId, read_bucket, rule_attributes
 from zae_limiter.token_bucket import refill_bucket
 
 START = 1_700_000_000_000
@@ -40,7 +41,7 @@ def bucket(limits: list[Limit], shard: tuple[int, int], tokens: list[int]) -> di
     item = {**place.attributes(), "shard_count": shard[1], "cascade": False, "ev": 3, "rf": START, "cv": START - 5}
     for limit, balance in zip(limits, tokens, strict=False):
         at = bucket_attributes(limit.name)
-        item |= {at.tk: balance, at.tc: 7000, **rule_attributes(limit)}
+        item |= {at.tokens: balance, at.consumed: 7000, **rule_attributes(limit)}
     return {**item, "b_wcu_tc": 9000, "ttl": 12345}
 
 

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 
-from zae_limiter.clock.system import Clock
-from zae_limiter.flows.records.registry import purged_of
-from zae_limiter.operations.errors import StoreError
-from zae_limiter.sync.driver import SyncDriver
+from zae_limiter import Clock
+from zae_limiter.maintenance import StoreError, SyncDriver, purged_namespaces
 
 from .archive import PutObject, archive_event
 from .batch import Batch, Failure, read_batch
@@ -87,7 +85,7 @@ class Aggregator:
         If the table cannot tell which ones are purged, all changes have to come again.
         """
         try:
-            return batch.without(self._driver.run(purged_of(batch.namespaces))), ()
+            return batch.without(self._driver.run(purged_namespaces(batch.namespaces))), ()
         except StoreError as error:
             log.warning("the namespaces of the batch could not be read", exc_info=error)
             return batch.without(batch.namespaces), [Failure(batch.changes[0].position.sequence, str(error))]

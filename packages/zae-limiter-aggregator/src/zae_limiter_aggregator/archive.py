@@ -24,12 +24,12 @@ def object_key(prefix: str, expired: ExpiredEvent) -> str:
     """The object's key: day of the change, namespace, entity, event. ``ValueError`` if the event has no day."""
     event, address = expired.event, expired.address
     day = date.fromisoformat(event.at[:10])
-    return f"{prefix}date={day}/{address.ns}/{quote(address.entity, safe='$:@')}/{event.event_id}.jsonl.gz"
+    return f"{prefix}date={day}/{address.namespace_id}/{quote(address.entity_id, safe='$:@')}/{event.event_id}.jsonl.gz"
 
 
 def object_body(expired: ExpiredEvent) -> bytes:
     """The event as one line of JSON, compressed; equal events give equal bytes."""
-    line = json.dumps({"namespace_id": expired.address.ns, **asdict(expired.event)}, sort_keys=True) + "\n"
+    line = json.dumps({"namespace_id": expired.address.namespace_id, **asdict(expired.event)}, sort_keys=True) + "\n"
     return gzip.compress(line.encode(), mtime=0)
 
 

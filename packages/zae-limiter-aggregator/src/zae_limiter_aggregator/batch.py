@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
-from zae_limiter.schema import BucketAddress
+from zae_limiter.maintenance import BucketId
 
 from .records import BucketChange, ExpiredEvent, Record, UnreadableRecord, read_record, sequence_of
 
@@ -28,11 +28,13 @@ class Batch:
     @property
     def namespaces(self) -> set[str]:
         """The ids of the namespaces whose buckets changed."""
-        return {change.bucket.ns for change in self.changes}
+        return {change.bucket.namespace_id for change in self.changes}
 
     def without(self, namespaces: Collection[str]) -> Self:
         """The batch without the changes of these namespaces."""
-        return replace(self, changes=tuple(change for change in self.changes if change.bucket.ns not in namespaces))
+        return replace(
+            self, changes=tuple(change for change in self.changes if change.bucket.namespace_id not in namespaces)
+        )
 
 
 def read_batch(records: Sequence[Record]) -> Batch:
@@ -54,9 +56,9 @@ def read_batch(records: Sequence[Record]) -> Batch:
     return Batch(len(records), tuple(changes), tuple(expired), tuple(unreadable))
 
 
-def by_bucket(changes: Iterable[BucketChange]) -> dict[BucketAddress, list[BucketChange]]:
+def by_bucket(changes: Iterable[BucketChange]) -> dict[BucketId, list[BucketChange]]:
     """The changes of each bucket shard, in the order in which they happened."""
-    grouped: dict[BucketAddress, list[BucketChange]] = {}
+    grouped: dict[BucketId, list[BucketChange]] = {}
     for change in sorted(changes, key=lambda change: change.position.mark):
         grouped.setdefault(change.bucket, []).append(change)
     return grouped

@@ -3,10 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from zae_limiter.flows.bucket.reanchoring import reanchor
-from zae_limiter.flows.records.usage_counting import Use, count
-from zae_limiter.schema import BucketAddress
-from zae_limiter.schema.usage import SnapshotId
+from zae_limiter.maintenance import BucketId, SnapshotId, Use, count_usage, reanchor
 from zae_limiter.usage import WINDOW_SECONDS, Window, window_start
 
 from .batch import Batch, by_bucket
@@ -29,24 +26,26 @@ def jobs_of(batch: Batch, settings: Settings, now: Callable[[], int]) -> list[Jo
     ]
 
 
-def _snapshots(buckets: Mapping[BucketAddress, Sequence[BucketChange]], settings: Settings) -> Iterator[Job]:
+def _snapshots(buckets: Mapping[BucketId, Sequence[BucketChange]], settings: Settings) -> Iterator[Job]:
     for bucket, changes in buckets.items():
         used = [change for change in changes if change.consumption]
         for window in WINDOW_SECONDS:
             for snapshot, counted in _by_snapshot(bucket, used, window).items():
                 uses = [Use(change.position.mark, change.consumption) for change in counted]
-                flow = count(snapshot, bucket.shard, uses, expires_at=_expires_at(snapshot, settings))
+                flow = count_usage(snapshot, bucket.shard, uses, expires_at=_expires_at(snapshot, settings))
                 yield Job("snapshots", flow, counted[0].position.sequence)
 
 
 def _by_snapshot(
-    bucket: BucketAddress, changes: Iterable[BucketChange], window: Window
+    bucket: BucketId, changes: Iterable[BucketChange], window: Window
 ) -> dict[SnapshotId, list[BucketChange]]:
     """Group the changes by their window."""
     grouped: dict[SnapshotId, list[BucketChange]] = {}
     for change in changes:
         start = window_start(window, change.at_ms)
-        grouped.setdefault(SnapshotId(bucket.ns, bucket.entity, bucket.resource, window, start), []).append(change)
+        grouped.setdefault(
+            SnapshotId(bucket.namespace_id, bucket.entity_id, bucket.resource, window, start), []
+        ).append(change)
     return grouped
 
 

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, TypedDict
 
-from zae_limiter.runtime.json_logs import log_as_json
-from zae_limiter.sync.driver import SyncDriver
-from zae_limiter.sync.store import SyncDynamoDBStore
+from zae_limiter.maintenance import SyncDriver, SyncDynamoDBStore, log_as_json
 
 from .aggregation import Aggregator
 from .archive import open_archive

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from zae_limiter.flows.steps import Flow
+from zae_limiter.maintenance import Flow
 
 Kind = Literal["snapshots", "refills", "splits", "archived"]
 

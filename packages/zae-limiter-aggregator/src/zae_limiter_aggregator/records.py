@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from zae_limiter.audit import AuditEvent
-from zae_limiter.operations.marshal import read_item
-from zae_limiter.schema import (
-    AUDIT_PREFIX,
+from zae_limiter.maintenance import (
     AuditAddress,
-    BucketAddress,
-    parse_audit_pk,
-    parse_bucket_pk,
-    sk_audit,
-    sk_state,
+    BucketId,
+    Consumption,
+    anchor_of,
+    audit_event_of,
+    bucket_of,
+    consumption,
+    is_audit_event,
+    read_item,
+    shard_count_of,
+    stream_mark,
 )
-from zae_limiter.schema.audit import read_audit_event
-from zae_limiter.schema.changes import Consumption, consumption
-from zae_limiter.schema.usage import stream_mark
 
 Record = Mapping[str, Any]
 Image = dict[str, Any]
@@ -52,7 +52,7 @@ class BucketChange:
 
     position: Position
     at_ms: int
-    bucket: BucketAddress
+    bucket: BucketId
     before: Image | None
     after: Image
     anchor_ms: int
@@ -92,19 +92,16 @@ def read_record(record: Record) -> BucketChange | ExpiredEvent | None:
 
 def _read(record: Record) -> BucketChange | ExpiredEvent | None:
     change = record["dynamodb"]
-    pk, sk = change["Keys"]["PK"]["S"], change["Keys"]["SK"]["S"]
-    if sk == sk_state():
-        bucket = parse_bucket_pk(pk)
+    key = read_item(change["Keys"])
+    bucket = bucket_of(key)
+    if bucket is not None:
         return None if _is_removal(record) else _bucket_change(record, bucket)
-    if sk.startswith(AUDIT_PREFIX) and _is_by_ttl(record):
-        event = read_audit_event(read_item(change["OldImage"]))
-        if sk != sk_audit(event.event_id):
-            raise ValueError(f"the event {event.event_id!r} is stored under the key {sk!r}")
-        return ExpiredEvent(_position(record), parse_audit_pk(pk), event)
+    if is_audit_event(key) and _is_by_ttl(record):
+        return ExpiredEvent(_position(record), *audit_event_of(key, read_item(change["OldImage"])))
     return None
 
 
-def _bucket_change(record: Record, bucket: BucketAddress) -> BucketChange:
+def _bucket_change(record: Record, bucket: BucketId) -> BucketChange:
     change = record["dynamodb"]
     if record["eventName"] not in {"INSERT", "MODIFY"}:
         raise ValueError(f"no such event: {record['eventName']!r}")
@@ -117,9 +114,9 @@ def _bucket_change(record: Record, bucket: BucketAddress) -> BucketChange:
         bucket=bucket,
         before=before,
         after=after,
-        anchor_ms=_whole(after["rf"]),
-        shards=_whole(after["shard_count"]),
-        shards_before=None if before is None else _whole(before["shard_count"]),
+        anchor_ms=_whole(anchor_of(after)),
+        shards=_whole(shard_count_of(after)),
+        shards_before=None if before is None else _whole(shard_count_of(before)),
         consumption=consumption(before, after),
     )
 

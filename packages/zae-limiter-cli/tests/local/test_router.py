@@ -8,7 +8,7 @@ import pytest
 from account import Account, addition, at_once, eventually
 from botocore.exceptions import ClientError
 
-from zae_limiter.schema import create_table_request
+from zae_limiter.schema.table import create_table_request
 from zae_limiter_cli.local.moto_server import ITEMS_ACCOUNT
 
 IN_THE_PLANE = ("X-Moto-Account-Id", ITEMS_ACCOUNT)

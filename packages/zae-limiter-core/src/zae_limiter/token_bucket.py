@@ -3,9 +3,9 @@
 Lives here: pure functions on millitokens and epoch milliseconds. Never: what is written because of them (flows).
 
 What was ever minted up to ``t`` is ``refill_amount * t // refill_period``. Between two instants the difference of the
-two floors is minted: it telescopes, so it is exact in however many steps it is taken. A stored balance ``tk`` is as of
-the anchor ``rf``; what is available at ``now`` is ``min(ceiling, tk + minted(now) - minted(rf))``. Time refills a
-bucket, no write has to.
+two floors is minted: it telescopes, so it is exact in however many steps it is taken. A stored balance of
+``tokens`` is as of the ``anchor``; ``min(ceiling, tokens + minted(now) - minted(anchor))`` is available at ``now``.
+Time refills a bucket, no write has to.
 """
 
 import math
@@ -24,7 +24,7 @@ def share(whole: int, shard: int, shards: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ShardLimit:
-    """One limit on one shard of a bucket, anchored: what ``tk`` means there.
+    """One limit on one shard of a bucket, anchored: what its stored balance means there.
 
     ``ceiling_milli`` and ``minted`` are the shard's shares of the whole limit.
     """

@@ -26,7 +26,8 @@ from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import NOTHING, Operation, Transact, Update
-from zae_limiter.schema.items import BucketState, bucket_attributes
+from zae_limiter.schema.attributes import bucket_attributes
+from zae_limiter.schema.items import BucketState
 from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit
 
@@ -142,8 +143,8 @@ def _patched(*patches: Any) -> Fault:
 def _set_at_reshape(self: ReshapeWrite, draft: UpdateDraft, name: str, stand: Any, batch: Batch) -> None:
     """A reshape writes the balance that was seen, whatever was taken since."""
     at, net = bucket_attributes(name), batch.net(name)
-    draft.count(at.tc, net)
-    draft.set[at.tk] = stand.headroom - net
+    draft.count(at.consumed, net)
+    draft.set[at.tokens] = stand.headroom - net
 
 
 def _owing_or_not(state: BucketState, at_ms: int, named: Collection[str]) -> list[str]:
@@ -154,14 +155,14 @@ def _owing_or_not(state: BucketState, at_ms: int, named: Collection[str]) -> lis
 def _halves_set(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
     """A split writes what it saw, whatever was taken since."""
     half = halve(state.shard_limits[name], state.tokens_milli(name), anchor_ms)
-    draft.set[bucket_attributes(name).tk] = half.available - half.given
+    draft.set[bucket_attributes(name).tokens] = half.available - half.given
     return half.given
 
 
 def _not_halved(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
     """A split leaves the shard all that it gives to the other one."""
     shard_limit, tokens = state.shard_limits[name], state.tokens_milli(name)
-    draft.count(bucket_attributes(name).tk, shard_limit.minted_since_anchor(anchor_ms))
+    draft.count(bucket_attributes(name).tokens, shard_limit.minted_since_anchor(anchor_ms))
     return halve(shard_limit, tokens, anchor_ms).given
 
 

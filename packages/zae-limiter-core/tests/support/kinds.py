@@ -13,7 +13,8 @@ from zae_limiter.flows.records.limits import Place, entity_place, resource_place
 from zae_limiter.operations.values import Item
 from zae_limiter.schema import keys
 from zae_limiter.schema.audit import audit_item
-from zae_limiter.schema.items import BucketId, entity_item
+from zae_limiter.schema.entities import entity_item
+from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.usage import usage_item
 from zae_limiter.usage import UsageSnapshot
 

@@ -13,7 +13,8 @@ from zae_limiter.flows.steps import Flow, Step
 from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Item
 from zae_limiter.resolution import Config
-from zae_limiter.schema.items import WRITES, BucketId, bucket_attributes, rule_attributes
+from zae_limiter.schema.attributes import bucket_attributes
+from zae_limiter.schema.items import WRITES, BucketId, rule_attributes
 from zae_limiter.testing import ManualClock
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ def bucket_item(tokens: Mapping[Limit, int], *, rf: int = NOW, cv: int = 0, writ
     item[WRITES] = writes * 1000
     for limit, stored in tokens.items():
         at = bucket_attributes(limit.name)
-        item |= {at.tk: stored, at.tc: 0, **rule_attributes(limit)}
+        item |= {at.tokens: stored, at.consumed: 0, **rule_attributes(limit)}
     return item | more
 
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from zae_limiter.runtime.json_logs import log_as_json
+from zae_limiter.maintenance import log_as_json
 from zae_limiter_manifest import Answer, FormatError, ManifestError, page, unpack
 
 from .actions import namespace_in, perform, read_request

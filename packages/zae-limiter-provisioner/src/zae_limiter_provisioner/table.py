@@ -4,9 +4,8 @@ import os
 from functools import cache
 from typing import Any, Final
 
-from zae_limiter import NamespaceNotFoundError, Options, SyncRepository
-from zae_limiter.clock.system import Clock, SystemClock
-from zae_limiter.sync.store import SyncDynamoDBStore, SyncStore
+from zae_limiter import Clock, NamespaceNotFoundError, Options, SyncRepository, SyncStore
+from zae_limiter.maintenance import SyncDynamoDBStore, SystemClock
 
 from .refusals import Refused
 

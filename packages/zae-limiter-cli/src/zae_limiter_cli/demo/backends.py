@@ -4,12 +4,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
 
-from zae_limiter import Options
-from zae_limiter.aio.store import DynamoDBStore, MemoryStore, Store
+from zae_limiter import Options, Store, SyncStore
+from zae_limiter.aio.store import DynamoDBStore, MemoryStore
+from zae_limiter.maintenance import Meter, Operation, SyncDynamoDBStore
 from zae_limiter.memory import table as memory
-from zae_limiter.operations.capacity import Meter
-from zae_limiter.operations.values import Operation
-from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
+from zae_limiter.sync.store import SyncMemoryStore
 
 from ..connection import fill_in_what_local_endpoints_ignore, is_local
 

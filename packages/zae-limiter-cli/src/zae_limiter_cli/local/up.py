@@ -108,11 +108,11 @@ def _stack(request: UpRequest, state_dir: StateDir, engine: Engine) -> Iterator[
 
 def _deploy(connection: Connection) -> None:
     """The stack that `deploy` makes, and what moto leaves out of it."""
-    from zae_limiter.schema import TTL_ATTRIBUTE
+    from zae_limiter.maintenance import TTL
 
     from ..stack.deploy import DeployRequest, deploy
 
     deploy(connection, DeployRequest(), lambda _: None)
     connection.client("dynamodb").update_time_to_live(
-        TableName=connection.name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+        TableName=connection.name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL}
     )

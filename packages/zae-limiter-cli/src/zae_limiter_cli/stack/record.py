@@ -2,10 +2,15 @@
 
 import time
 
-from zae_limiter import InfrastructureNotFoundError, NamespaceNotFoundError, Options, SyncRepository, VersionRecord
-from zae_limiter.sync.store import SyncDynamoDBStore
+from zae_limiter import (
+    InfrastructureNotFoundError,
+    NamespaceNotFoundError,
+    Options,
+    SyncRepository,
+    VersionRecord,
+    maintenance,
+)
 from zae_limiter.versions import core_version, parse_version, record_of_this_release
-from zae_limiter.wiring import clock_over, namespace_state_of
 
 from ..connection import Connection
 from ..errors import CommandError
@@ -14,10 +19,7 @@ from ..options import DEFAULT_NAMESPACE
 
 def open_table(connection: Connection) -> SyncRepository:
     """A repository for what belongs to no namespace. None is opened: `default` may be deleted, and stays so."""
-    options = Options(check_version=False, **connection.store_options())
-    store = SyncDynamoDBStore(options.stack_name, **options.store_options())
-    clock = clock_over(store, options)
-    return SyncRepository(store, namespace_state_of(options, options.namespace_name, "", clock), options, clock)
+    return maintenance.open_table(Options(check_version=False, **connection.store_options()))
 
 
 def read_record(table: SyncRepository) -> VersionRecord | None:

@@ -7,7 +7,7 @@ from .flow_runner import FlowRunner
 
 
 class AuditMethods(FlowRunner):
-    """What was changed, by whom, from what to what."""
+    """The audit events of the namespace."""
 
     async def get_audit_events(
         self, entity_id: str = "$SYSTEM", *, limit: int = 100, start: str | None = None

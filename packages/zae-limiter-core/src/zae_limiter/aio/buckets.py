@@ -11,7 +11,7 @@ from .flow_runner import FlowRunner
 
 
 class BucketMethods(FlowRunner):
-    """How buckets stand, and tokens given by hand."""
+    """The state of buckets, and tokens given by hand."""
 
     async def get_bucket(self, entity_id: str, resource: str) -> Bucket | None:
         """The bucket of an entity on a resource; ``None`` if there is none, which is equivalent to a full one.

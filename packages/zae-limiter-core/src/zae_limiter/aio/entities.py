@@ -12,7 +12,7 @@ from .flow_runner import FlowRunner
 
 
 class EntityMethods(FlowRunner):
-    """Entities and their parents. Every change is audited; ``principal`` says whose it is."""
+    """Entities and their parents. Every change is audited; ``principal`` is its author."""
 
     async def create_entity(
         self,

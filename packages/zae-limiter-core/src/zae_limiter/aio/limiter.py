@@ -14,7 +14,7 @@ from .repository import Repository
 
 
 class RateLimiter(LimitMethods, EntityMethods):
-    """Token buckets of one repository. ``default_limits`` hold where no level of the repository has any."""
+    """Token buckets of one repository. ``default_limits`` apply if no level of the repository has limits."""
 
     def __init__(self, repository: Repository, *, default_limits: Sequence[Limit] | None = None) -> None:
         super().__init__(repository.driver, repository.namespace_state, repository._options, repository._clock)

@@ -10,7 +10,7 @@ from .flow_runner import FlowRunner
 
 
 class NamespaceMethods(FlowRunner):
-    """Which namespaces the table has."""
+    """The namespaces of the table."""
 
     _clock: Clock
 

@@ -79,7 +79,7 @@ class Repository(
     def in_memory(
         cls, namespace: str = "default", *, clock: Clock | None = None, **options: Unpack[InMemoryOptions]
     ) -> Self:
-        """A repository of this process alone: no network, no account; gone when it is.
+        """A repository in the memory of this process: no network, no account.
 
         It has no hot items, so buckets split only if ``split_above`` is given.
         """

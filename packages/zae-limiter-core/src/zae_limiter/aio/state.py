@@ -15,7 +15,7 @@ from .flow_runner import FlowRunner
 
 
 class StateMethods(FlowRunner):
-    """The versions of the stack, the state of the provisioner, and the limits of all levels as it sees them."""
+    """The versions of the stack, the state of the provisioner, and its view of the limits of all levels."""
 
     _clock: Clock
 

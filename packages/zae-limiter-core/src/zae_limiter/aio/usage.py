@@ -8,7 +8,7 @@ from .flow_runner import FlowRunner
 
 
 class UsageMethods(FlowRunner):
-    """What was consumed, by the hour and by the day."""
+    """Usage by the hour and by the day."""
 
     async def get_usage_snapshots(
         self,

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ..operations.errors import OutcomeUnknown, RaceLost, Throttled
 from ..operations.values import BatchGet, Found, Get, Item, Key, Operation
+from ..schema.attributes import PK, SK
 from .steps import Flow, Sleep
 
 __all__ = ["ATTEMPTS", "PAUSES", "RaceLost", "key_of", "read", "read_all", "with_retries"]
@@ -21,7 +22,7 @@ KEYS_PER_READ: Final = 100
 
 def key_of(item: Item) -> Key:
     """Where an item is."""
-    return Key(item["PK"], item["SK"])
+    return Key(item[PK], item[SK])
 
 
 def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:

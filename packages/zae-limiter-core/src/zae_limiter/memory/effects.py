@@ -12,6 +12,7 @@ from ..operations.capacity import item_size
 from ..operations.errors import ConditionFailed, NotApplied
 from ..operations.marshal import copy_of, plain
 from ..operations.values import UNCONDITIONAL, Check, Conditions, Delete, Item, Key, Put, Update, Value
+from ..schema.attributes import PK, SK
 
 MAX_ITEM_BYTES: Final = 400 * 1024
 
@@ -27,7 +28,7 @@ def key_of(write: Write) -> Key:
     """Return the key of the item that ``write`` is about; ``NotApplied`` where it has none, or an empty part."""
     if isinstance(write, Put):
         check_key_values(write.item, required=TABLE_KEYS)
-        return Key(write.item["PK"], write.item["SK"])
+        return Key(write.item[PK], write.item[SK])
     return checked_key(write.key)
 
 
@@ -112,7 +113,7 @@ def check_key_values(values: Mapping[str, Value], *, required: Iterable[str] = (
 
 
 def _updated(update: Update, key: Key, before: Item | None) -> Item:
-    item: Item = {"PK": key.pk, "SK": key.sk} if before is None else before.copy()
+    item: Item = {PK: key.pk, SK: key.sk} if before is None else before.copy()
     _, add, values, remove, _ = update
     for name, amount in add.items():
         value = item.get(name, 0)

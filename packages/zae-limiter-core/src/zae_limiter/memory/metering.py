@@ -22,6 +22,7 @@ from ..operations.values import (
     Transact,
     Update,
 )
+from ..schema.attributes import PK, SK
 
 Lookup = Callable[[Key], Item | None]
 
@@ -58,7 +59,7 @@ def metered(meter: Meter, operation: Operation, look_up: Lookup, carry_out: Call
 def _written_keys(operation: Operation) -> list[Key]:
     match operation:
         case Put(item):
-            return [Key(item.get("PK", ""), item.get("SK", ""))]
+            return [Key(item.get(PK, ""), item.get(SK, ""))]
         case Update(key) | Delete(key) | Check(key):
             return [key]
         case Transact(writes) | BatchWrite(writes):

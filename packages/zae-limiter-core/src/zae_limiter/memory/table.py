@@ -8,7 +8,8 @@ from threading import Lock
 from typing import Any, Final
 
 from zae_limiter.runtime import forks
-from zae_limiter.schema.table import INDEXES, TABLE_KEYS, TTL_ATTRIBUTE
+from zae_limiter.schema.attributes import TTL
+from zae_limiter.schema.table import INDEXES, TABLE_KEYS
 
 from ..operations.capacity import Meter, projected
 from ..operations.errors import ConditionFailed, NotApplied, Reason, TableExists, TransactionCancelled
@@ -32,6 +33,7 @@ from ..operations.values import (
     Unwritten,
     Update,
 )
+from ..schema.attributes import PK, SK
 from .effects import Write, after, checked_key, key_of, refuse_malformed
 from .metering import metered
 
@@ -198,7 +200,7 @@ def _in_range(query: Query, sk: str | None) -> bool:
 
 
 def _place(item: Item, sk: str) -> tuple[str, ...]:
-    return item[sk], item["PK"], item["SK"]
+    return item[sk], item[PK], item[SK]
 
 
 def _behind_start(items: list[Item], sk: str, query: Query) -> list[Item]:
@@ -211,5 +213,5 @@ def _behind_start(items: list[Item], sk: str, query: Query) -> list[Item]:
 
 
 def _is_expired(item: Item, now_seconds: int) -> bool:
-    ttl = item.get(TTL_ATTRIBUTE)
+    ttl = item.get(TTL)
     return type(ttl) is int and ttl < now_seconds

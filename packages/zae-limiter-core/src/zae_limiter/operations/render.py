@@ -6,8 +6,10 @@ Lives here: the one renderer and its reverse. Never: the text of an expression (
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from zae_limiter.schema.table import INDEXES, TABLE_KEYS, TTL_ATTRIBUTE, create_table_request
+from zae_limiter.schema.attributes import TTL
+from zae_limiter.schema.table import INDEXES, TABLE_KEYS, create_table_request
 
+from ..schema.attributes import PK, SK
 from .errors import OutcomeUnknown
 from .expressions import condition_parameters, query_parameters, update_parameters
 from .marshal import read_item, write_item
@@ -135,7 +137,7 @@ def _describe_table(_: DescribeTable, table: str) -> Request:
 
 
 def _enable_ttl(_: EnableTtl, table: str) -> Request:
-    specification = {"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+    specification = {"Enabled": True, "AttributeName": TTL}
     return {"TableName": table, "TimeToLiveSpecification": specification}
 
 
@@ -151,7 +153,7 @@ def _read_found(_: BatchGet, answer: Answer) -> Found:
     # One table: whatever it was called by, its name or its ARN.
     items = [read_item(item) for found in answer["Responses"].values() for item in found]
     unread = [_read_key(key) for rest in answer.get("UnprocessedKeys", {}).values() for key in rest["Keys"]]
-    return Found({Key(item["PK"], item["SK"]): item for item in items}, tuple(unread))
+    return Found({Key(item[PK], item[SK]): item for item in items}, tuple(unread))
 
 
 def _read_page(_: Query, answer: Answer) -> Page:
@@ -176,11 +178,11 @@ def _read_status(_: DescribeTable, answer: Answer) -> str:
 
 
 def _key(key: Key) -> Request:
-    return {"PK": {"S": key.pk}, "SK": {"S": key.sk}}
+    return {PK: {"S": key.pk}, SK: {"S": key.sk}}
 
 
 def _read_key(key: Answer) -> Key:
-    return Key(key["PK"]["S"], key["SK"]["S"])
+    return Key(key[PK]["S"], key[SK]["S"])
 
 
 _RENDERERS: Final[dict[type, tuple[str, Callable[[Any, str], Request]]]] = {

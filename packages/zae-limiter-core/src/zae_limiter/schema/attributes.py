@@ -1,76 +1,159 @@
-"""Names of the attributes that hold a limit.
+"""Names of the attributes of the table: those of every record, and those that hold one limit.
 
-Lives here: how a limit and a field make an attribute name, and back. Never: what the values mean (bucket, limits).
+The stored names of a bucket are short, because each write pays for them; their Python names say what they hold. Only
+this package writes an attribute's name as a string, which a test holds; no limit has such a name (``naming``).
 """
 
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple, cast, get_args
+from typing import Final, Literal, NamedTuple
 
-from zae_limiter.naming import RESERVED_LIMIT_NAMES
+# Keys of the table and of its indexes.
+PK: Final = "PK"
+SK: Final = "SK"
+GSI1PK: Final = "GSI1PK"
+GSI1SK: Final = "GSI1SK"
+GSI2PK: Final = "GSI2PK"
+GSI2SK: Final = "GSI2SK"
+GSI3PK: Final = "GSI3PK"
+GSI3SK: Final = "GSI3SK"
+GSI4PK: Final = "GSI4PK"
+GSI4SK: Final = "GSI4SK"
 
-__all__ = [
-    "RESERVED_LIMIT_NAMES",
-    "WCU",
-    "BucketAttr",
-    "BucketField",
-    "LimitAttr",
-    "LimitField",
-    "bucket_attr",
-    "limit_attr",
-    "parse_bucket_attr",
-    "parse_limit_attr",
-]
+# Of several kinds of record.
+ENTITY_ID: Final = "entity_id"
+RESOURCE: Final = "resource"
+TTL: Final = "ttl"  # epoch seconds: DynamoDB removes the item some time after it
+NAME: Final = "name"
+CREATED_AT: Final = "created_at"
 
-BucketField = Literal["tk", "cp", "bx", "ra", "rp", "tc"]
-LimitField = Literal["cp", "bx", "ra", "rp"]
+# Of a bucket shard.
+ANCHOR: Final = "rf"  # epoch ms: the instant that the balances are expressed for
+CONFIG_READ_AT: Final = "cv"  # epoch ms: when the limits were read that gave the bucket its shape
+ACQUIRES: Final = "ev"  # how many acquires were admitted
+SHARD_COUNT: Final = "shard_count"
+CASCADE: Final = "cascade"  # also of an entity
+PARENT_ID: Final = "parent_id"  # also of an entity
+
+# Of an entity.
+METADATA: Final = "metadata"
+VERSION: Final = "version"
+CHILDREN: Final = "child_count"  # how many other entities have it as their parent
+
+# Of a config.
+CONFIG_VERSION: Final = "config_version"
+ON_UNAVAILABLE: Final = "on_unavailable"
+FINGERPRINT: Final = "fingerprint"  # what the provisioner wrote, of a config that it wrote
+
+# Of a usage snapshot.
+WINDOW: Final = "window"
+WINDOW_START: Final = "window_start"
+TOTAL_EVENTS: Final = "total_events"
+
+# Of an audit event.
+EVENT_ID: Final = "event_id"
+ACTION: Final = "action"
+AT: Final = "at"
+PRINCIPAL: Final = "principal"
+BEFORE: Final = "before"
+AFTER: Final = "after"
+
+# Of a namespace.
+NAMESPACE_ID: Final = "namespace_id"
+DELETED: Final = "deleted_at"  # both records of a namespace carry it from its soft deletion on
+PURGING: Final = "purging_at"  # the record by id carries it from the begin of a purge on: there is no way back
+PURGED: Final = "purged_at"  # and this from its end on, for as long as the record stays
+
+# Of the version record.
+SCHEMA_VERSION: Final = "schema_version"
+CORE_VERSION: Final = "core_version"
+MIN_CLIENT_VERSION: Final = "min_client_version"
+
+# Of the provisioner's state.
+SERIAL: Final = "serial"
+TAG: Final = "tag"
+PARTS: Final = "parts"
+LOCK: Final = "lock"
+OWNER: Final = "owner"
+HANDLED: Final = "handled"
+LAST_APPLIED: Final = "last_applied"
+APPLIED_HASH: Final = "applied_hash"
+MANAGED_SYSTEM: Final = "managed_system"
+MANAGED_RESOURCES: Final = "managed_resources"
+MANAGED_ENTITIES: Final = "managed_entities"
+INTENDED_SYSTEM: Final = "intended_system"
+INTENDED_RESOURCES: Final = "intended_resources"
+INTENDED_ENTITIES: Final = "intended_entities"
 
 WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 
-_BUCKET_FIELDS: Final = frozenset(get_args(BucketField))
-_LIMIT_FIELDS: Final = frozenset(get_args(LimitField))
+LimitField = Literal["tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period"]
+
+_SUFFIXES: Final[dict[LimitField, str]] = {
+    "tokens": "tk",
+    "consumed": "tc",
+    "capacity": "cp",
+    "burst": "bx",
+    "refill_amount": "ra",
+    "refill_period": "rp",
+}
+_FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
+_OF_STATE: Final = frozenset[LimitField](("tokens", "consumed"))  # what a bucket has besides the rule
 
 
-class BucketAttr(NamedTuple):
-    """What an attribute of a bucket is about."""
+class BucketAttributes(NamedTuple):
+    """The attributes of one limit in a bucket item: amounts in millitokens, the period in milliseconds."""
 
-    limit: str
-    field: BucketField
+    tokens: str
+    consumed: str
+    capacity: str
+    burst: str
+    refill_amount: str
+    refill_period: str
 
 
-class LimitAttr(NamedTuple):
-    """What an attribute of a config is about."""
+class LimitAttributes(NamedTuple):
+    """The attributes of one limit in a config item: amounts in tokens, the period in seconds."""
+
+    capacity: str
+    burst: str
+    refill_amount: str
+    refill_period: str
+
+
+class LimitAttribute(NamedTuple):
+    """What an attribute of a bucket or of a config is about."""
 
     limit: str
     field: LimitField
 
 
+@lru_cache(maxsize=4096)
+def bucket_attributes(limit: str) -> BucketAttributes:
+    """The attributes of a bucket that hold the limit."""
+    return BucketAttributes(*(f"b_{limit}_{suffix}" for suffix in _SUFFIXES.values()))
+
+
+@lru_cache(maxsize=4096)
+def limit_attributes(limit: str) -> LimitAttributes:
+    """The attributes of a config that hold the limit."""
+    return LimitAttributes(*(f"l_{limit}_{suffix}" for field, suffix in _SUFFIXES.items() if field not in _OF_STATE))
+
+
 @lru_cache(maxsize=8_192)
-def bucket_attr(limit: str, field: BucketField) -> str:
-    """Return the attribute of a bucket that holds ``field`` of ``limit``."""
-    return f"b_{limit}_{field}"
+def parse_bucket_attribute(name: str) -> LimitAttribute | None:
+    """The limit and the field of a bucket's attribute, ``None`` for any other attribute."""
+    return _parse("b_", name)
 
 
-def limit_attr(limit: str, field: LimitField) -> str:
-    """Return the attribute of a config that holds ``field`` of ``limit``."""
-    return f"l_{limit}_{field}"
+def parse_limit_attribute(name: str) -> LimitAttribute | None:
+    """The limit and the field of a config's attribute, ``None`` for any other attribute."""
+    found = _parse("l_", name)
+    return None if found is None or found.field in _OF_STATE else found
 
 
-@lru_cache(maxsize=8_192)
-def parse_bucket_attr(name: str) -> BucketAttr | None:
-    """Return the limit and the field of a bucket's attribute, ``None`` for any other attribute."""
-    limit, field = _parse("b_", name)
-    return BucketAttr(limit, cast("BucketField", field)) if limit and field in _BUCKET_FIELDS else None
-
-
-def parse_limit_attr(name: str) -> LimitAttr | None:
-    """Return the limit and the field of a config's attribute, ``None`` for any other attribute."""
-    limit, field = _parse("l_", name)
-    return LimitAttr(limit, cast("LimitField", field)) if limit and field in _LIMIT_FIELDS else None
-
-
-def _parse(prefix: str, name: str) -> tuple[str, str]:
+def _parse(prefix: str, name: str) -> LimitAttribute | None:
     if not name.startswith(prefix):
-        return "", ""
-    # A field has no underscore, a limit may: the last one parts them.
-    limit, _, field = name[len(prefix) :].rpartition("_")
-    return limit, field
+        return None
+    # A suffix has no underscore, a limit may: the last one parts them.
+    limit, _, suffix = name[len(prefix) :].rpartition("_")
+    return LimitAttribute(limit, _FIELDS[suffix]) if limit and suffix in _FIELDS else None

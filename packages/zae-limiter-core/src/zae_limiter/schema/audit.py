@@ -7,11 +7,12 @@ from typing import Any
 
 from ..audit import AuditEvent
 from . import keys
+from .attributes import ACTION, AFTER, AT, BEFORE, ENTITY_ID, EVENT_ID, GSI4PK, GSI4SK, PK, PRINCIPAL, RESOURCE, SK, TTL
 
 Item = dict[str, Any]
 
-_FIELDS = ("event_id", "entity_id", "action", "at")
-_OPTIONAL = ("principal", "resource", "before", "after")
+_FIELDS = (EVENT_ID, ENTITY_ID, ACTION, AT)
+_OPTIONAL = (PRINCIPAL, RESOURCE, BEFORE, AFTER)
 
 
 def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) -> Item:
@@ -19,12 +20,12 @@ def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) 
     pk = keys.pk_audit(namespace_id, event.entity_id)
     present = (name for name in _OPTIONAL if getattr(event, name) is not None)
     return {
-        "PK": pk,
-        "SK": keys.sk_audit(event.event_id),
-        "GSI4PK": keys.gsi4_pk(namespace_id),
-        "GSI4SK": pk,
+        PK: pk,
+        SK: keys.sk_audit(event.event_id),
+        GSI4PK: keys.gsi4_pk(namespace_id),
+        GSI4SK: pk,
         **{name: getattr(event, name) for name in (*_FIELDS, *present)},
-        **({} if expires_at is None else {"ttl": expires_at}),
+        **({} if expires_at is None else {TTL: expires_at}),
     }
 
 

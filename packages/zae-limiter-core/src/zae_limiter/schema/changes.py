@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ..limits import MILLI
-from .attributes import WCU, parse_bucket_attr
+from .attributes import ACQUIRES, ANCHOR, SHARD_COUNT, WCU, parse_bucket_attribute
 from .items import ONE_WRITE, WRITES
 
 Image = Mapping[str, Any]
@@ -54,6 +54,16 @@ def writes(before: Image | None, after: Image) -> int:
     return counted // ONE_WRITE
 
 
+def anchor_of(image: Image) -> Any:
+    """The instant that the balances of a bucket shard are expressed for, in epoch ms, unchecked."""
+    return image[ANCHOR]
+
+
+def shard_count_of(image: Image) -> Any:
+    """Among how many shards the bucket is divided, as a shard of it says, unchecked."""
+    return image[SHARD_COUNT]
+
+
 class _Counters(NamedTuple):
     """All that an item has counted: millitokens by limit, acquires, and its own writes."""
 
@@ -70,7 +80,7 @@ class _Counters(NamedTuple):
 def _counters(image: Image) -> _Counters:
     milli = {}
     for name, total in image.items():
-        attribute = parse_bucket_attr(name)
-        if attribute is not None and attribute.field == "tc" and attribute.limit != WCU:
+        attribute = parse_bucket_attribute(name)
+        if attribute is not None and attribute.field == "consumed" and attribute.limit != WCU:
             milli[attribute.limit] = total
-    return _Counters(milli, image.get("ev", 0), image.get(WRITES, 0))
+    return _Counters(milli, image.get(ACQUIRES, 0), image.get(WRITES, 0))

@@ -20,27 +20,18 @@ INDEX_USAGE_PREFIX: Final = "USAGE#"
 INDEX_CONFIG_PREFIX: Final = "CONFIG#"
 
 
-class BucketAddress(NamedTuple):
-    """Which bucket item a partition key is of."""
-
-    ns: str
-    entity: str
-    resource: str
-    shard: int
-
-
 class AuditAddress(NamedTuple):
     """Whose audit events a partition key is of: an entity's, or those of a config level."""
 
-    ns: str
-    entity: str
+    namespace_id: str
+    entity_id: str
 
 
 class EntityConfigAddress(NamedTuple):
     """Which entity config an index sort key is of."""
 
     resource: str
-    entity: str
+    entity_id: str
 
 
 def pk_system(ns: str) -> str:
@@ -183,11 +174,11 @@ def gsi4_after_resource(resource: str) -> str:
     return f"{INDEX_CONFIG_PREFIX}{resource}$"  # "$" follows "#", and no name has either
 
 
-def parse_bucket_pk(pk: str) -> BucketAddress:
-    """Return the parts of a bucket's partition key; ``ValueError`` where it is none."""
+def parse_bucket_pk(pk: str) -> tuple[str, str, str, int]:
+    """Return namespace, entity, resource and shard of a bucket's partition key; ``ValueError`` where it is none."""
     ns, rest = _after(pk, "BUCKET#")
     entity, resource, shard = rest.split("#")
-    return BucketAddress(ns, entity, resource, int(shard))
+    return ns, entity, resource, int(shard)
 
 
 def parse_audit_pk(pk: str) -> AuditAddress:

@@ -8,6 +8,24 @@ from typing import Any, Final, NamedTuple
 
 from ..provisioner import HandledEvent, ProvisionerLock, ProvisionerState
 from . import keys
+from .attributes import (
+    APPLIED_HASH,
+    GSI4PK,
+    GSI4SK,
+    HANDLED,
+    INTENDED_SYSTEM,
+    LAST_APPLIED,
+    LOCK,
+    MANAGED_ENTITIES,
+    MANAGED_RESOURCES,
+    MANAGED_SYSTEM,
+    OWNER,
+    PARTS,
+    PK,
+    SERIAL,
+    SK,
+    TAG,
+)
 
 Item = dict[str, Any]
 
@@ -19,7 +37,7 @@ MAX_PARTS: Final = 99
 _PAIR_BYTES: Final = 8  # what a pair costs beside its names
 _TAGS: Final = 10**12
 _PLACES: Final = 10**3
-_FIELDS: Final = ("last_applied", "applied_hash", "owner")
+_FIELDS: Final = (LAST_APPLIED, APPLIED_HASH, OWNER)
 _KINDS: Final = ("managed", "intended")
 
 
@@ -57,28 +75,28 @@ def state_items(namespace_id: str, state: ProvisionerState, *, tag: int) -> tupl
     pairs = list(_pairs(state))
     chunks = list(_chunks(pairs)) if sum(map(_size, pairs)) > HEAD_BYTES else []
     numbers = part_numbers(state.serial, tag, len(chunks))
-    head = {**_head(namespace_id, state), "tag": tag, "parts": numbers}
+    head = {**_head(namespace_id, state), TAG: tag, PARTS: numbers}
     if not numbers:
         return {**head, **_said(pairs)}, []
     return head, [
-        {**_base(namespace_id, number), "serial": state.serial, "tag": tag, **_said(chunk)}
+        {**_base(namespace_id, number), SERIAL: state.serial, TAG: tag, **_said(chunk)}
         for number, chunk in zip(numbers, chunks, strict=True)
     ]
 
 
 def read_state(head: Item, parts: Sequence[Item]) -> ProvisionerState:
     """The state of a head and its parts. ``ValueError`` where they are not of one write."""
-    torn = [part["SK"] for part in parts if (part["serial"], part["tag"]) != (head["serial"], head["tag"])]
-    if torn or len(parts) != len(head["parts"]):
-        raise ValueError(f"the parts of serial {head['serial']} are not all there: {torn or len(parts)}")
+    torn = [part[SK] for part in parts if (part[SERIAL], part[TAG]) != (head[SERIAL], head[TAG])]
+    if torn or len(parts) != len(head[PARTS]):
+        raise ValueError(f"the parts of serial {head[SERIAL]} are not all there: {torn or len(parts)}")
     said: Item = {name: head.get(name) for name in _FIELDS}
     for kind in _KINDS:
         said |= _read_kind(kind, parts or [head])
         said[f"{kind}_system"] = head.get(f"{kind}_system", False)
     return ProvisionerState(
-        serial=head["serial"],
+        serial=head[SERIAL],
         lock=_read_lock(head),
-        handled=[HandledEvent(event["id"], event["ok"]) for event in head.get("handled", ())],
+        handled=[HandledEvent(event["id"], event["ok"]) for event in head.get(HANDLED, ())],
         **said,
     )
 
@@ -96,14 +114,14 @@ def _read_kind(kind: str, items: Sequence[Item]) -> Item:
 def _head(namespace_id: str, state: ProvisionerState) -> Item:
     said = {name: getattr(state, name) for name in _FIELDS if getattr(state, name) is not None}
     lock = state.lock
-    held = {} if lock is None else {"lock": {"id": lock.lock_id, "owner": lock.owner, "expires_at": lock.expires_at_ms}}
+    held = {} if lock is None else {LOCK: {"id": lock.lock_id, "owner": lock.owner, "expires_at": lock.expires_at_ms}}
     handled = [{"id": event.event_id, "ok": event.ok} for event in state.handled]
     return {
         **_base(namespace_id, 0),
-        "serial": state.serial,
-        "managed_system": state.managed_system,
-        **({"intended_system": True} if state.intended_system else {}),
-        **({"handled": handled} if handled else {}),
+        SERIAL: state.serial,
+        MANAGED_SYSTEM: state.managed_system,
+        **({INTENDED_SYSTEM: True} if state.intended_system else {}),
+        **({HANDLED: handled} if handled else {}),
         **said,
         **held,
     }
@@ -111,11 +129,11 @@ def _head(namespace_id: str, state: ProvisionerState) -> Item:
 
 def _base(namespace_id: str, number: int) -> Item:
     pk = keys.pk_system(namespace_id)
-    return {"PK": pk, "SK": keys.sk_provisioner(number), "GSI4PK": keys.gsi4_pk(namespace_id), "GSI4SK": pk}
+    return {PK: pk, SK: keys.sk_provisioner(number), GSI4PK: keys.gsi4_pk(namespace_id), GSI4SK: pk}
 
 
 def _read_lock(head: Item) -> ProvisionerLock | None:
-    lock = head.get("lock")
+    lock = head.get(LOCK)
     return None if lock is None else ProvisionerLock(lock["id"], lock["owner"], lock["expires_at"])
 
 
@@ -146,7 +164,7 @@ def _chunks(pairs: Iterable[ManagedPlace]) -> Iterator[list[ManagedPlace]]:
 
 def _said(pairs: Iterable[ManagedPlace]) -> Item:
     """What is managed, always; what is intended where there is any."""
-    item: Item = {"managed_resources": [], "managed_entities": {}}
+    item: Item = {MANAGED_RESOURCES: [], MANAGED_ENTITIES: {}}
     for kind, entity, resource in pairs:
         if entity is None:
             item.setdefault(f"{kind}_resources", []).append(resource)

@@ -1,7 +1,4 @@
-"""The items that belong to the table as a whole, beside the two of a namespace (items): what is read of them.
-
-Lives here: their content. Never: when they are written (flows).
-"""
+"""The items that belong to the table as a whole: namespaces and the version record."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -9,39 +6,55 @@ from typing import Any, Final
 from ..namespaces import Namespace
 from ..versions import VersionRecord
 from . import keys
-from .table import TTL_ATTRIBUTE
+from .attributes import (
+    CORE_VERSION,
+    CREATED_AT,
+    DELETED,
+    MIN_CLIENT_VERSION,
+    NAME,
+    NAMESPACE_ID,
+    PK,
+    PURGED,
+    PURGING,
+    SCHEMA_VERSION,
+    SK,
+    TTL,
+)
 
 Item = dict[str, Any]
 
-DELETED: Final = "deleted_at"  # both records of a namespace carry it from its soft deletion on
-PURGING: Final = "purging_at"  # the record by id carries it from the begin of a purge on: there is no way back
-PURGED: Final = "purged_at"  # and this from its end on, for as long as the record stays
 MARKS: Final = (DELETED, PURGING, PURGED)
 STAYS_SECONDS: Final = 2 * 24 * 3600  # twice as long as the table's stream keeps what was written before the purge
 
 
+def namespace_items(name: str, namespace_id: str, created_at: str) -> tuple[Item, Item]:
+    """The two records of a namespace: by name and by id."""
+    fields = {PK: keys.pk_system(keys.REGISTRY), NAME: name, NAMESPACE_ID: namespace_id, CREATED_AT: created_at}
+    return {**fields, SK: keys.sk_namespace(name)}, {**fields, SK: keys.sk_nsid(namespace_id)}
+
+
 def read_namespace(item: Item) -> Namespace:
     """The namespace of either of its records."""
-    return Namespace(item["name"], item["namespace_id"], item["created_at"], item.get(DELETED))
+    return Namespace(item[NAME], item[NAMESPACE_ID], item[CREATED_AT], item.get(DELETED))
 
 
 def purged_item(by_id: Item, at: str) -> Item:
     """The record by id of a namespace whose purge, begun at ``at``, has removed everything; TTL removes it, too."""
     begun = int(datetime.fromisoformat(at).timestamp())
-    return by_id | {PURGED: at, TTL_ATTRIBUTE: begun + STAYS_SECONDS}
+    return by_id | {PURGED: at, TTL: begun + STAYS_SECONDS}
 
 
 def version_item(record: VersionRecord) -> Item:
     """The record of a stack's versions: one of the table, which all that may read the registry may read."""
     return {
-        "PK": keys.pk_system(keys.REGISTRY),
-        "SK": keys.sk_version(),
-        "schema_version": record.schema_version,
-        "core_version": record.core_version,
-        "min_client_version": record.min_client_version,
+        PK: keys.pk_system(keys.REGISTRY),
+        SK: keys.sk_version(),
+        SCHEMA_VERSION: record.schema_version,
+        CORE_VERSION: record.core_version,
+        MIN_CLIENT_VERSION: record.min_client_version,
     }
 
 
 def read_version(item: Item) -> VersionRecord:
     """The versions that a record says."""
-    return VersionRecord(item["schema_version"], item["core_version"], item["min_client_version"])
+    return VersionRecord(item[SCHEMA_VERSION], item[CORE_VERSION], item[MIN_CLIENT_VERSION])

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
-TTL_ATTRIBUTE: Final = "ttl"
-TABLE_KEYS: Final = ("PK", "SK")
+from .attributes import GSI1PK, GSI1SK, GSI2PK, GSI2SK, GSI3PK, GSI3SK, GSI4PK, GSI4SK, PK, SK
+
+TABLE_KEYS: Final = (PK, SK)
 
 Projection = Literal["ALL", "KEYS_ONLY"]
 
@@ -24,10 +25,10 @@ class Index(NamedTuple):
 # KEYS_ONLY wherever a bucket is: an index that projects what an acquire changes is written again by every acquire.
 INDEXES: Final[Mapping[str, Index]] = MappingProxyType(
     {
-        "GSI1": Index("GSI1PK", "GSI1SK", "ALL"),
-        "GSI2": Index("GSI2PK", "GSI2SK", "KEYS_ONLY"),
-        "GSI3": Index("GSI3PK", "GSI3SK", "KEYS_ONLY"),
-        "GSI4": Index("GSI4PK", "GSI4SK", "KEYS_ONLY"),
+        "GSI1": Index(GSI1PK, GSI1SK, "ALL"),
+        "GSI2": Index(GSI2PK, GSI2SK, "KEYS_ONLY"),
+        "GSI3": Index(GSI3PK, GSI3SK, "KEYS_ONLY"),
+        "GSI4": Index(GSI4PK, GSI4SK, "KEYS_ONLY"),
     }
 )
 

@@ -14,9 +14,9 @@ from ..limits import MILLI
 from ..naming import RESERVED_LIMIT_NAMES
 from ..usage import UsageSnapshot, Window, check_window, parse_window_key, window_key
 from . import keys
+from .attributes import ENTITY_ID, GSI2PK, GSI2SK, GSI4PK, GSI4SK, PK, RESOURCE, SK, TOTAL_EVENTS, WINDOW, WINDOW_START
 from .items import Item
 
-TOTAL_EVENTS: Final = "total_events"
 SEQUENCE_DIGITS: Final = 40
 
 
@@ -43,14 +43,14 @@ class SnapshotId:
     def attributes(self) -> dict[str, Any]:
         """The item without its key and its counts."""
         return {
-            "GSI2PK": keys.gsi2_pk_resource(self.namespace_id, self.resource),
-            "GSI2SK": keys.gsi2_sk_usage(self._window_key, self.entity_id),
-            "GSI4PK": keys.gsi4_pk(self.namespace_id),
-            "GSI4SK": self.pk,
-            "entity_id": self.entity_id,
-            "resource": self.resource,
-            "window": self.window,
-            "window_start": window_key("hourly", self.window_start),
+            GSI2PK: keys.gsi2_pk_resource(self.namespace_id, self.resource),
+            GSI2SK: keys.gsi2_sk_usage(self._window_key, self.entity_id),
+            GSI4PK: keys.gsi4_pk(self.namespace_id),
+            GSI4SK: self.pk,
+            ENTITY_ID: self.entity_id,
+            RESOURCE: self.resource,
+            WINDOW: self.window,
+            WINDOW_START: window_key("hourly", self.window_start),
         }
 
     @property
@@ -62,16 +62,16 @@ def usage_item(namespace_id: str, snapshot: UsageSnapshot) -> Item:
     """The record of a snapshot: the counter of each limit stands beside the rest, so that a write can add to it."""
     place = SnapshotId(namespace_id, snapshot.entity_id, snapshot.resource, snapshot.window, snapshot.window_start)
     counts = {TOTAL_EVENTS: snapshot.total_events, **snapshot.consumed}
-    return {"PK": place.pk, "SK": place.sk, **place.attributes(), **counts}
+    return {PK: place.pk, SK: place.sk, **place.attributes(), **counts}
 
 
 def read_usage(item: Item) -> UsageSnapshot:
     """The snapshot of a record."""
     return UsageSnapshot(
-        entity_id=item["entity_id"],
-        resource=item["resource"],
-        window=check_window(item["window"]),
-        window_start=parse_window_key(item["window_start"])[1],
+        entity_id=item[ENTITY_ID],
+        resource=item[RESOURCE],
+        window=check_window(item[WINDOW]),
+        window_start=parse_window_key(item[WINDOW_START])[1],
         consumed={name: milli // MILLI for name, milli in read_milli(item).items()},
         total_events=item.get(TOTAL_EVENTS, 0),
     )

@@ -7,7 +7,7 @@ from .flow_runner import SyncFlowRunner
 
 
 class SyncAuditMethods(SyncFlowRunner):
-    """What was changed, by whom, from what to what."""
+    """The audit events of the namespace."""
 
     def get_audit_events(self, entity_id: str = "$SYSTEM", *, limit: int = 100, start: str | None = None) -> AuditPage:
         """Up to ``limit`` (1 to 1000) changes, newest first: of an entity, of ``$SYSTEM``, or of ``$RESOURCE:gpt-4``.

@@ -12,7 +12,7 @@ from .flow_runner import SyncFlowRunner
 
 
 class SyncEntityMethods(SyncFlowRunner):
-    """Entities and their parents. Every change is audited; ``principal`` says whose it is."""
+    """Entities and their parents. Every change is audited; ``principal`` is its author."""
 
     def create_entity(
         self,

@@ -16,7 +16,7 @@ from .flow_runner import SyncFlowRunner
 
 
 class SyncLimitMethods(SyncFlowRunner):
-    """Limits of the system, of resources and of entities. Every change is audited; ``principal`` says whose it is."""
+    """Limits of the system, of resources and of entities. Every change is audited; ``principal`` is its author."""
 
     def set_system_defaults(
         self,
@@ -123,6 +123,6 @@ class SyncLimitMethods(SyncFlowRunner):
         return self._run(bulk.delete_many(self.namespace_state, checked, self._cause(principal)))
 
     def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
-        """The limits that hold for an entity on a resource, what to do without the store, and which level won."""
+        """The effective limits of an entity on a resource, the policy without the store, and the winning level."""
         place = validate_place(entity_id, resource)
         return self._run(inspection.resolve_limits(self.namespace_state, place.entity_id, place.resource))

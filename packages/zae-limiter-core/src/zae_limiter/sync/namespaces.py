@@ -10,7 +10,7 @@ from .flow_runner import SyncFlowRunner
 
 
 class SyncNamespaceMethods(SyncFlowRunner):
-    """Which namespaces the table has."""
+    """The namespaces of the table."""
 
     _clock: Clock
 

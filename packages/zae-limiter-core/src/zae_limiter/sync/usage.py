@@ -8,7 +8,7 @@ from .flow_runner import SyncFlowRunner
 
 
 class SyncUsageMethods(SyncFlowRunner):
-    """What was consumed, by the hour and by the day."""
+    """Usage by the hour and by the day."""
 
     def get_usage_snapshots(
         self,

@@ -57,14 +57,14 @@ def list_events(
 
 def _subject(entity: str | None, resource: str | None, *, system: bool) -> str:
     """As core names what was changed."""
+    from zae_limiter.maintenance import audit_resource, audit_system
     from zae_limiter.naming import check_identifier, check_resource
-    from zae_limiter.schema import keys
 
     if (entity is not None) + (resource is not None) + system != 1:
         raise CommandError("`audit list` needs one subject: pass --entity, --resource or --system")
     if entity is not None:
         return check_identifier("--entity", entity)
-    return keys.audit_system() if resource is None else keys.audit_resource(check_resource("--resource", resource))
+    return audit_system() if resource is None else audit_resource(check_resource("--resource", resource))
 
 
 def _show(events: "Sequence[AuditEvent]") -> None:

@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from zae_limiter.schema import AUDIT_PREFIX, sk_state
+from zae_limiter.maintenance import AUDIT_PREFIX, sk_state
 
 from ...artifacts.builder import LambdaName
 from ...artifacts.requirements import RUNTIME

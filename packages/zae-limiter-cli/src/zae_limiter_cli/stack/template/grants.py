@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from zae_limiter.schema import INDEXES
-from zae_limiter.schema.keys import REGISTRY, pk_bucket, pk_system
+from zae_limiter.maintenance import INDEXES, REGISTRY, pk_bucket, pk_system
 
 from .language import Value, allow, attribute, ref, text
 from .table import STREAM_ARN, TABLE_ARN, index_arn

@@ -3,7 +3,7 @@
 Never: a key, an index or an attribute of its own.
 """
 
-from zae_limiter.schema import TTL_ATTRIBUTE, create_table_request
+from zae_limiter.maintenance import TTL, create_table_request
 
 from .language import Resources, attribute, ref, resource, text, when
 
@@ -18,7 +18,7 @@ def table() -> Resources:
                 **{name: value for name, value in schema.items() if name not in {"TableName", "StreamSpecification"}},
                 "TableName": ref("AWS::StackName"),
                 "StreamSpecification": {"StreamViewType": schema["StreamSpecification"]["StreamViewType"]},
-                "TimeToLiveSpecification": {"AttributeName": TTL_ATTRIBUTE, "Enabled": True},
+                "TimeToLiveSpecification": {"AttributeName": TTL, "Enabled": True},
                 "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": when("HasRecovery", True, False)},
                 "DeletionProtectionEnabled": when("HasProtection", True, False),
                 "SSESpecification": when(

@@ -7,7 +7,8 @@ import logging
 
 from ...operations.errors import ConditionFailed
 from ...operations.values import Item, Update
-from ...schema.items import BucketState, bucket_attributes
+from ...schema.attributes import ANCHOR, bucket_attributes
+from ...schema.items import BucketState
 from ..process.namespace_state import bucket_key
 from ..steps import Flow, Log
 from .batch import Batch, UpdateDraft
@@ -26,13 +27,13 @@ def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
 
 def _anchored(state: BucketState, now_ms: int) -> Update:
     draft = UpdateDraft()
-    draft.equals["rf"] = state.anchor_ms
+    draft.equals[ANCHOR] = state.anchor_ms
     for name in state.shard_limits:
-        tk = bucket_attributes(name).tk
+        tokens = bucket_attributes(name).tokens
         if state.tokens_milli(name) > 0:
-            draft.take_at_ceiling(tk, least=0, balance=0)
+            draft.take_at_ceiling(tokens, least=0, balance=0)
         else:
-            draft.at_most[tk] = 0
-    draft.set["rf"] = now_ms
+            draft.at_most[tokens] = 0
+    draft.set[ANCHOR] = now_ms
     draft.count_write(Batch())
     return draft.update(bucket_key(state.id))

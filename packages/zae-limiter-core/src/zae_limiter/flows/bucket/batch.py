@@ -5,8 +5,8 @@ what follows it (group_commit).
 
 With ``m`` minted since the anchor, a checked amount ``c``, an unchecked one ``a`` and ``g`` given back:
 
-    below its ceiling   tk BETWEEN c - g - m AND ceiling - m      ADD tk -(c + a - g)
-    at its ceiling      tk >= ceiling - slack - m                 SET tk = ceiling - slack - m - (c + a - g)
+    below its ceiling   tokens BETWEEN c - g - m AND ceiling - m      ADD tokens -(c + a - g)
+    at its ceiling      tokens >= ceiling - slack - m                 SET tokens = ceiling - slack - m - (c + a - g)
 
 Whoever consumes at the ceiling thereby forgets what overflowed; without that, an idle minute would be paid out twice.
 """
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...operations.values import Conditions, Key, Update
+from ...schema.attributes import ACQUIRES, TTL
 from ...schema.items import ONE_WRITE, WRITES
 from ..process.bucket_queue import BucketRequest
 
@@ -116,18 +117,18 @@ class UpdateDraft:
         self.at_least: dict[str, int] = {}
         self.at_most: dict[str, int] = {}
 
-    def take_below(self, tk: str, *, least: int | None, most: int, change: int) -> None:
+    def take_below(self, tokens: str, *, least: int | None, most: int, change: int) -> None:
         """Relative write."""
-        self.at_most[tk] = most
+        self.at_most[tokens] = most
         if least is not None:
-            self.at_least[tk] = least
+            self.at_least[tokens] = least
         if change:
-            self.add[tk] = change
+            self.add[tokens] = change
 
-    def take_at_ceiling(self, tk: str, *, least: int, balance: int) -> None:
+    def take_at_ceiling(self, tokens: str, *, least: int, balance: int) -> None:
         """Absolute write."""
-        self.at_least[tk] = least
-        self.set[tk] = balance
+        self.at_least[tokens] = least
+        self.set[tokens] = balance
 
     def count(self, attribute: str, amount: int) -> None:
         """Add to a number; adding nothing is left out."""
@@ -137,18 +138,18 @@ class UpdateDraft:
     def count_write(self, batch: Batch) -> None:
         """Count the acquires, and the write itself."""
         self.add[WRITES] = ONE_WRITE
-        self.count("ev", batch.events)
+        self.count(ACQUIRES, batch.events)
 
     def expire(self, ttl: int | None, item: Mapping[str, Any]) -> None:
         """Set when the item expires, or that it does not: never sooner than one wants who is in debt, unseen."""
         if ttl is not None:
-            self.set["ttl"] = ttl
-            if "ttl" in item:
-                self.at_most["ttl"] = ttl + TTL_SLACK_SECONDS
+            self.set[TTL] = ttl
+            if TTL in item:
+                self.at_most[TTL] = ttl + TTL_SLACK_SECONDS
             else:
-                self.absent += ("ttl",)
-        elif "ttl" in item:
-            self.remove += ("ttl",)
+                self.absent += (TTL,)
+        elif TTL in item:
+            self.remove += (TTL,)
 
     def update(self, key: Key) -> Update:
         """The finished operation."""

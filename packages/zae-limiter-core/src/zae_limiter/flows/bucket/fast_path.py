@@ -7,6 +7,7 @@ every acquire of a quiet bucket pays for it. Never: another case.
 from collections.abc import Sequence
 
 from ...operations.values import Conditions, Update
+from ...schema.attributes import ACQUIRES, ANCHOR, SHARD_COUNT, TTL
 from ...schema.items import ONE_WRITE, WRITES, BucketState
 from ..process.bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -28,34 +29,34 @@ def fast_path_update(  # noqa: C901 - one pass, so that the commonest write is s
     if state is None or config is None or not checked or len(requests) > 1:
         return None
     item = state.item
-    if not cached.uncontended or item["shard_count"] > 1 or cached.is_ahead(now_ms) or not cached.agrees_with(config):
+    if not cached.uncontended or item[SHARD_COUNT] > 1 or cached.is_ahead(now_ms) or not cached.agrees_with(config):
         return None
-    add, values, least, most = {"ev": request.events, WRITES: ONE_WRITE}, {}, {}, {}
-    for name, tk, tc, ceiling, amount, period, at_anchor in state.rows:
+    add, values, least, most = {ACQUIRES: request.events, WRITES: ONE_WRITE}, {}, {}, {}
+    for name, tokens, consumed, ceiling, amount, period, at_anchor in state.rows:
         minted = amount * now_ms // period - at_anchor
         full = ceiling - minted
-        missing, net = full - item[tk], checked.get(name)
+        missing, net = full - item[tokens], checked.get(name)
         if missing < 0:
             missing = 0
         if net:
             if missing:
-                least[tk] = net - minted
-                most[tk] = full
-                add[tk] = -net
+                least[tokens] = net - minted
+                most[tokens] = full
+                add[tokens] = -net
             else:
-                least[tk] = full
-                values[tk] = full - net
-            add[tc] = net
+                least[tokens] = full
+                values[tokens] = full - net
+            add[consumed] = net
             missing += net
         if missing > ceiling:
             return None
     if len(least) < len(checked):  # an amount of 0, or of a limit that the bucket has not
         return None
     if multiplier and not config.own:
-        if "ttl" not in item:
+        if TTL not in item:
             return None
-        values["ttl"] = ttl = max(item["ttl"], -(-(now_ms + TTL_GRACE_MS + multiplier * state.fill_ms) // 1000))
-        most["ttl"] = ttl + TTL_SLACK_SECONDS
-    elif "ttl" in item:
+        values[TTL] = ttl = max(item[TTL], -(-(now_ms + TTL_GRACE_MS + multiplier * state.fill_ms) // 1000))
+        most[TTL] = ttl + TTL_SLACK_SECONDS
+    elif TTL in item:
         return None
-    return Update(cached.key, add, values, (), Conditions((), (), {"rf": item["rf"]}, least, most))
+    return Update(cached.key, add, values, (), Conditions((), (), {ANCHOR: item[ANCHOR]}, least, most))

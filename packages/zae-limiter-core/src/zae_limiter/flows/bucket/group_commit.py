@@ -9,7 +9,8 @@ from typing import NamedTuple
 from ...operations.errors import ConditionFailed, Conflict, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...resolution import Config
-from ...schema.items import BucketState, bucket_attributes
+from ...schema.attributes import ANCHOR, CONFIG_READ_AT, TTL, bucket_attributes
+from ...schema.items import BucketState
 from ...token_bucket import reached_at
 from ..process.bucket_queue import BucketRequest, Outcome, Verdict
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -71,7 +72,7 @@ def _serve(run: "_CommitRun", *, attempts: int) -> Flow[None]:
 
 def _is_newer(config: Config, state: BucketState) -> bool:
     """Whether the config decides over the bucket's shape: it was read since, or holds now."""
-    return config.given or config.read_at_ms > state.item["cv"]
+    return config.given or config.read_at_ms > state.item[CONFIG_READ_AT]
 
 
 class _Decision(NamedTuple):
@@ -244,17 +245,17 @@ class _CommitRun:
         """Write a ``ttl`` again that comes before the bucket is full: others consumed what we had not seen."""
         state, config, now = self.cached.state, self.config, self.now_ms
         multiplier = self.namespace_state.settings.ttl_multiplier
-        if state is None or config is None or "ttl" not in state.item:
+        if state is None or config is None or TTL not in state.item:
             return
         plan = ConsumeWrite(self.cached, state, now, multiplier, config, frozenset())
         shard_limits = state.shard_limits.values()
         longest_ms = max(reached_at(s, state.tokens_milli(s.limit.name), s.ceiling_milli) for s in shard_limits) - now
         ttl = expires_at(plan, config, longest_ms)
-        if ttl is None or state.item["ttl"] * 1000 >= now + longest_ms:
+        if ttl is None or state.item[TTL] * 1000 >= now + longest_ms:
             return
         draft = UpdateDraft()
         draft.expire(ttl, state.item)
-        draft.equals["rf"] = state.anchor_ms
+        draft.equals[ANCHOR] = state.anchor_ms
         draft.count_write(Batch())
         try:
             item = yield draft.update(self.cached.key)
@@ -353,7 +354,7 @@ class _CommitRun:
     def _note_relative_above(self, state: BucketState, plan: WritePlan) -> None:
         """A relative write failed at the ceiling while others write too: the next is absolute, with slack."""
         if isinstance(plan, ConsumeWrite) and state.anchor_ms == plan.state.anchor_ms:
-            names = ((name, bucket_attributes(name).tk) for name in plan.headroom)
+            names = ((name, bucket_attributes(name).tokens) for name in plan.headroom)
             self.slack |= {name for name, tk in names if tk in plan.upper and state.item[tk] > plan.upper[tk]}
 
     def _settle_by_answer(self) -> None:

@@ -14,7 +14,8 @@ from ...limits import MAX_LIMITS
 from ...operations.errors import ConditionFailed, StoreError
 from ...operations.values import Conditions, Get, Update
 from ...resolution import Config
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, bucket_attributes
+from ...schema.attributes import ANCHOR, CONFIG_READ_AT, bucket_attributes
+from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState
 from ...token_bucket import refill_bucket
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..steps import Flow
@@ -52,7 +53,7 @@ def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
     state = cached.state
     if state is None or config is None or not config.stored or len(state.rows) <= len(config.limits):
         return ()
-    now, cv = namespace_state.now(), state.item["cv"]
+    now, cv = namespace_state.now(), state.item[CONFIG_READ_AT]
     if config.read_at_ms < cv or now - cv < namespace_state.settings.config_ttl_ms or state.is_ahead(now):
         return ()
     return full(state, _anchor(state, now), config.by_name) if cached.agrees_with(config) else ()
@@ -62,7 +63,9 @@ def tidy(namespace_state: NamespaceState, cached: CachedBucket, config: Config, 
     """Take these out. Where that fails, the next write tries again."""
     assert cached.state is not None, "only a bucket that was seen has limits"
     try:
-        yield from drop(cached, names, namespace_state.now(), cv=max(config.read_at_ms, cached.state.item["cv"]))
+        yield from drop(
+            cached, names, namespace_state.now(), cv=max(config.read_at_ms, cached.state.item[CONFIG_READ_AT])
+        )
     except StoreError:
         return
 
@@ -81,7 +84,7 @@ def make_room(cached: CachedBucket, config: Config, now_ms: int) -> Flow[bool]:
         raise TooManyLimits(cached.id, len(cached.state.shard_limits), len(new))
     if not names or cached.state is None:
         return False
-    return (yield from drop(cached, names, now_ms, cv=cached.state.item["cv"]))
+    return (yield from drop(cached, names, now_ms, cv=cached.state.item[CONFIG_READ_AT]))
 
 
 def _in_the_way(state: BucketState | None, config: Config, now_ms: int) -> Sequence[str] | None:
@@ -123,12 +126,12 @@ def dropped(state: BucketState, names: Collection[str], at_ms: int, *, cv: int) 
     for name, shard_limit in state.shard_limits.items():
         at, minted = bucket_attributes(name), shard_limit.minted_since_anchor(at_ms)
         if name in names:
-            least[at.tk] = shard_limit.ceiling_milli - minted
+            least[at.tokens] = shard_limit.ceiling_milli - minted
             gone += [attribute for attribute in at if attribute in state.item]
         elif minted:
-            add[at.tk] = minted
-    when = Conditions(equals={"rf": state.anchor_ms}, at_least=least)
-    return Update(bucket_key(state.id), add, {"rf": at_ms, "cv": cv}, tuple(gone), when)
+            add[at.tokens] = minted
+    when = Conditions(equals={ANCHOR: state.anchor_ms}, at_least=least)
+    return Update(bucket_key(state.id), add, {ANCHOR: at_ms, CONFIG_READ_AT: cv}, tuple(gone), when)
 
 
 def _is_full(state: BucketState, name: str, at_ms: int) -> bool:

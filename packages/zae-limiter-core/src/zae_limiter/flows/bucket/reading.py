@@ -10,7 +10,8 @@ from ...buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
 from ...limits import MILLI
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
-from ...schema.items import BucketId, BucketState, bucket_attributes, read_bucket
+from ...schema.attributes import ENTITY_ID, PK, RESOURCE, SHARD_COUNT, SK, TTL, bucket_attributes
+from ...schema.items import BucketId, BucketState, read_bucket
 from ...token_bucket import refill_bucket, share
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all, with_retries
@@ -34,7 +35,7 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
     while query is not None:
         query, states = yield from _views_of_page(query)
         for state in states:
-            shards.setdefault(state.item["resource"], []).append(state)
+            shards.setdefault(state.item[RESOURCE], []).append(state)
     return [bucket_of(shards[name], namespace_state.now()) for name in sorted(shards)]
 
 
@@ -62,17 +63,17 @@ def read_whole(buckets: Sequence[BucketId]) -> Flow[list[list[BucketState]]]:
 
 
 def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:
-    return [bucket_key(bucket.other(shard)) for shard in range(home["shard_count"] if home else 0)]
+    return [bucket_key(bucket.other(shard)) for shard in range(home[SHARD_COUNT] if home else 0)]
 
 
 def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
     """The shards of a bucket as one."""
     states = [state.repaired(now_ms) for state in states]
     first = min(states, key=_shard_of)
-    ttl = first.item.get("ttl")
+    ttl = first.item.get(TTL)
     return Bucket(
-        entity_id=first.item["entity_id"],
-        resource=first.item["resource"],
+        entity_id=first.item[ENTITY_ID],
+        resource=first.item[RESOURCE],
         shard_count=first.shard_count,
         limits=tuple(_limit_of(states, first, name, now_ms) for name in sorted(first.shard_limits)),
         anchor_ms=first.anchor_ms,
@@ -83,7 +84,7 @@ def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
 def _limit_of(states: Sequence[BucketState], first: BucketState, name: str, now_ms: int) -> BucketLimit:
     holders = [state for state in states if name in state.shard_limits]
     available = sum(balance(state, name, now_ms) for state in holders)
-    consumed = sum(state.item.get(bucket_attributes(name).tc, 0) for state in holders)
+    consumed = sum(state.item.get(bucket_attributes(name).consumed, 0) for state in holders)
     return BucketLimit(first.shard_limits[name].limit, available // MILLI, consumed // MILLI)
 
 
@@ -95,7 +96,7 @@ def balance(state: BucketState, name: str, now_ms: int) -> int:
 def _views_of_page(query: Query) -> Flow[tuple[Query | None, list[BucketState]]]:
     """The items behind one page of keys, and the query of the next page."""
     page: Page = yield from with_retries(query)
-    places = [Key(item["PK"], item["SK"]) for item in page.items]
+    places = [Key(item[PK], item[SK]) for item in page.items]
     found = yield from read_all(places)
     behind = None if page.next is None else replace(query, start=page.next)
     return behind, [read_bucket(found[place]) for place in places if place in found]
@@ -122,4 +123,4 @@ def _add(sums: dict[str, _Sum], state: BucketState, now_ms: int) -> None:
 
 
 def _shard_of(state: BucketState) -> int:
-    return keys.parse_bucket_pk(state.item["PK"]).shard
+    return state.id.shard

@@ -9,6 +9,7 @@ from typing import Final
 
 from ...operations.errors import StoreError
 from ...resolution import Resolved
+from ...schema.attributes import CASCADE, CONFIG_READ_AT, PARENT_ID
 from ...schema.items import BucketId
 from ..process.bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
 from ..process.config_cache import ConfigKeys
@@ -98,8 +99,8 @@ def _load(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
         resolved = yield from _read(namespace_state, cached)
         reads += 1
     cached.resolved = resolved
-    parent = {} if resolved.parent_id is None else {"parent_id": resolved.parent_id}
-    cached.family = {"cascade": resolved.cascade, **parent}
+    parent = {} if resolved.parent_id is None else {PARENT_ID: resolved.parent_id}
+    cached.family = {CASCADE: resolved.cascade, **parent}
 
 
 def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolved | None]:
@@ -110,7 +111,7 @@ def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolve
         namespace_state.now(),
         namespace_state.configs,
     )
-    cv = cached.state.item["cv"] if cached.state is not None else 0
+    cv = cached.state.item[CONFIG_READ_AT] if cached.state is not None else 0
     generation, wanted = configs.generation, configs.stale_keys(entity_id, resource, begun)
     found = yield from read_all([*wanted] if cached.known else [*wanted, cached.key])
     read = configs.learn(wanted, found, begun, generation)
@@ -128,4 +129,4 @@ def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolve
 def _behind(cached: CachedBucket, resolved: Resolved) -> bool:
     """Whether the bucket has another shape than these limits, and was given it since a part of them was read."""
     state, config = cached.state, resolved.config
-    return state is not None and not cached.agrees_with(config) and config.read_at_ms <= state.item["cv"]
+    return state is not None and not cached.agrees_with(config) and config.read_at_ms <= state.item[CONFIG_READ_AT]

@@ -5,12 +5,20 @@ shard an acquire goes to (shard_selection).
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Conditions, Item, Put, Transact, Update
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, bucket_attributes, read_bucket, rule_attributes
+from ...schema.attributes import (
+    ANCHOR,
+    CONFIG_READ_AT,
+    PK,
+    SHARD_COUNT,
+    TTL,
+    bucket_attributes,
+)
+from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, LimitBalance, bucket_item, read_bucket
 from ...sharding import MAX_SHARDS, born_at, halve, parent_of
 from ...token_bucket import share
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
@@ -158,56 +166,51 @@ def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving
     deleted, and is replaced.
     """
     anchor_ms, other = max(now_ms, state.anchor_ms + 1), state.id.other(state.id.shard + state.shard_count)
-    draft, item = UpdateDraft(), _empty(other, state, count=2 * state.shard_count, anchor_ms=anchor_ms)
-    draft.equals["rf"] = state.anchor_ms
-    draft.set.update(rf=anchor_ms, shard_count=2 * state.shard_count)
+    count, draft = 2 * state.shard_count, UpdateDraft()
+    draft.equals[ANCHOR] = state.anchor_ms
+    draft.set |= {ANCHOR: anchor_ms, SHARD_COUNT: count}
     draft.add[WRITES] = ONE_WRITE
-    draft.remove = ("ttl",)  # also one that was set since
-    for name in state.shard_limits:
-        item[bucket_attributes(name).tk] = _divide(draft, state, name, anchor_ms)
-    absent = Conditions(absent=("PK",)) if leftover is None else Conditions(equals={"rf": leftover["rf"]})
+    draft.remove = (TTL,)  # also one that was set since
+    tokens = {name: _divide(draft, state, name, anchor_ms) for name in state.shard_limits}
+    item = _shard_like(state, other, tokens, count=count, anchor_ms=anchor_ms)
+    absent = Conditions(absent=(PK,)) if leftover is None else Conditions(equals={ANCHOR: leftover[ANCHOR]})
     return _Halving(draft.update(bucket_key(state.id)), Put(item, absent))
 
 
 def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
     """One limit of the shard, by the rows of "The write"; what the other half begins with."""
-    shard_limit, tokens, tk = state.shard_limits[name], state.tokens_milli(name), bucket_attributes(name).tk
+    attribute, shard_limit, tokens = bucket_attributes(name).tokens, state.shard_limits[name], state.tokens_milli(name)
     half, minted = halve(shard_limit, tokens, anchor_ms), shard_limit.minted_since_anchor(anchor_ms)
     full = shard_limit.ceiling_milli - minted
     if half.full:
         kept = share(shard_limit.limit.ceiling_milli, shard_limit.shard, 2 * shard_limit.shards)
-        draft.take_at_ceiling(tk, least=full, balance=kept)
+        draft.take_at_ceiling(attribute, least=full, balance=kept)
     elif half.available < 0:
-        draft.equals[tk] = tokens
-        draft.count(tk, minted - half.given)
+        draft.equals[attribute] = tokens
+        draft.count(attribute, minted - half.given)
     else:
-        draft.take_below(tk, least=half.given - minted, most=full, change=minted - half.given)
+        draft.take_below(attribute, least=half.given - minted, most=full, change=minted - half.given)
     return half.given
 
 
-def _empty(bucket: BucketId, state: BucketState, *, count: int, anchor_ms: int) -> Item:
-    """A shard with the rules of another one, but for its tokens."""
-    family: Item = {name: state.item[name] for name in ("cascade", "parent_id") if name in state.item}
-    item: Item = {
-        **bucket.attributes(),
-        **family,
-        "shard_count": count,
-        "rf": anchor_ms,
-        "cv": state.item["cv"],
-        "ev": 0,
-    }
-    item[WRITES] = ONE_WRITE
-    for name, shard_limit in state.shard_limits.items():
-        item |= {bucket_attributes(name).tc: 0, **rule_attributes(shard_limit.limit)}
-    return item
+def _shard_like(state: BucketState, bucket: BucketId, tokens: Mapping[str, int], *, count: int, anchor_ms: int) -> Item:
+    """A shard with the rules of another one, which nobody has consumed from."""
+    return bucket_item(
+        bucket,
+        state.family,
+        (LimitBalance(shard_limit.limit, tokens[name]) for name, shard_limit in state.shard_limits.items()),
+        shard_count=count,
+        anchor_ms=anchor_ms,
+        config_read_at_ms=state.item[CONFIG_READ_AT],
+    )
 
 
 def _make(home: BucketState, shard: int, now_ms: int) -> Flow[None]:
     """Make a shard that was split off once, but is gone: full, as a bucket that is gone comes back."""
-    item = _empty(home.id.other(shard), home, count=home.shard_count, anchor_ms=now_ms)
-    for name, shard_limit in home.shard_limits.items():
-        item[bucket_attributes(name).tk] = share(shard_limit.limit.ceiling_milli, shard, home.shard_count)
+    count = home.shard_count
+    tokens = {name: share(each.limit.ceiling_milli, shard, count) for name, each in home.shard_limits.items()}
+    item = _shard_like(home, home.id.other(shard), tokens, count=count, anchor_ms=now_ms)
     try:
-        yield Put(item, Conditions(absent=("PK",)))
+        yield Put(item, Conditions(absent=(PK,)))
     except ConditionFailed:
         return  # somebody else made it

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...limits import Limit
-from ...operations.values import NOTHING, Conditions, Item, Put, Update
+from ...operations.values import NOTHING, Conditions, Put, Update
 from ...resolution import Config
-from ...schema.items import ONE_WRITE, WRITES, BucketState, bucket_attributes, rule_attributes
+from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, bucket_attributes
+from ...schema.items import BucketState, LimitBalance, bucket_item, rule_attributes
 from ...token_bucket import ShardLimit, share
 from ..process.namespace_state import CachedBucket
 from .batch import Batch, UpdateDraft
@@ -20,7 +21,7 @@ TTL_GRACE_MS = 60_000
 
 
 class ConsumeWrite:
-    """The bucket keeps its shape. ``upper`` holds, after ``write``, the upper bound of each relative ``tk``."""
+    """The bucket keeps its shape. ``upper`` holds, after ``write``, the upper bound of each relative balance."""
 
     __slots__ = (
         "cached",
@@ -71,7 +72,7 @@ class ConsumeWrite:
             limit, deficit = shard_limit.limit, shard_limit.ceiling_milli - self.headroom[name] + batch.net(name)
             longest_ms = max(longest_ms, deficit * limit.refill_period // limit.refill_amount)
         self.upper = draft.at_most
-        draft.equals["rf"] = self.state.item["rf"]
+        draft.equals[ANCHOR] = self.state.item[ANCHOR]
         draft.count_write(batch)
         if self.config is not None:
             draft.expire(expires_at(self, self.config, longest_ms), self.state.item)
@@ -79,32 +80,32 @@ class ConsumeWrite:
 
     def _give_back(self, batch: Batch) -> Update:
         draft = UpdateDraft()
-        draft.exists = tuple(bucket_attributes(name).tk for name in batch.given)
-        draft.equals["shard_count"] = self.state.shard_count
+        draft.exists = tuple(bucket_attributes(name).tokens for name in batch.given)
+        draft.equals[SHARD_COUNT] = self.state.shard_count
         for name, amount in batch.given.items():
             at = bucket_attributes(name)
-            draft.add[at.tk], draft.add[at.tc] = amount, -amount
+            draft.add[at.tokens], draft.add[at.consumed] = amount, -amount
         draft.count_write(batch)
         return draft.update(self.cached.key)
 
     def _take(self, draft: UpdateDraft, limit: str, batch: Batch) -> None:
         """One limit, in the row that it is in; a limit that takes no part is left alone."""
         at, net, checked = bucket_attributes(limit), batch.net(limit), batch.checked.get(limit)
-        draft.count(at.tc, net)
+        draft.count(at.consumed, net)
         if checked is None and limit not in batch.unchecked:
-            draft.count(at.tk, -net)
+            draft.count(at.tokens, -net)
             return
         minted, ceiling = self.minted[limit], self.ceilings[limit]
         if checked == 0 and net == 0:
-            draft.at_least[at.tk] = -minted
+            draft.at_least[at.tokens] = -minted
             return
         slack = None if self.headroom[limit] < ceiling else self._absolute_slack(limit, ceiling, checked or 0)
         if slack is None:
             least = None if checked is None else checked - batch.given.get(limit, 0) - minted
-            draft.take_below(at.tk, least=least, most=ceiling - minted, change=-net)
+            draft.take_below(at.tokens, least=least, most=ceiling - minted, change=-net)
         else:
             held = ceiling - slack - minted
-            draft.take_at_ceiling(at.tk, least=held, balance=held - net)
+            draft.take_at_ceiling(at.tokens, least=held, balance=held - net)
 
     def _absolute_slack(self, limit: str, ceiling: int, checked: int) -> int | None:
         """The slack of an absolute write, ``None`` for a relative one; for a limit that seems full."""
@@ -160,13 +161,14 @@ class ReshapeWrite:
     def write(self, batch: Batch) -> Update:
         """One update that moves the shape and carries the batch."""
         draft = UpdateDraft()
-        draft.equals["rf"] = self.state.anchor_ms
+        draft.equals[ANCHOR] = self.state.anchor_ms
         for name, stand in self.stands.items():
             self._take(draft, name, stand, batch)
         for limit in self.config.limits:
             self._rule(draft, limit, batch)
         draft.count_write(batch)
-        draft.set.update(rf=self.anchor_ms, cv=self.config.read_again_after(self.state.item["cv"]).read_at_ms)
+        draft.set[ANCHOR] = self.anchor_ms
+        draft.set[CONFIG_READ_AT] = self.config.read_again_after(self.state.item[CONFIG_READ_AT]).read_at_ms
         rules = {name: shard_limit.limit for name, shard_limit in self.state.shard_limits.items()} | dict(
             self.config.by_name
         )
@@ -176,24 +178,24 @@ class ReshapeWrite:
 
     def _take(self, draft: UpdateDraft, name: str, stand: AnchoredBalance, batch: Batch) -> None:
         at, net, checked = bucket_attributes(name), batch.net(name), batch.checked.get(name)
-        draft.count(at.tc, net)
+        draft.count(at.consumed, net)
         if stand.headroom < stand.ceiling:
             least = None if checked is None else checked - batch.given.get(name, 0) - stand.minted
-            draft.take_below(at.tk, least=least, most=stand.ceiling - stand.minted, change=stand.minted - net)
+            draft.take_below(at.tokens, least=least, most=stand.ceiling - stand.minted, change=stand.minted - net)
         else:
-            draft.take_at_ceiling(at.tk, least=stand.ceiling - stand.minted, balance=stand.ceiling - net)
+            draft.take_at_ceiling(at.tokens, least=stand.ceiling - stand.minted, balance=stand.ceiling - net)
 
     def _rule(self, draft: UpdateDraft, limit: Limit, batch: Batch) -> None:
         at, shard_limit = bucket_attributes(limit.name), self.state.shard_limits.get(limit.name)
         if shard_limit is None:
-            draft.absent += (at.tk,)
-            draft.set[at.tk] = self.headroom[limit.name] - batch.net(limit.name)
-            draft.set[at.tc] = batch.net(limit.name)
+            draft.absent += (at.tokens,)
+            draft.set[at.tokens] = self.headroom[limit.name] - batch.net(limit.name)
+            draft.set[at.consumed] = batch.net(limit.name)
         if shard_limit is None or shard_limit.limit != limit:
             rule = rule_attributes(limit)
             draft.set.update(rule)
-            if at.bx not in rule and at.bx in self.state.item:
-                draft.remove += (at.bx,)
+            if at.burst not in rule and at.burst in self.state.item:
+                draft.remove += (at.burst,)
 
     def _wait_ms(self, limit: Limit, batch: Batch) -> int:
         deficit = self._ceiling(limit) - min(0, self.headroom[limit.name] - batch.net(limit.name))
@@ -217,17 +219,20 @@ class CreateWrite:
 
     def write(self, batch: Batch) -> Put:
         """The item, refused where there is one."""
-        bucket, config = self.cached.id, self.config
-        item: Item = {**bucket.attributes(), **self.cached.family, "shard_count": 1, "rf": self.now_ms}
-        item |= {"cv": config.read_at_ms, "ev": batch.events, WRITES: ONE_WRITE}
-        for limit in config.limits:
-            at, net = bucket_attributes(limit.name), batch.net(limit.name)
-            item |= {at.tk: limit.ceiling_milli - net, at.tc: net, **rule_attributes(limit)}
-        longest_ms = max(batch.net(limit.name) * limit.refill_period // limit.refill_amount for limit in config.limits)
-        ttl = expires_at(self, config, longest_ms)
-        if ttl is not None:
-            item["ttl"] = ttl
-        return Put(item, Conditions(absent=("PK",)))
+        config, limits = self.config, self.config.limits
+        longest_ms = max(batch.net(limit.name) * limit.refill_period // limit.refill_amount for limit in limits)
+        nets = ((limit, batch.net(limit.name)) for limit in limits)
+        item = bucket_item(
+            self.cached.id,
+            self.cached.family,
+            (LimitBalance(limit, limit.ceiling_milli - net, net) for limit, net in nets),
+            shard_count=1,
+            anchor_ms=self.now_ms,
+            config_read_at_ms=config.read_at_ms,
+            acquires=batch.events,
+            expires_at=expires_at(self, config, longest_ms),
+        )
+        return Put(item, Conditions(absent=(PK,)))
 
 
 WritePlan = ConsumeWrite | ReshapeWrite | CreateWrite
@@ -245,4 +250,4 @@ def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:
         return None
     fill_ms = longest_ms if state is None else max(longest_ms, state.fill_ms)
     ttl = -(-(plan.now_ms + TTL_GRACE_MS + plan.multiplier * fill_ms) // 1000)
-    return ttl if state is None else max(ttl, state.item.get("ttl", 0))
+    return ttl if state is None else max(ttl, state.item.get(TTL, 0))

@@ -13,7 +13,8 @@ from ...operations.values import Item, Key
 from ...resolution import OWN_LEVELS, Config, Level, Resolved, winner
 from ...runtime.lru import LRU
 from ...schema import keys
-from ...schema.items import read_limits, read_on_unavailable
+from ...schema.attributes import CASCADE, PARENT_ID
+from ...schema.configs import read_limits, read_on_unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +190,8 @@ class ConfigItems(NamedTuple):
             config=config,
             source=wins.source if wins else None,
             on_unavailable=read_on_unavailable(self.system),
-            parent_id=meta.get("parent_id"),
-            cascade=meta.get("cascade", False),
+            parent_id=meta.get(PARENT_ID),
+            cascade=meta.get(CASCADE, False),
             valid_until_ms=valid_until_ms,
             generation=generation,
         )

@@ -13,7 +13,8 @@ from ...operations.values import Item, Key
 from ...resolution import Config, Resolved
 from ...runtime.lru import LRU
 from ...schema import keys
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, bucket_attributes, read_bucket
+from ...schema.attributes import CASCADE, bucket_attributes
+from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
 from .bucket_queue import BucketQueue
 from .config_cache import ConfigCache
 from .write_rate import WriteRate
@@ -82,7 +83,7 @@ class CachedBucket:
         self.known = False
         self.seen_at_ms = 0
         self._flow: dict[str, tuple[float, float]] = {}
-        self.family: dict[str, Any] = {"cascade": False}
+        self.family: dict[str, Any] = {CASCADE: False}
         self.queue: BucketQueue
         self.loading: BucketQueue
         self.pairing: dict[str, BucketQueue] = {}
@@ -130,10 +131,10 @@ class CachedBucket:
 
     def _watch(self, before: BucketState, state: BucketState, since_ms: int, at_ms: int) -> None:
         for name, shard_limit in state.shard_limits.items():
-            tc = bucket_attributes(name).tc
+            attribute = bucket_attributes(name).consumed
             consumed, minted = self._flow.get(name, (0.0, 0.0))
             self._flow[name] = (
-                consumed * KEPT + state.item[tc] - before.item.get(tc, 0),
+                consumed * KEPT + state.item[attribute] - before.item.get(attribute, 0),
                 minted * KEPT + shard_limit.minted(at_ms) - shard_limit.minted(since_ms),
             )
 

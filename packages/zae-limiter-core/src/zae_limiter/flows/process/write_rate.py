@@ -6,6 +6,7 @@ Lives here: one process's measurement of it. Never: what comes of it (splitting)
 from typing import Final
 
 from ...operations.values import Item
+from ...schema.attributes import SHARD_COUNT
 from ...schema.items import WRITES
 
 WINDOW_MS: Final = 1000
@@ -29,10 +30,10 @@ class WriteRate:
     def measure(self, item: Item, at_ms: int) -> None:
         """End a window, and begin the next; one in which the shard was split, or a clock set back, tells nothing."""
         elapsed_ms = at_ms - self.since_ms
-        if self.due_ms and elapsed_ms >= WINDOW_MS and self._shards == item["shard_count"]:
+        if self.due_ms and elapsed_ms >= WINDOW_MS and self._shards == item[SHARD_COUNT]:
             self._counted, self._begun_ms = item[WRITES] - self._writes, self.since_ms
             self.per_second = self._counted / elapsed_ms
-        self._writes, self._shards = item[WRITES], item["shard_count"]
+        self._writes, self._shards = item[WRITES], item[SHARD_COUNT]
         self.since_ms, self.due_ms = at_ms, at_ms + WINDOW_MS
 
     def throttled(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from ...audit import AuditAction, AuditEvent, AuditPage, Cause
 from ...operations.values import Page, Put, Query
 from ...schema import keys
+from ...schema.attributes import PK, SK
 from ...schema.audit import audit_item, read_audit_event
 from ..process.namespace_state import NamespaceState
 from ..retry import with_retries
@@ -48,7 +49,7 @@ def event(
 def get_events(namespace_state: NamespaceState, entity_id: str, *, limit: int, start: str | None) -> Flow[AuditPage]:
     """Up to ``limit`` events, newest first, from behind the event ``start`` on."""
     pk = keys.pk_audit(namespace_state.namespace_id, entity_id)
-    behind: Mapping[str, str] | None = None if start is None else {"PK": pk, "SK": keys.sk_audit(start)}
+    behind: Mapping[str, str] | None = None if start is None else {PK: pk, SK: keys.sk_audit(start)}
     events: list[AuditEvent] = []
     while len(events) < limit:
         query = Query(pk, begins_with=keys.AUDIT_PREFIX, limit=limit - len(events), descending=True, start=behind)

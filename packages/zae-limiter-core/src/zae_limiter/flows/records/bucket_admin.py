@@ -10,8 +10,8 @@ from ...exceptions import ValidationError
 from ...limits import MILLI, Limit, check_amounts
 from ...naming import check_limit_name
 from ...operations.values import Conditions, Put, Update
-from ...schema import keys
-from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, bucket_attributes
+from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, bucket_attributes
+from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState
 from ...token_bucket import share
 from ..bucket.anchor_repair import repair
 from ..bucket.reading import bucket_of, read_whole
@@ -104,20 +104,20 @@ def _read_repaired(namespace_state: NamespaceState, bucket: BucketId) -> Flow[Se
 
 def _filled(state: BucketState, now_ms: int) -> Update:
     anchor_ms = max(now_ms, state.anchor_ms + 1)
-    full: dict[str, int] = {"rf": anchor_ms}
+    full: dict[str, int] = {ANCHOR: anchor_ms}
     for name, shard_limit in state.shard_limits.items():  # full now, where the anchor has to lie ahead
-        full[bucket_attributes(name).tk] = (
+        full[bucket_attributes(name).tokens] = (
             shard_limit.ceiling_milli + shard_limit.minted(anchor_ms) - shard_limit.minted(now_ms)
         )
     return Update(
-        key_of(state.item), add={WRITES: ONE_WRITE}, set=full, when=Conditions(equals={"rf": state.anchor_ms})
+        key_of(state.item), add={WRITES: ONE_WRITE}, set=full, when=Conditions(equals={ANCHOR: state.anchor_ms})
     )
 
 
 def _credited(state: BucketState, credit: Mapping[str, int]) -> Update:
     shard_limits = {name: state.shard_limits[name] for name in credit if name in state.shard_limits}
-    add = {bucket_attributes(name).tk: share(credit[name], s.shard, s.shards) for name, s in shard_limits.items()}
-    same = Conditions(exists=("PK", *add), equals={"shard_count": state.shard_count})
+    add = {bucket_attributes(name).tokens: share(credit[name], s.shard, s.shards) for name, s in shard_limits.items()}
+    same = Conditions(exists=(PK, *add), equals={SHARD_COUNT: state.shard_count})
     return Update(key_of(state.item), add={**add, WRITES: ONE_WRITE}, when=same)
 
 
@@ -131,7 +131,8 @@ def _event(
 
 def _ask_again(namespace_state: NamespaceState, state: BucketState) -> None:
     """Have this process refuse nobody any more by what it last saw of the bucket."""
-    cached = namespace_state.cached_buckets.get(keys.parse_bucket_pk(state.item["PK"])[1:])
+    bucket = state.id
+    cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
     if cached is not None:
         cached.seen_at_ms = min(cached.seen_at_ms, namespace_state.now() - namespace_state.settings.staleness_ms)
 

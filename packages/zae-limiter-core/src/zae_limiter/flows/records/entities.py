@@ -13,7 +13,8 @@ from ...exceptions import EntityExistsError, EntityNotFoundError, ValidationErro
 from ...operations.errors import Reason, TransactionCancelled
 from ...operations.values import Conditions, Item, Key, Put, Query, Transact, Update
 from ...schema import keys
-from ...schema.items import CHILDREN, entity_item, read_entity
+from ...schema.attributes import CHILDREN, PARENT_ID, PK, VERSION
+from ...schema.entities import entity_item, read_entity
 from ..optimistic import Write, lost_race, optimistic
 from ..pages import query_all
 from ..process.namespace_state import NamespaceState
@@ -39,7 +40,7 @@ def create_entity(namespace_state: NamespaceState, new: NewEntity, cause: Cause)
     """
     entity = Entity(new.entity_id, new.name, new.parent_id, new.cascade, dict(new.metadata), cause.at, 1)
     check_not_itself(new.entity_id, new.parent_id)
-    put = Put(entity_item(namespace_state.namespace_id, entity), Conditions(absent=("PK",)))
+    put = Put(entity_item(namespace_state.namespace_id, entity), Conditions(absent=(PK,)))
     told = audit.event(namespace_state, cause, "entity_created", new.entity_id, before=None, after=plain(entity))
     joins = [] if new.parent_id is None else [_join(namespace_state, new.parent_id)]
     try:
@@ -102,7 +103,7 @@ def plain(entity: Entity) -> dict[str, Any]:
 
 def leave(namespace_state: NamespaceState, parent_id: str) -> Update:
     """The write by which a parent loses a child."""
-    return Update(meta_key(namespace_state, parent_id), add={CHILDREN: -1}, when=Conditions(exists=("PK",)))
+    return Update(meta_key(namespace_state, parent_id), add={CHILDREN: -1}, when=Conditions(exists=(PK,)))
 
 
 def meta_key(namespace_state: NamespaceState, entity_id: str) -> Key:
@@ -118,7 +119,7 @@ def check_not_itself(entity_id: str, parent_id: str | None) -> None:
 
 def _join(namespace_state: NamespaceState, parent_id: str) -> Update:
     """The write by which a parent gets a child. It counts them: no rule of the tree depends on an index."""
-    is_top = Conditions(exists=("PK",), absent=("parent_id",))
+    is_top = Conditions(exists=(PK,), absent=(PARENT_ID,))
     return Update(meta_key(namespace_state, parent_id), add={CHILDREN: 1}, when=is_top)
 
 
@@ -133,7 +134,7 @@ def _not_created(new: NewEntity, reasons: Sequence[Reason]) -> Exception:
 def _check_parent(parent_id: str, parent: Item | None, *, children: int) -> None:
     if parent is None:
         raise EntityNotFoundError(parent_id)
-    if "parent_id" in parent:
+    if PARENT_ID in parent:
         raise _too_deep(parent_id, parent)
     if children:
         problem = f"the entity has children itself, {children}: the tree has two levels"
@@ -141,7 +142,7 @@ def _check_parent(parent_id: str, parent: Item | None, *, children: int) -> None
 
 
 def _too_deep(parent_id: str, parent: Item) -> ValidationError:
-    problem = f"has a parent itself, {parent['parent_id']}: the tree has two levels"
+    problem = f"has a parent itself, {parent[PARENT_ID]}: the tree has two levels"
     return ValidationError("parent_id", parent_id, problem)
 
 
@@ -158,7 +159,7 @@ def _update(namespace_state: NamespaceState, before: Entity, after: Entity, caus
 
 def _rewrite(namespace_state: NamespaceState, before: Entity, after: Entity) -> Update:
     """The write of the record. Its children are counted by others meanwhile: it is changed, not replaced."""
-    is_as_seen: dict[str, Any] = {"version": before.version}
+    is_as_seen: dict[str, Any] = {VERSION: before.version}
     if after.parent_id is not None and before.parent_id is None:
         is_as_seen[CHILDREN] = 0
     item, old = (entity_item(namespace_state.namespace_id, each) for each in (after, before))

@@ -14,7 +14,9 @@ from ...audit import Cause
 from ...exceptions import EntityHasChildrenError, EntityNotFoundError
 from ...operations.values import Conditions, Delete, Item, Query
 from ...schema import keys
-from ...schema.items import CHILDREN, read_entity
+from ...schema.attributes import CHILDREN, ENTITY_ID, PK, RESOURCE, VERSION
+from ...schema.entities import read_entity
+from ...schema.items import BucketId
 from ..optimistic import Write, optimistic
 from ..pages import delete_all, query_all
 from ..process.namespace_state import NamespaceState
@@ -64,29 +66,29 @@ def _writes(
     namespace_state: NamespaceState, entity_id: str, item: Item | None, configs: Sequence[Item], cause: Cause
 ) -> Sequence[Write]:
     """One transaction for the record, where there is one, and for the limits."""
-    before: dict[str, Any] = {"configs": {config["resource"]: limits.plain(config) for config in configs}}
+    before: dict[str, Any] = {"configs": {config[RESOURCE]: limits.plain(config) for config in configs}}
     writes: list[Write] = [Delete(key_of(config), Conditions(equals=limits.version_of(config))) for config in configs]
     if item is not None:
         entity = read_entity(item)
         before |= entities.plain(entity)
-        writes.append(Delete(key_of(item), Conditions(equals={"version": entity.version, CHILDREN: 0})))
+        writes.append(Delete(key_of(item), Conditions(equals={VERSION: entity.version, CHILDREN: 0})))
         writes += [] if entity.parent_id is None else [entities.leave(namespace_state, entity.parent_id)]
     return [*writes, audit.event(namespace_state, cause, "entity_deleted", entity_id, before=before, after=None)]
 
 
 def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cause: Cause) -> Flow[None]:
     """Each is audited by itself."""
-    places = [(config["entity_id"], config["resource"]) for config in configs]
+    places = [(config[ENTITY_ID], config[RESOURCE]) for config in configs]
     result = yield from bulk.delete_many(namespace_state, places, cause)
     for error in result.failed.values():
         raise error
 
 
 def _delete_buckets(namespace_state: NamespaceState, buckets: Sequence[Item]) -> Flow[None]:
-    addresses = {key_of(item): keys.parse_bucket_pk(item["PK"]) for item in buckets}
+    found = {key_of(item): BucketId.parse(item[PK]) for item in buckets}
     for last in (False, True):  # shard 0 knows how many there are: the others are not left without it
-        yield from delete_all(key for key, address in addresses.items() if (address.shard == 0) is last)
-    for _, entity_id, resource, shard in addresses.values():
-        cached = namespace_state.cached_buckets.get((entity_id, resource, shard))
+        yield from delete_all(key for key, bucket in found.items() if (bucket.shard == 0) is last)
+    for bucket in found.values():
+        cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
         if cached is not None:  # this process refuses by what it saw last: have it know that they are gone
             cached.learn(None, namespace_state.now(), own_writes=0)

@@ -10,7 +10,20 @@ from ...audit import Cause
 from ...limits import Limit, OnUnavailable
 from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Put
 from ...schema import keys
-from ...schema.items import FINGERPRINT, config_attributes, read_limits, read_on_unavailable
+from ...schema.attributes import (
+    CONFIG_VERSION,
+    ENTITY_ID,
+    FINGERPRINT,
+    GSI3PK,
+    GSI3SK,
+    GSI4PK,
+    GSI4SK,
+    ON_UNAVAILABLE,
+    PK,
+    RESOURCE,
+    SK,
+)
+from ...schema.configs import config_attributes, read_limits, read_on_unavailable
 from ..optimistic import Write, optimistic
 from ..process.namespace_state import NamespaceState
 from ..retry import read
@@ -39,22 +52,20 @@ class Change(NamedTuple):
     place: Place
     limits: tuple[Limit, ...] | None
     extra: Mapping[str, Any] = NOTHING
-    kept: tuple[str, ...] = ("on_unavailable", FINGERPRINT)
+    kept: tuple[str, ...] = (ON_UNAVAILABLE, FINGERPRINT)
     keeps_limits: bool = False
 
 
 def system_place(namespace_state: NamespaceState) -> Place:
     """Where the limits of the whole namespace stand."""
     key = Key(keys.pk_system(namespace_state.namespace_id), keys.sk_config())
-    return Place(
-        key, {"GSI4PK": keys.gsi4_pk(namespace_state.namespace_id), "GSI4SK": key.pk}, keys.audit_system(), None
-    )
+    return Place(key, {GSI4PK: keys.gsi4_pk(namespace_state.namespace_id), GSI4SK: key.pk}, keys.audit_system(), None)
 
 
 def resource_place(namespace_state: NamespaceState, resource: str) -> Place:
     """Where the limits of a resource stand."""
     key = Key(keys.pk_resource(namespace_state.namespace_id, resource), keys.sk_config())
-    fixed = {"GSI4PK": keys.gsi4_pk(namespace_state.namespace_id), "GSI4SK": key.pk, "resource": resource}
+    fixed = {GSI4PK: keys.gsi4_pk(namespace_state.namespace_id), GSI4SK: key.pk, RESOURCE: resource}
     return Place(key, fixed, keys.audit_resource(resource), resource)
 
 
@@ -62,12 +73,12 @@ def entity_place(namespace_state: NamespaceState, entity_id: str, resource: str)
     """Where the limits of an entity stand, on a resource or on all (``_default_``)."""
     ns = namespace_state.namespace_id
     fixed = {
-        "GSI3PK": keys.gsi3_pk_entity_config(ns, resource),
-        "GSI3SK": keys.gsi3_sk_entity(entity_id),
-        "GSI4PK": keys.gsi4_pk(ns),
-        "GSI4SK": keys.gsi4_sk_entity_config(resource, entity_id),
-        "entity_id": entity_id,
-        "resource": resource,
+        GSI3PK: keys.gsi3_pk_entity_config(ns, resource),
+        GSI3SK: keys.gsi3_sk_entity(entity_id),
+        GSI4PK: keys.gsi4_pk(ns),
+        GSI4SK: keys.gsi4_sk_entity_config(resource, entity_id),
+        ENTITY_ID: entity_id,
+        RESOURCE: resource,
     }
     return Place(Key(keys.pk_entity(ns, entity_id), keys.sk_config(resource)), fixed, entity_id, resource)
 
@@ -90,7 +101,7 @@ def set_system(
     cause: Cause,
 ) -> Flow[None]:
     """Replace what the system config says; limits and ``on_unavailable`` stay as they are where they are not given."""
-    extra = {} if on_unavailable is None else {"on_unavailable": on_unavailable}
+    extra = {} if on_unavailable is None else {ON_UNAVAILABLE: on_unavailable}
     wanted = Change(system_place(namespace_state), limits or (), extra, keeps_limits=limits is None)
     yield from change(namespace_state, wanted, cause)
 
@@ -123,7 +134,7 @@ def writes_of(
     place = wanted.place
     if wanted.limits is None and before is None:
         return ()
-    when = Conditions(absent=("PK",)) if before is None else Conditions(equals=version_of(before))
+    when = Conditions(absent=(PK,)) if before is None else Conditions(equals=version_of(before))
     after = None if wanted.limits is None else _item(wanted, wanted.limits, before)
     told = audit.event(
         namespace_state,
@@ -143,7 +154,7 @@ def plain(item: Item | None) -> dict[str, Any] | None:
     if item is None:
         return None
     policy = read_on_unavailable(item)
-    said = {} if policy is None else {"on_unavailable": policy}
+    said = {} if policy is None else {ON_UNAVAILABLE: policy}
     return {"limits": {limit.name: _plain_limit(limit) for limit in read_limits(item)}, **version_of(item), **said}
 
 
@@ -156,12 +167,12 @@ def _item(wanted: Change, limits: tuple[Limit, ...], before: Item | None) -> Ite
     if wanted.keeps_limits and before is not None:
         limits = tuple(read_limits(before))
     carried = {name: value for name, value in (before or {}).items() if name in wanted.kept}
-    version = before["config_version"] + 1 if before else 1
+    version = before[CONFIG_VERSION] + 1 if before else 1
     key, fixed = wanted.place.key, wanted.place.fixed
     said = {**carried, **config_attributes(limits), **wanted.extra}
-    return {"PK": key.pk, "SK": key.sk, **fixed, **said, "config_version": version}
+    return {PK: key.pk, SK: key.sk, **fixed, **said, CONFIG_VERSION: version}
 
 
 def version_of(item: Item) -> dict[str, int]:
     """The version of a config item."""
-    return {"config_version": item["config_version"]}
+    return {CONFIG_VERSION: item[CONFIG_VERSION]}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ...operations.values import Page, Query
 from ...schema import keys
+from ...schema.attributes import GSI3SK, GSI4SK, PK
 from ..pages import query_all
 from ..process.namespace_state import NamespaceState
 from ..retry import with_retries
@@ -20,7 +21,7 @@ def resources_with_defaults(namespace_state: NamespaceState) -> Flow[list[str]]:
     """The resources that have limits of their own, by name."""
     ns = namespace_state.namespace_id
     items = yield from query_all(Query(keys.gsi4_pk(ns), index="GSI4", begins_with=keys.pk_resource(ns, "")))
-    return sorted(keys.parse_resource_pk(item["PK"]) for item in items)
+    return sorted(keys.parse_resource_pk(item[PK]) for item in items)
 
 
 def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow[list[str]]:
@@ -28,7 +29,7 @@ def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow
     items = yield from query_all(
         Query(keys.gsi3_pk_entity_config(namespace_state.namespace_id, resource), index="GSI3")
     )
-    return [item["GSI3SK"] for item in items]
+    return [item[GSI3SK] for item in items]
 
 
 def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[str]]:
@@ -45,7 +46,7 @@ def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[s
     )
     while True:
         page: Page = yield from with_retries(query)
-        found = [keys.parse_entity_config_sk(item["GSI4SK"]).resource for item in page.items]
+        found = [keys.parse_entity_config_sk(item[GSI4SK]).resource for item in page.items]
         resources += dict.fromkeys(found)
         if page.next is None or not found:
             return resources

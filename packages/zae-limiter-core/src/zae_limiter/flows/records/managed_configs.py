@@ -12,7 +12,8 @@ from ...naming import check_resource
 from ...operations.values import BatchGet, Found, Item, Key, Query
 from ...provisioner import ConfigPlace, StoredConfig
 from ...schema import keys
-from ...schema.items import read_config, said_besides
+from ...schema.attributes import GSI4SK, PK
+from ...schema.configs import read_config, said_besides
 from ..acquire.requests import validate_own_place
 from ..pages import query_all
 from ..process.namespace_state import NamespaceState
@@ -66,11 +67,11 @@ def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace
     ns = namespace_state.namespace_id
     resources = yield from query_all(Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_resource(ns, "")))
     entities = yield from query_all(Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.INDEX_CONFIG_PREFIX))
-    own = [keys.parse_entity_config_sk(item["GSI4SK"]) for item in entities]
+    own = [keys.parse_entity_config_sk(item[GSI4SK]) for item in entities]
     return [
         (None, None),
-        *((None, keys.parse_resource_pk(item["PK"])) for item in resources),
-        *((each.entity, each.resource) for each in own),
+        *((None, keys.parse_resource_pk(item[PK])) for item in resources),
+        *((each.entity_id, each.resource) for each in own),
     ]
 
 

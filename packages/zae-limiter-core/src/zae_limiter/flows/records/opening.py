@@ -11,7 +11,8 @@ from ...exceptions import NamespaceNotFoundError, RateLimiterUnavailable
 from ...namespaces import Namespace
 from ...operations.errors import StoreError, TableExists, TableMissing
 from ...operations.values import CreateTable, DescribeTable, EnableTtl, Get, Item
-from ...schema.registry import DELETED, read_version
+from ...schema.attributes import DELETED, NAMESPACE_ID
+from ...schema.registry import read_version
 from ...versions import check_compatible
 from ..public_errors import public_error
 from ..retry import read_all, with_retries
@@ -50,8 +51,8 @@ def open_namespace(
     except StoreError as error:
         raise public_error(stack, error) from error
     if item is None or DELETED in item:
-        raise NamespaceNotFoundError(name, None if item is None else item["namespace_id"])
-    return str(item["namespace_id"])
+        raise NamespaceNotFoundError(name, None if item is None else item[NAMESPACE_ID])
+    return str(item[NAMESPACE_ID])
 
 
 def _find(name: str, *, stack: str, client_version: str | None) -> Flow[Item | None]:

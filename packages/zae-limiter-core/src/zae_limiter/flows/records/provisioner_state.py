@@ -11,6 +11,7 @@ from ...operations.errors import ConditionFailed, StoreError
 from ...operations.values import Conditions, Item, Key, Put, Query, Update
 from ...provisioner import ProvisionerState
 from ...schema import keys
+from ...schema.attributes import LAST_APPLIED, PARTS, PK, SERIAL, SK, TAG
 from ...schema.provisioner import MAX_PARTS, parse_part_sk, read_state, serial_of, state_items
 from ..pages import delete_all, query_all
 from ..process.namespace_state import NamespaceState
@@ -36,7 +37,7 @@ def get_state(namespace_state: NamespaceState) -> Flow[ProvisionerState]:
         head = yield from read(_key(namespace_state))
         if head is None:
             return ProvisionerState()
-        wanted = [_key(namespace_state, number) for number in head["parts"]]
+        wanted = [_key(namespace_state, number) for number in head[PARTS]]
         found = yield from read_all(wanted)
         try:
             return read_state(head, [found[key] for key in wanted if key in found])
@@ -62,9 +63,9 @@ def put_state(
     for part in parts:
         yield from with_retries(Put(part))
     yield from _put_head(head, expected_serial)
-    if parts or (before is not None and before["parts"]):
+    if parts or (before is not None and before[PARTS]):
         try:
-            yield from _sweep(namespace_state, head["serial"], head["parts"])
+            yield from _sweep(namespace_state, head[SERIAL], head[PARTS])
         except StoreError:
             return stored  # it is stored; what could not be removed harms nobody, and the next sweep finds it
     return stored
@@ -74,7 +75,7 @@ def note_applied(namespace_state: NamespaceState, at: str, *, expected_serial: i
     """Note that all was found as it shall be, and leave the state as it is. Raises ``StaleStateError``."""
     try:
         yield from with_retries(
-            Update(_key(namespace_state), set={"last_applied": at}, when=Conditions(equals={"serial": expected_serial}))
+            Update(_key(namespace_state), set={LAST_APPLIED: at}, when=Conditions(equals={SERIAL: expected_serial}))
         )
     except ConditionFailed as failure:
         _refuse_stale(failure.item, expected_serial)
@@ -82,18 +83,18 @@ def note_applied(namespace_state: NamespaceState, at: str, *, expected_serial: i
 
 
 def _put_head(head: Item, expected_serial: int) -> Flow[None]:
-    unchanged = Conditions(equals={"serial": expected_serial}) if expected_serial else Conditions(absent=("PK",))
+    unchanged = Conditions(equals={SERIAL: expected_serial}) if expected_serial else Conditions(absent=(PK,))
     try:
         yield from with_retries(Put(head, unchanged))
     except ConditionFailed as failure:
-        if failure.item is not None and failure.item["tag"] == head["tag"]:
+        if failure.item is not None and failure.item[TAG] == head[TAG]:
             return  # our own write, whose answer was lost
         _refuse_stale(failure.item, expected_serial)
         raise
 
 
 def _refuse_stale(head: Item | None, expected_serial: int) -> None:
-    serial = 0 if head is None else head["serial"]
+    serial = 0 if head is None else head[SERIAL]
     if serial != expected_serial:
         raise StaleStateError(expected_serial, serial)
 
@@ -102,7 +103,7 @@ def _sweep(namespace_state: NamespaceState, serial: int, numbers: Sequence[int])
     """Remove the parts that no head can name any more, of this state's predecessors and of writes that failed."""
     pk = keys.pk_system(namespace_state.namespace_id)
     items = yield from query_all(Query(keys.gsi4_pk(namespace_state.namespace_id), "GSI4", begins_with=pk))
-    found = [parse_part_sk(item["SK"]) for item in items if item["SK"].startswith(keys.PROVISIONER_PREFIX)]
+    found = [parse_part_sk(item[SK]) for item in items if item[SK].startswith(keys.PROVISIONER_PREFIX)]
     stale = [number for number in found if number and serial_of(number) <= serial and number not in numbers]
     yield from delete_all(_key(namespace_state, number) for number in stale)
 

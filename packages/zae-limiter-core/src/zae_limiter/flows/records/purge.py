@@ -10,7 +10,8 @@ from ...exceptions import NamespaceStateError
 from ...operations.errors import ConditionFailed
 from ...operations.values import Delete, Page, Put, Query
 from ...schema import keys
-from ...schema.registry import PURGING, purged_item
+from ...schema.attributes import NAME, NAMESPACE_ID, PURGING
+from ...schema.registry import purged_item
 from ..pages import delete_all
 from ..retry import ATTEMPTS, RaceLost, key_of, with_retries
 from ..steps import Flow, Sleep
@@ -82,8 +83,8 @@ def _unregister(namespace_id: str, at: str) -> Flow[None]:
     for _ in range(ATTEMPTS):
         by_id, by_name = yield from both(namespace_id)
         writes: list[Put | Delete] = [Put(purged_item(by_id, at), as_seen(by_id))]
-        if by_name is not None and by_name["namespace_id"] == namespace_id:
-            writes.append(Delete(name_key(by_id["name"]), as_seen(by_name)))
+        if by_name is not None and by_name[NAMESPACE_ID] == namespace_id:
+            writes.append(Delete(name_key(by_id[NAME]), as_seen(by_name)))
         if (yield from applied(*writes)):
             return
     raise RaceLost

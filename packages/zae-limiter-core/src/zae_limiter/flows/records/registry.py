@@ -10,24 +10,24 @@ from ...namespaces import Namespace
 from ...operations.errors import TransactionCancelled
 from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Transact
 from ...schema import keys
-from ...schema.items import namespace_items
-from ...schema.registry import DELETED, MARKS, PURGED, PURGING, read_namespace
+from ...schema.attributes import CREATED_AT, DELETED, NAME, NAMESPACE_ID, PK, PURGED, PURGING
+from ...schema.registry import MARKS, namespace_items, read_namespace
 from ..pages import query_all
 from ..retry import ATTEMPTS, RaceLost, read, read_all, with_retries
 from ..steps import Flow
 
-PK = keys.pk_system(keys.REGISTRY)
+REGISTRY_PK = keys.pk_system(keys.REGISTRY)
 PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # another look at the records tells more
 
 
 def name_key(name: str) -> Key:
     """Where a namespace stands by its name."""
-    return Key(PK, keys.sk_namespace(name))
+    return Key(REGISTRY_PK, keys.sk_namespace(name))
 
 
 def id_key(namespace_id: str) -> Key:
     """Where a namespace stands by its id."""
-    return Key(PK, keys.sk_nsid(namespace_id))
+    return Key(REGISTRY_PK, keys.sk_nsid(namespace_id))
 
 
 def register(new: Namespace) -> Flow[Namespace]:
@@ -50,7 +50,7 @@ def get(name: str) -> Flow[Namespace | None]:
 
 def in_use() -> Flow[list[Namespace]]:
     """The namespaces in use, by name."""
-    items = yield from query_all(Query(PK, begins_with=keys.NAMESPACE_PREFIX))
+    items = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NAMESPACE_PREFIX))
     return [read_namespace(item) for item in items if DELETED not in item]
 
 
@@ -59,11 +59,11 @@ def orphans() -> Flow[list[Namespace]]:
 
     Of those that were purged, the ones in which something was written since.
     """
-    names = yield from query_all(Query(PK, begins_with=keys.NAMESPACE_PREFIX))
-    ids = yield from query_all(Query(PK, begins_with=keys.NSID_PREFIX))
-    named = {item["name"]: item for item in names}
-    empty = yield from _empty(item["namespace_id"] for item in ids if PURGED in item)
-    lost = [item for item in ids if not is_live(item, named.get(item["name"])) and item["namespace_id"] not in empty]
+    names = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NAMESPACE_PREFIX))
+    ids = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NSID_PREFIX))
+    named = {item[NAME]: item for item in names}
+    empty = yield from _empty(item[NAMESPACE_ID] for item in ids if PURGED in item)
+    lost = [item for item in ids if not is_live(item, named.get(item[NAME])) and item[NAMESPACE_ID] not in empty]
     return sorted(map(read_namespace, lost), key=lambda each: (each.created_at, each.namespace_id))
 
 
@@ -83,7 +83,7 @@ def purged_of(namespace_ids: Iterable[str]) -> Flow[set[str]]:
     That is told for longer than the table's stream keeps what was written before.
     """
     found = yield from read_all([id_key(each) for each in sorted(set(namespace_ids))])
-    return {item["namespace_id"] for item in found.values() if PURGING in item}
+    return {item[NAMESPACE_ID] for item in found.values() if PURGING in item}
 
 
 def delete(name: str, *, at: str) -> Flow[Namespace]:
@@ -93,8 +93,8 @@ def delete(name: str, *, at: str) -> Flow[Namespace]:
         if by_name is not None and attempt and by_name.get(DELETED) == at:
             return read_namespace(by_name)  # our own write, whose answer was lost
         if by_name is None or DELETED in by_name:
-            raise NamespaceNotFoundError(name, None if by_name is None else by_name["namespace_id"])
-        by_id = yield from read(id_key(by_name["namespace_id"]))
+            raise NamespaceNotFoundError(name, None if by_name is None else by_name[NAMESPACE_ID])
+        by_id = yield from read(id_key(by_name[NAMESPACE_ID]))
         if by_id is None:
             continue  # a purge of a namespace that was deleted in between
         writes = [Put(item | {DELETED: at}, as_seen(item)) for item in (by_name, by_id)]
@@ -110,7 +110,7 @@ def recover(namespace_id: str) -> Flow[Namespace]:
         if is_live(by_id, by_name) and attempt:
             return read_namespace(by_id)  # our own write, whose answer was lost
         _refuse_recovery(by_id, by_name)
-        restored = namespace_items(by_id["name"], namespace_id, by_id["created_at"])
+        restored = namespace_items(by_id[NAME], namespace_id, by_id[CREATED_AT])
         if (yield from applied(*map(Put, restored, (as_seen(by_name), as_seen(by_id))))):
             return read_namespace(restored[1])
     raise RaceLost
@@ -121,21 +121,21 @@ def both(namespace_id: str) -> Flow[tuple[Item, Item | None]]:
     by_id = yield from read(id_key(namespace_id))
     if by_id is None:
         raise NamespaceNotFoundError(namespace_id)
-    by_name = yield from read(name_key(by_id["name"]))
+    by_name = yield from read(name_key(by_id[NAME]))
     return by_id, by_name
 
 
 def is_live(by_id: Item, by_name: Item | None) -> bool:
     """Whether an open by name leads to the namespace of this id."""
-    points_here = by_name is not None and by_name["namespace_id"] == by_id["namespace_id"]
+    points_here = by_name is not None and by_name[NAMESPACE_ID] == by_id[NAMESPACE_ID]
     return points_here and not any(DELETED in item for item in (by_id, by_name or {}))
 
 
 def as_seen(item: Item | None) -> Conditions:
     """The condition that a record is still in the state in which it was read."""
     if item is None:
-        return Conditions(absent=("PK",))
-    seen: Mapping[str, str] = {name: item[name] for name in ("namespace_id", *MARKS) if name in item}
+        return Conditions(absent=(PK,))
+    seen: Mapping[str, str] = {name: item[name] for name in (NAMESPACE_ID, *MARKS) if name in item}
     return Conditions(absent=tuple(mark for mark in MARKS if mark not in item), equals=seen)
 
 
@@ -151,10 +151,10 @@ def applied(*writes: Put | Delete) -> Flow[bool]:
 
 
 def _refuse_recovery(by_id: Item, by_name: Item | None) -> None:
-    namespace_id, name = by_id["namespace_id"], by_id["name"]
+    namespace_id, name = by_id[NAMESPACE_ID], by_id[NAME]
     if is_live(by_id, by_name):
         raise NamespaceStateError(namespace_id, "it is not deleted")
     if PURGING in by_id:
         raise NamespaceStateError(namespace_id, "its purge has begun, and only ends")
-    if by_name is not None and DELETED not in by_name and by_name["namespace_id"] != namespace_id:
-        raise NamespaceStateError(namespace_id, f"its name {name!r} is taken by {by_name['namespace_id']!r}")
+    if by_name is not None and DELETED not in by_name and by_name[NAMESPACE_ID] != namespace_id:
+        raise NamespaceStateError(namespace_id, f"its name {name!r} is taken by {by_name[NAMESPACE_ID]!r}")

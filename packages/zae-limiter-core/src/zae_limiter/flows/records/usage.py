@@ -14,7 +14,8 @@ from ...limits import MILLI
 from ...naming import check_identifier, check_resource
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
-from ...schema.usage import TOTAL_EVENTS, read_milli, read_usage
+from ...schema.attributes import GSI2SK, PK, SK, TOTAL_EVENTS, WINDOW_START
+from ...schema.usage import read_milli, read_usage
 from ...usage import (
     LimitUsage,
     UsagePage,
@@ -129,7 +130,7 @@ def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSumm
     while more:
         page = yield from _page(namespace_state, asked, MOST_OF_A_PAGE, behind)
         for item in page.items:
-            _add(windows.setdefault(parse_window_key(item["window_start"])[1], {}), read_milli(item))
+            _add(windows.setdefault(parse_window_key(item[WINDOW_START])[1], {}), read_milli(item))
             events += item.get(TOTAL_EVENTS, 0)
         behind, more = page.next, page.next is not None
     names = sorted({name for sums in windows.values() for name in sums})
@@ -170,7 +171,7 @@ def _before_start(asked: Asked) -> str | None:
 def _read(asked: Asked, items: Sequence[Item]) -> Flow[list[Item]]:
     if asked.entity_id is not None:
         return list(items)
-    places = [Key(item["PK"], item["SK"]) for item in items]
+    places = [Key(item[PK], item[SK]) for item in items]
     found = yield from read_all(places)
     return [found[place] for place in places if place in found]
 
@@ -181,7 +182,7 @@ def _window(asked: Asked, item: Item) -> tuple[Window, datetime]:
 
 
 def _place(asked: Asked, item: Item) -> str:
-    sort_key: str = item["GSI2SK" if asked.entity_id is None else "SK"]
+    sort_key: str = item[GSI2SK if asked.entity_id is None else SK]
     return sort_key.removeprefix(asked.prefix)
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from ...operations.errors import ConditionFailed
 from ...operations.values import Conditions, Item, Key, Update
+from ...schema.attributes import TOTAL_EVENTS, TTL
 from ...schema.changes import Consumption
-from ...schema.usage import TOTAL_EVENTS, SnapshotId, counted_attribute, rest_attribute
+from ...schema.usage import SnapshotId, counted_attribute, rest_attribute
 from ..retry import with_retries
 from ..steps import Flow
 
@@ -61,5 +62,5 @@ def _counting(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at:
     counted = counted_attribute(shard)
     values = {**snapshot.attributes(), counted: uses[-1].mark}
     if expires_at is not None:
-        values["ttl"] = expires_at
+        values[TTL] = expires_at
     return Update(Key(snapshot.pk, snapshot.sk), add=add, set=values, when=Conditions(below={counted: uses[0].mark}))

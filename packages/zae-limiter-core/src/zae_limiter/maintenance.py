@@ -1,0 +1,117 @@
+"""The door of core for the programs that maintain a table: the aggregator, the provisioner, the command line.
+
+They are versioned apart from core, so that they import no room of core but this module and the public values beside it
+(``limits``, ``naming``, ``provisioner``, ``resolution``, ``usage``, ``versions``). Everything named here keeps its
+meaning within a minor version of core; what is behind it may move.
+
+- **A table**: ``SyncDynamoDBStore`` sends requests to it, ``SyncDriver`` runs flows over a store; both raise
+  ``StoreError``. ``open_table`` gives a repository for what belongs to no namespace.
+- **Its stream**: ``bucket_of``, ``is_audit_event`` and ``audit_event_of`` say which item a record is of;
+  ``consumption``, ``writes``, ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
+- **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``purged_namespaces``.
+- **Its shape**: keys, indexes and the request that creates it, for templates and policies.
+
+It is imported by Lambdas, cold: no AWS library is imported before the first request.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .clock.system import SystemClock
+from .flows.bucket.reanchoring import reanchor
+from .flows.bucket.splitting import split_shard as _split_shard
+from .flows.process.namespace_state import NamespaceState, Settings
+from .flows.records.registry import purged_of as purged_namespaces
+from .flows.records.usage_counting import Use
+from .flows.records.usage_counting import count as count_usage
+from .flows.steps import Flow
+from .operations.capacity import Meter
+from .operations.errors import StoreError
+from .operations.marshal import read_item
+from .operations.values import Operation
+from .runtime.json_logs import log_as_json
+from .schema.attributes import TTL
+from .schema.changes import Consumption, anchor_of, consumption, shard_count_of, writes
+from .schema.items import BucketId
+from .schema.keys import (
+    AUDIT_PREFIX,
+    REGISTRY,
+    AuditAddress,
+    audit_resource,
+    audit_system,
+    pk_bucket,
+    pk_system,
+    sk_state,
+)
+from .schema.stream import audit_event_of, bucket_of, is_audit_event
+from .schema.table import INDEXES, create_table_request
+from .schema.usage import SnapshotId, stream_mark
+from .settings import Options
+from .sync.driver import SyncDriver
+from .sync.store import SyncDynamoDBStore
+from .wiring import clock_over, namespace_state_of
+
+if TYPE_CHECKING:
+    from .sync.repository import SyncRepository
+
+__all__ = [
+    "AUDIT_PREFIX",
+    "INDEXES",
+    "REGISTRY",
+    "TTL",
+    "AuditAddress",
+    "BucketId",
+    "Consumption",
+    "Flow",
+    "Meter",
+    "Operation",
+    "SnapshotId",
+    "StoreError",
+    "SyncDriver",
+    "SyncDynamoDBStore",
+    "SystemClock",
+    "Use",
+    "anchor_of",
+    "audit_event_of",
+    "audit_resource",
+    "audit_system",
+    "bucket_of",
+    "consumption",
+    "count_usage",
+    "create_table_request",
+    "is_audit_event",
+    "log_as_json",
+    "open_table",
+    "pk_bucket",
+    "pk_system",
+    "purged_namespaces",
+    "read_item",
+    "reanchor",
+    "shard_count_of",
+    "sk_state",
+    "split_shard",
+    "stream_mark",
+    "writes",
+]
+
+
+def split_shard(bucket: BucketId, *, stack: str, now: Callable[[], int], among: int | None = None) -> Flow[int]:
+    """Split a shard once, shard 0 of the bucket before any other; the flow answers how many shards were split.
+
+    ``now`` is in epoch milliseconds. Nothing happens where the shard is missing, is one of 64, or is not one of
+    ``among`` any more, where that is given. Raises ``StoreError``.
+    """
+    namespace_state = NamespaceState("", bucket.namespace_id, stack=stack, now=now, settings=Settings())
+    return _split_shard(namespace_state, bucket, among=among)
+
+
+def open_table(options: Options) -> "SyncRepository":
+    """A repository over the table of ``options`` for what belongs to no namespace: versions, the registry.
+
+    It opens no namespace: the one that ``options`` name may be deleted, and stays so.
+    """
+    from .sync.repository import SyncRepository
+
+    store = SyncDynamoDBStore(options.stack_name, **options.store_options())
+    clock = clock_over(store, options)
+    return SyncRepository(store, namespace_state_of(options, options.namespace_name, "", clock), options, clock)

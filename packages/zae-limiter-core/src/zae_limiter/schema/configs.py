@@ -1,0 +1,60 @@
+"""The item of a config: limits, and what a config says besides."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..limits import Limit, OnUnavailable, check_on_unavailable
+from ..provisioner import StoredConfig
+from .attributes import FINGERPRINT, ON_UNAVAILABLE, limit_attributes, parse_limit_attribute
+
+Item = dict[str, Any]
+
+
+def config_attributes(limits: Iterable[Limit]) -> dict[str, int]:
+    """The limits as the attributes of a config item."""
+    attributes = {}
+    for limit in limits:
+        at = limit_attributes(limit.name)
+        attributes[at.capacity] = limit.capacity
+        attributes[at.burst] = limit.burst
+        attributes[at.refill_amount] = limit.refill_amount
+        attributes[at.refill_period] = limit.refill_period
+    return attributes
+
+
+def read_limits(item: Item | None) -> tuple[Limit, ...]:
+    """The limits of a config item, sorted by name; none where there is no item."""
+    if item is None:
+        return ()
+    found = map(parse_limit_attribute, item)
+    names = sorted(each.limit for each in found if each is not None and each.field == "capacity")
+    return tuple(_read_limit(item, name) for name in names)
+
+
+def _read_limit(item: Item, name: str) -> Limit:
+    at = limit_attributes(name)
+    capacity: int = item[at.capacity]
+    return Limit(
+        name=name,
+        capacity=capacity,
+        burst=int(item.get(at.burst, capacity)),
+        refill_amount=item[at.refill_amount],
+        refill_period=item[at.refill_period],
+    )
+
+
+def read_on_unavailable(item: Item | None) -> OnUnavailable | None:
+    """What the system config says, ``None`` where it says nothing."""
+    value = (item or {}).get(ON_UNAVAILABLE)
+    return None if value is None else check_on_unavailable(value)
+
+
+def read_config(item: Item) -> StoredConfig:
+    """All that a config item says."""
+    return StoredConfig(read_limits(item), read_on_unavailable(item), item.get(FINGERPRINT))
+
+
+def said_besides(config: StoredConfig) -> Item:
+    """What a config item says besides its limits."""
+    said = {ON_UNAVAILABLE: config.on_unavailable, FINGERPRINT: config.fingerprint}
+    return {name: value for name, value in said.items() if value is not None}

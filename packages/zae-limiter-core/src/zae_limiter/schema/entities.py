@@ -1,0 +1,61 @@
+"""The item of an entity."""
+
+from typing import Any
+
+from ..entities import Entity
+from . import keys
+from .attributes import (
+    CASCADE,
+    CHILDREN,
+    CREATED_AT,
+    ENTITY_ID,
+    GSI1PK,
+    GSI1SK,
+    GSI4PK,
+    GSI4SK,
+    METADATA,
+    NAME,
+    PARENT_ID,
+    PK,
+    SK,
+    VERSION,
+)
+
+Item = dict[str, Any]
+
+
+def entity_item(namespace_id: str, entity: Entity) -> Item:
+    """The record of an entity that has no children yet; in the index of its parent where it has one."""
+    pk = keys.pk_entity(namespace_id, entity.entity_id)
+    item: Item = {
+        PK: pk,
+        SK: keys.sk_meta(),
+        GSI4PK: keys.gsi4_pk(namespace_id),
+        GSI4SK: pk,
+        ENTITY_ID: entity.entity_id,
+        CASCADE: entity.cascade,
+        METADATA: dict(entity.metadata),
+        CREATED_AT: entity.created_at,
+        VERSION: entity.version,
+        CHILDREN: 0,
+    }
+    if entity.name is not None:
+        item[NAME] = entity.name
+    if entity.parent_id is not None:
+        item[PARENT_ID] = entity.parent_id
+        item[GSI1PK] = keys.gsi1_pk_parent(namespace_id, entity.parent_id)
+        item[GSI1SK] = keys.gsi1_sk_child(entity.entity_id)
+    return item
+
+
+def read_entity(item: Item) -> Entity:
+    """The entity of a record."""
+    return Entity(
+        entity_id=item[ENTITY_ID],
+        name=item.get(NAME),
+        parent_id=item.get(PARENT_ID),
+        cascade=item[CASCADE],
+        metadata=item[METADATA],
+        created_at=item[CREATED_AT],
+        version=item[VERSION],
+    )
