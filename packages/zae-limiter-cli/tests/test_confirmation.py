@@ -25,5 +25,5 @@ def test_on_a_terminal_yes_goes_on_and_no_aborts(
 
 def test_off_a_terminal_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
-    with pytest.raises(CommandError, match=r"Delete it\? There is no terminal to ask on: pass --yes"):
+    with pytest.raises(CommandError, match=r"Delete it\? There is no terminal to answer on: pass --yes to confirm"):
         confirm("Delete it?")

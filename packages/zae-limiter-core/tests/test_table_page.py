@@ -20,8 +20,9 @@ from zae_limiter.memory.table import MemoryStore
 from zae_limiter.naming import RESERVED_LIMIT_NAMES
 from zae_limiter.operations.values import Item, Operation
 from zae_limiter.provisioner import HandledEvent, ProvisionerLock, StoredConfig
-from zae_limiter.schema import INDEXES, keys
+from zae_limiter.schema import keys
 from zae_limiter.schema.changes import Consumption
+from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
 
 DOCS = (Path(__file__).parent / "../../../docs").resolve()
