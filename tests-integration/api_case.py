@@ -1,4 +1,4 @@
-"""What lives here: what the chapters about every method have in common.
+"""What lives here: what the cases about every method have in common.
 What never does: a claim.
 """
 

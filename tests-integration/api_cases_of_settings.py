@@ -1,4 +1,4 @@
-"""What lives here: what changes of settings, and the reads of them, answer and how they refuse, chapter by chapter.
+"""What lives here: what changes of settings, and the reads of them, answer and how they refuse, case by case.
 What never does: every case of a rule (core's own tests), a cost (test_costs).
 """
 
@@ -192,7 +192,7 @@ async def configs_of_all_levels(api_case: ApiCase) -> None:
     await refused(ValidationError, repository.get_configs([("e#", "r")]), repository.put_configs({("e", "#"): config}))
 
 
-CHAPTERS = (
+API_CASES = (
     system_and_resource_limits,
     limits_of_entities,
     which_limits_hold,

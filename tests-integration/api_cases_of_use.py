@@ -1,4 +1,4 @@
-"""What lives here: what reads, acquires and leases answer and how they refuse, chapter by chapter.
+"""What lives here: what reads, acquires and leases answer and how they refuse, case by case.
 What never does: every case of a rule (core's own tests), a cost (test_costs).
 """
 
@@ -243,7 +243,7 @@ async def without_the_store(api_case: ApiCase) -> None:
     )
 
 
-CHAPTERS = (
+API_CASES = (
     buckets,
     audit_and_usage,
     acquires,

@@ -20,7 +20,7 @@ CLASSES: dict[Variant, tuple[type, ...]] = {
 
 
 class CallLog:
-    """The methods that answered and those that raised, as ``Repository.get_limits``; by the name of the async class."""
+    """The methods that answered and those that raised, as ``LimitMethods.get_limits``, by the async class."""
 
     def __init__(self) -> None:
         self.answered: set[str] = set()
@@ -39,7 +39,7 @@ class CallLog:
 
 def public_methods() -> set[str]:
     """Everything that a user may call or read on a limiter, a repository and a lease."""
-    return {f"{cls.__name__}.{name}" for cls in CLASSES["async"] for name in _public(cls)}
+    return {_name(inspect.getattr_static(cls, name)) for cls in CLASSES["async"] for name in _public(cls)}
 
 
 def watch(variant: Variant, patch: pytest.MonkeyPatch) -> CallLog:
@@ -47,9 +47,15 @@ def watch(variant: Variant, patch: pytest.MonkeyPatch) -> CallLog:
     notes = CallLog()
     for cls in CLASSES[variant]:
         for name in _public(cls):
-            method = f"{cls.__name__.removeprefix('Sync')}.{name}"
-            patch.setattr(cls, name, _noted(notes, method, inspect.getattr_static(cls, name)))
+            member = inspect.getattr_static(cls, name)
+            patch.setattr(cls, name, _noted(notes, _name(member), member))
     return notes
+
+
+def _name(member: Any) -> str:
+    """The class that defines a method, and its name: what a limiter inherits, it need not be asked for twice."""
+    function = member.fget if isinstance(member, property) else inspect.unwrap(getattr(member, "__func__", member))
+    return str(function.__qualname__).removeprefix("Sync")
 
 
 def _public(cls: type) -> list[str]:

@@ -1,5 +1,5 @@
 """What lives here: the proof that every public method answers and refuses as it should, on every store.
-What never does: what a method answers (chapters_of_settings, chapters_of_use).
+What never does: what a method answers (api_cases_of_settings, api_cases_of_use).
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import api_cases_of_settings as chapters_of_settings
-import api_cases_of_use as chapters_of_use
+import api_cases_of_settings
+import api_cases_of_use
 from api_case import ApiCase
 from call_log import public_methods, watch
 from clocks import ManualClock
@@ -21,7 +21,7 @@ from zae_limiter.operations.errors import Unreachable
 
 pytestmark = pytest.mark.needs("atomic")
 
-CHAPTERS = (*chapters_of_settings.CHAPTERS, *chapters_of_use.CHAPTERS)
+API_CASES = (*api_cases_of_settings.API_CASES, *api_cases_of_use.API_CASES)
 OVER_A_TABLE = {"Repository.open", "Repository.builder"}
 NEVER_REFUSE = {
     "RateLimiter.close",
@@ -63,10 +63,10 @@ async def test_every_public_method_answers_and_refuses(
     harness: Harness, cut_off: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes, clock = watch(harness.variant, monkeypatch), ManualClock()
-    for chapter in CHAPTERS:
-        limiter = await harness.open(namespace=chapter.__name__, clock=clock)
-        await chapter(ApiCase(harness, limiter, clock))
-    await chapters_of_use.without_the_store(ApiCase(harness, await cut_off(harness), clock))
+    for case in API_CASES:
+        limiter = await harness.open(namespace=case.__name__, clock=clock)
+        await case(ApiCase(harness, limiter, clock))
+    await api_cases_of_use.without_the_store(ApiCase(harness, await cut_off(harness), clock))
     elsewhere = OVER_A_TABLE if harness.target.endpoint_url is None else set()
     assert public_methods() - notes.answered == elsewhere
     assert public_methods() - notes.refused == NEVER_REFUSE | elsewhere
