@@ -129,7 +129,7 @@ class Callers(_Callers):
             outcome = await self.take(self.place.entity_id, Plan.drawn(chance, fair=self.place.fair))
             if outcome in {"closed", "other loop", "wrong"}:
                 return outcome
-            await asyncio.sleep(self.place.more.get("pause", 0) if outcome == "kept" else PAUSE_SECONDS)
+            await asyncio.sleep(self.place.more.get("pause", 0 if outcome == "kept" else PAUSE_SECONDS))
 
     async def many(self, count: int, number: int = 0) -> None:
         """So many calls, one after the other."""
@@ -203,7 +203,7 @@ class SyncCallers(_Callers):
             outcome = self.take(self.place.entity_id, Plan.drawn(chance, fair=self.place.fair))
             if outcome in {"closed", "wrong"} or (over is not None and over.is_set()):
                 return outcome
-            time.sleep(self.place.more.get("pause", 0) if outcome == "kept" else PAUSE_SECONDS)
+            time.sleep(self.place.more.get("pause", 0 if outcome == "kept" else PAUSE_SECONDS))
 
     def many(self, count: int, number: int = 0) -> None:
         """So many calls, one after the other."""

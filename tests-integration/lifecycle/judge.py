@@ -6,6 +6,7 @@ Lives here: what has to be true after each life. Never: what was done to it.
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from bucket_ledger import Ledger, Reader
 from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
@@ -38,7 +39,7 @@ def counted(wrongs: Sequence[str]) -> Sequence[str]:
 
 
 def _hold_against(life: Life, reader: Reader) -> int:
-    reading = read(life.place.book().path)
+    reading = read(Path(life.place.ledger))
     life.wrongs += counted(reading.wrongs)
     if life.hung and reading.last_mark:
         life.wrong(f"last noted: {reading.last_mark}")
@@ -75,7 +76,7 @@ def _debt(books: Ledger) -> int:
 
 
 def _parent_agrees(life: Life, reader: Reader, parent: str) -> None:
-    sums = read(life.place.book().path).buckets[life.place.entity_id]
+    sums = read(Path(life.place.ledger)).buckets[life.place.entity_id]
     taken = _settled(reader, parent, life.place.resource, "all").consumed / 1000
     if not sums.least <= taken <= sums.most:
         life.wrong(f"parent {parent}: the table took {taken:g}, not {sums.least} to {sums.most}")

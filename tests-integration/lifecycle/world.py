@@ -130,7 +130,7 @@ class World:
             way=way,
             more={"parent": parent},
         )
-        place.book()
+        Path(place.ledger).touch()
         gives_back = place.fair and way in getattr(module, "GIVES_BACK", ())
         noise = re.compile(getattr(module, "NOISE", r"(?!)"))
         return Life(name, place, sky, weather, scratch, self._stop_seconds, gives_back, noise)

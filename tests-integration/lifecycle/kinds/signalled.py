@@ -16,7 +16,7 @@ WEATHERS = ("slow", "fair", "foul", "late", "hung")
 RAISES = {"soft time limit": Interrupted, "KeyboardInterrupt": KeyboardInterrupt, "SystemExit": SystemExit}
 TIMES = 40
 NOISE = (
-    r"Exception ignored in: .*\n(Traceback.*\n( .*\n)*)?.*(Interrupted|KeyboardInterrupt|SystemExit).*\n?"  # Python's
+    r"Exception ignored in: .*\n(Traceback.*\n( .*\n|\n)*)?.*(Interrupted|KeyboardInterrupt|SystemExit).*\n?"  # Python's
 )
 SERVED_SECONDS = 6.0
 

@@ -70,4 +70,4 @@ def in_threads(place: Place, over: threading.Event) -> None:
 
 def patient(place: Place) -> Place:
     """What was under way when it was stopped may have timed out. It leaves the machine to other lives."""
-    return replace(place, fair=False, more={**place.more, "stopped": True, "pause": 0.1})
+    return replace(place, fair=False, more={**place.more, "stopped": True, "pause": 0.5})
