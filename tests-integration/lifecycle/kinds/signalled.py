@@ -15,9 +15,7 @@ WAYS = ("soft time limit", "KeyboardInterrupt", "SystemExit")
 WEATHERS = ("slow", "fair", "foul", "late", "hung")
 RAISES = {"soft time limit": Interrupted, "KeyboardInterrupt": KeyboardInterrupt, "SystemExit": SystemExit}
 TIMES = 40
-NOISE = (
-    r"Exception ignored in: .*\n(Traceback.*\n( .*\n|\n)*)?.*(Interrupted|KeyboardInterrupt|SystemExit).*\n?"  # Python's
-)
+NOISE = r"Exception ignored in: .*\n(Traceback.*\n( .*\n|\n)*)?.*(Interrupted|KeyboardInterrupt|SystemExit).*\n?"
 SERVED_SECONDS = 6.0
 
 
