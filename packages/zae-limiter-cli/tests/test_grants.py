@@ -218,7 +218,7 @@ class Tenant:
     def __init__(self) -> None:
         self.store = RecordingStore("my-app")
         self.repository = SyncRepository.over(self.store, Options(namespace="tenant-alpha", stack="my-app"))
-        self.tags = {NAMESPACE_TAG: self.repository.scope.namespace_id}
+        self.tags = {NAMESPACE_TAG: self.repository.namespace_state.namespace_id}
         self.store.calls.clear()
 
     def acquire(self) -> None:
@@ -233,7 +233,9 @@ class Tenant:
                 lease.adjust(rpm=-1)
         limiter.available("key-abc", "gpt-4")
         limiter.repository.driver.run(
-            split_shard(reopened.scope, BucketId(reopened.scope.namespace_id, "key-abc", "gpt-4", 0))
+            split_shard(
+                reopened.namespace_state, BucketId(reopened.namespace_state.namespace_id, "key-abc", "gpt-4", 0)
+            )
         )
 
     def read(self) -> None:
