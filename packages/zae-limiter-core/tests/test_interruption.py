@@ -103,4 +103,4 @@ def test_an_interrupted_cascade_gives_back_to_both_and_leaves_no_thread(end: str
     it.end()
     assert it.limiter.available("key", "r") == {"rpm": 98}
     assert it.limiter.available("project", "r") == {"rpm": 98}
-    wait_for(lambda: threading.active_count() == before)
+    wait_for(lambda: threading.active_count() <= before)
