@@ -29,7 +29,7 @@ class Backend:
 class DistantMemory(MemoryStore):
     """A table of this process that takes its time: only what takes time can be shared by those who wait for it."""
 
-    async def perform(self, operation: Operation) -> Any:
+    async def perform(self, operation: Operation[Any]) -> Any:
         """As the table in memory, a round trip later."""
         await asyncio.sleep(ROUND_TRIP_SECONDS)
         return await super().perform(operation)

@@ -22,6 +22,7 @@ from ..runtime import forks
 from ..runtime.jitter import jittered
 from .store import Store
 
+R = TypeVar("R")
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
@@ -164,14 +165,14 @@ class Driver:
 
     # operations
 
-    async def _ask(self, operation: Operation) -> Any:
+    async def _ask(self, operation: Operation[R]) -> R:
         """The store's answer, within the time of an operation; at once where the breaker is open."""
         if self.health.is_open:
             self._probe_in_background()
             self.health.check()
         return await self._send(operation)
 
-    async def _send(self, operation: Operation) -> Any:
+    async def _send(self, operation: Operation[R]) -> R:
         try:
             if self._connect is not None:
                 await self._connect()

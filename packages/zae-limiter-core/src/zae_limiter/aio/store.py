@@ -4,7 +4,7 @@ Lives here: what performs an operation, over DynamoDB or in memory. Never: what 
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
@@ -19,6 +19,8 @@ from .transport import Client, Send, counted, fault_of, open_client, timed
 if TYPE_CHECKING:
     from zae_limiter.memory import table as memory
 
+R = TypeVar("R")
+
 
 class Store(Protocol):
     """What runs operations: the extension point for another backend.
@@ -28,7 +30,7 @@ class Store(Protocol):
     each operation: what has to be opened first takes its own time.
     """
 
-    async def perform(self, operation: Operation) -> Any:
+    async def perform(self, operation: Operation[R]) -> R:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
 
     async def close(self) -> None:
@@ -45,7 +47,7 @@ class MemoryStore:
 
         self.table = table or memory.MemoryStore()
 
-    async def perform(self, operation: Operation) -> Any:
+    async def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         return self.table.execute(operation)
 
@@ -93,7 +95,7 @@ class DynamoDBStore:
         self._lock = asyncio.Lock()
         forks.register(self)
 
-    async def perform(self, operation: Operation) -> Any:
+    async def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         name, request = render(operation, self.table_name)
         await self.connect()

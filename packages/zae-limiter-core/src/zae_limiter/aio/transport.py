@@ -128,7 +128,7 @@ def timed(send: Send, on_answer: OnAnswer) -> Send:
     return timed_send
 
 
-def fault_of(operation: Operation, error: Exception) -> StoreError | None:
+def fault_of(operation: Operation[Any], error: Exception) -> StoreError | None:
     """Return what the error of a ``Send`` says of the outcome; ``None`` where nothing was to be done."""
     from botocore import exceptions as sdk
 

@@ -5,12 +5,11 @@ Lives here: following pages and what was left unwritten. Never: what is asked fo
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..operations.errors import OutcomeUnknown, StoreError, Throttled
-from ..operations.values import BatchWrite, Delete, Item, Key, Page, Query, Unwritten
+from ..operations.values import BatchWrite, Delete, Item, Key, Query, Unwritten
 from .retry import with_retries
-from .steps import Flow, Parallel, Sleep
+from .steps import Flow, Sleep, call_all
 
 WRITES_PER_BATCH = 25
 BATCHES_AT_ONCE = 4
@@ -21,7 +20,7 @@ def query_all(query: Query) -> Flow[list[Item]]:
     """The items of all pages, in order."""
     items: list[Item] = []
     while True:
-        page: Page = yield from with_retries(query)
+        page = yield from with_retries(query)
         items += page.items
         if page.next is None:
             return items
@@ -51,7 +50,7 @@ def delete_all(keys: Iterable[Key], on_removed: Callable[[int], None] | None = N
 def _remove(wave: Sequence[Delete]) -> Flow[tuple[list[Delete], StoreError | None]]:
     """What is left, and why. A delete may be repeated, whatever became of its answer."""
     batches = [tuple(wave[start : start + WRITES_PER_BATCH]) for start in range(0, len(wave), WRITES_PER_BATCH)]
-    answers: list[Any] = yield Parallel(tuple(map(BatchWrite, batches)))
+    answers = yield from call_all(map(BatchWrite, batches))
     left: list[Delete] = []
     error: StoreError | None = None
     for batch, answer in zip(batches, answers, strict=True):

@@ -5,14 +5,16 @@ drivers sleep for half of a pause to all of it.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from ..operations.errors import OutcomeUnknown, RaceLost, Throttled
-from ..operations.values import BatchGet, Found, Get, Item, Key, Operation
+from ..operations.values import BatchGet, Get, Item, Key, Operation
 from ..schema.attributes import PK, SK
-from .steps import Flow, Sleep
+from .steps import Flow, Sleep, call
 
 __all__ = ["ATTEMPTS", "PAUSES", "RaceLost", "key_of", "read", "read_all", "with_retries"]
+
+R = TypeVar("R")
 
 ATTEMPTS: Final = 16
 PAUSES: Final = (0.02, 0.05, 0.1, 0.2)
@@ -30,7 +32,7 @@ def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
     items: dict[Key, Item] = {}
     waiting = tuple(keys)
     while waiting:
-        found: Found = yield from with_retries(BatchGet(waiting[:KEYS_PER_READ]))
+        found = yield from with_retries(BatchGet(waiting[:KEYS_PER_READ]))
         items |= found.items
         waiting = found.unread + waiting[KEYS_PER_READ:]
     return items
@@ -38,20 +40,19 @@ def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
 
 def read(key: Key) -> Flow[Item | None]:
     """The item, if it is there."""
-    item: Item | None = yield from with_retries(Get(key))
-    return item
+    return (yield from with_retries(Get(key)))
 
 
-def with_retries(operation: Operation) -> Flow[Any]:
+def with_retries(operation: Operation[R]) -> Flow[R]:
     """A request that may be repeated: after a pause where the store asks for one, once where its answer was lost."""
     lost = False
     for pause in PAUSES:
         try:
-            return (yield operation)
+            return (yield from call(operation))
         except Throttled:
             yield Sleep(pause)
         except OutcomeUnknown:
             if lost:
                 raise
             lost = True
-    return (yield operation)
+    return (yield from call(operation))

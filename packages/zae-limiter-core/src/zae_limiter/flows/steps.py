@@ -1,11 +1,11 @@
 """What a flow may ask of its driver.
 
-Lives here: the steps besides operations. Never: how they are performed (aio, sync).
+Lives here: the steps, and how a flow asks the store. Never: how they are performed (aio, sync).
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ..operations.errors import StoreError
 from ..operations.values import Operation
@@ -13,6 +13,7 @@ from ..operations.values import Operation
 if TYPE_CHECKING:
     from .process.bucket_queue import Waiter
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -27,7 +28,7 @@ class Sleep:
 class Parallel:
     """Perform the steps at the same time. Answer: a list of their answers in order, an exception where one failed."""
 
-    steps: tuple["Step", ...]
+    steps: "tuple[Operation[Any] | Enqueue, ...]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,23 @@ class Enqueue(NamedTuple):
     waiter: "Waiter"
 
 
-Step = Operation | Sleep | Log | Release | Parallel | Enqueue
+Step = Operation[Any] | Sleep | Log | Release | Parallel | Enqueue
 Flow = Generator[Step, Any, T]
+
+
+def call(operation: Operation[R]) -> Flow[R]:
+    """The store's answer. Raises its ``StoreError``."""
+    answer: R = yield operation
+    return answer
+
+
+def call_all(operations: Iterable[Operation[R]]) -> Flow[list[R | StoreError]]:
+    """The store's answers to operations that are sent at the same time, in order; its error where one failed."""
+    answers: list[R | BaseException] = yield Parallel(tuple(operations))
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, StoreError):
+            raise answer
+    return cast(list[R | StoreError], answers)
 
 
 def play(flow: Flow[T], perform: Callable[[Any], Any]) -> T:

@@ -38,7 +38,7 @@ _REQUEST_NAMES: Final = {
 }
 
 
-def metered(meter: Meter, operation: Operation, look_up: Lookup, carry_out: Callable[[Any], Any]) -> Any:
+def metered(meter: Meter, operation: Operation[Any], look_up: Lookup, carry_out: Callable[[Any], Any]) -> Any:
     """Return the answer of ``carry_out(operation)``, and count on ``meter`` what it costs."""
     if type(operation) in _REQUEST_NAMES:
         meter.count_request(_REQUEST_NAMES[type(operation)])
@@ -56,14 +56,14 @@ def metered(meter: Meter, operation: Operation, look_up: Lookup, carry_out: Call
     return answer
 
 
-def _written_keys(operation: Operation) -> list[Key]:
+def _written_keys(operation: Operation[Any] | Check) -> list[Key]:
     match operation:
         case Put(item):
             return [Key(item.get(PK, ""), item.get(SK, ""))]
-        case Update(key) | Delete(key) | Check(key):
-            return [key]
+        case Update() | Delete() | Check():
+            return [operation.key]
         case Transact(writes) | BatchWrite(writes):
-            return [key for write in writes for key in _written_keys(write)]  # type: ignore[arg-type]
+            return [key for write in writes for key in _written_keys(write)]
         case _:
             return []
 
@@ -72,7 +72,7 @@ def _count_write(meter: Meter, before: Item | None, after: Item | None, factor: 
     meter.count_units(write=factor * write_units(before, after), index=factor * index_units(before, after))
 
 
-def _read_units(operation: Operation, answer: Any) -> float:
+def _read_units(operation: Operation[Any], answer: Any) -> float:
     match operation:
         case Get():
             return read_units(_size([answer]))

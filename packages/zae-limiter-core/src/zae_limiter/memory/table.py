@@ -72,7 +72,7 @@ class MemoryStore:
         """Take another lock in a child process, which goes on with a table of its own."""
         self._lock = Lock()
 
-    def execute(self, operation: Operation) -> Any:
+    def execute(self, operation: Operation[Any]) -> Any:
         """Return the answer of ``operation``, or raise the ``StoreError`` that DynamoDB's refusal translates to."""
         handler = self._handlers[type(operation)]
         with self._lock:

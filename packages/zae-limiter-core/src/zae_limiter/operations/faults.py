@@ -69,7 +69,7 @@ _THROTTLED_REASONS: Final = frozenset((_CONFLICT_REASON, "ThrottlingError", "Pro
 Response = Mapping[str, Any]
 
 
-def read_fault(operation: Operation, response: Response) -> StoreError | None:
+def read_fault(operation: Operation[Any], response: Response) -> StoreError | None:
     """Return the error that DynamoDB's error ``response`` says; ``None`` where nothing was to be done."""
     code, message = _code(response), response.get("Error", {}).get("Message", "")
     match code:

@@ -38,13 +38,13 @@ Request = dict[str, Any]
 Answer = Mapping[str, Any]
 
 
-def render(operation: Operation, table_name: str) -> tuple[str, Request]:
+def render(operation: Operation[Any], table_name: str) -> tuple[str, Request]:
     """Return DynamoDB's name of the operation, and its request. ``TypeError`` for a value that cannot be stored."""
     name, build = _RENDERERS[type(operation)]
     return name, build(operation, table_name)
 
 
-def read_answer(operation: Operation, answer: Answer) -> Any:
+def read_answer(operation: Operation[Any], answer: Answer) -> Any:
     """Return DynamoDB's ``answer`` in the form that ``operation`` promises; ``OutcomeUnknown`` where it is not one."""
     reader = _READERS.get(type(operation))
     try:

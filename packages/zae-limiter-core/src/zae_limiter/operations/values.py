@@ -6,7 +6,7 @@ Lives here: frozen values only. Never: how a request is written (render) or carr
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 Value = Any  # an attribute map enters and leaves here: str, int, bool, None, list, dict
 Item = dict[str, Value]
@@ -22,25 +22,46 @@ class Key(NamedTuple):
 
 
 IndexName = Literal["GSI1", "GSI2", "GSI3", "GSI4"]
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Operation(Generic[R_co]):
+    """One request to a store, which answers with an ``R_co``."""
+
+    __slots__ = ()
+
+
+class Found(NamedTuple):
+    """What a ``BatchGet`` found; ``unread`` is to be asked again."""
+
+    items: dict[Key, Item]
+    unread: tuple[Key, ...] = ()
+
+
+class Page(NamedTuple):
+    """One page of a query; ``next`` is the ``start`` of the page behind it, ``None`` at the end."""
+
+    items: list[Item]
+    next: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Get:
-    """Read one item, strongly consistent. Answer: ``Item | None``."""
+class Get(Operation[Item | None]):
+    """Read one item, strongly consistent."""
 
     key: Key
 
 
 @dataclass(frozen=True, slots=True)
-class BatchGet:
-    """Read up to 100 items, strongly consistent. Answer: ``Found``."""
+class BatchGet(Operation[Found]):
+    """Read up to 100 items, strongly consistent."""
 
     keys: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """Read one page of a partition of the table or of an index. Answer: ``Page``.
+class Query(Operation[Page]):
+    """Read one page of a partition of the table or of an index.
 
     ``begins_with`` narrows the sort key; ``after`` starts behind a sort key (exclusive), for skipping;
     ``start`` is the ``Page.next`` of the page before.
@@ -73,16 +94,14 @@ UNCONDITIONAL: Final = Conditions()
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
-    """Write a whole item. Answer: ``None``."""
+class Put(Operation[None]):
+    """Write a whole item."""
 
     item: Item
     when: Conditions = UNCONDITIONAL
 
 
-class Update(NamedTuple):
-    """Change one item, creating it where no condition forbids it. Answer: the item as it is now (``ALL_NEW``)."""
-
+class _UpdateFields(NamedTuple):
     key: Key
     add: Mapping[str, int] = NOTHING
     set: Mapping[str, Value] = NOTHING
@@ -90,9 +109,15 @@ class Update(NamedTuple):
     when: Conditions = UNCONDITIONAL
 
 
+class Update(_UpdateFields, Operation[Item]):
+    """Change one item, creating it where no condition forbids it. The answer is the item as it is now (``ALL_NEW``)."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Delete:
-    """Remove one item; removing what is not there succeeds. Answer: ``None``."""
+class Delete(Operation[None]):
+    """Remove one item; removing what is not there succeeds."""
 
     key: Key
     when: Conditions = UNCONDITIONAL
@@ -107,8 +132,8 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Transact:
-    """All of up to 100 writes or none. Answer: ``None``.
+class Transact(Operation[None]):
+    """All of up to 100 writes or none.
 
     ``token`` makes a repeat within ten minutes idempotent (ClientRequestToken, at most 36 characters).
     """
@@ -117,48 +142,29 @@ class Transact:
     token: str | None = None
 
 
+class Unwritten(NamedTuple):
+    """What a ``BatchWrite`` left undone, to be asked again."""
+
+    writes: tuple[Put | Delete, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
-class BatchWrite:
-    """Unconditional puts and deletes of up to 25 items, each on its own. Answer: ``Unwritten``."""
+class BatchWrite(Operation[Unwritten]):
+    """Unconditional puts and deletes of up to 25 items, each on its own."""
 
     writes: tuple[Put | Delete, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CreateTable:
-    """Create the table of the schema. Answer: ``None``, before the table is active. ``TableExists`` where it exists."""
+class CreateTable(Operation[None]):
+    """Create the table of the schema; answered before the table is active. ``TableExists`` where it exists."""
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeTable:
-    """Ask for the state of the table. Answer: its ``TableStatus`` (``ACTIVE``, …), or ``TableMissing``."""
+class DescribeTable(Operation[str]):
+    """Ask for the ``TableStatus`` of the table (``ACTIVE``, …). ``TableMissing`` where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class EnableTtl:
-    """Switch on expiry by the attribute ``ttl``. Answer: ``None``; nothing happens where it is on."""
-
-
-Operation = (
-    Get | BatchGet | Query | Put | Update | Delete | Transact | BatchWrite | CreateTable | DescribeTable | EnableTtl
-)
-
-
-class Found(NamedTuple):
-    """What a ``BatchGet`` found; ``unread`` is to be asked again."""
-
-    items: dict[Key, Item]
-    unread: tuple[Key, ...] = ()
-
-
-class Page(NamedTuple):
-    """One page of a query; ``next`` is the ``start`` of the page behind it, ``None`` at the end."""
-
-    items: list[Item]
-    next: Mapping[str, str] | None = None
-
-
-class Unwritten(NamedTuple):
-    """What a ``BatchWrite`` left undone, to be asked again."""
-
-    writes: tuple[Put | Delete, ...] = ()
+class EnableTtl(Operation[None]):
+    """Switch on expiry by the attribute ``ttl``; nothing happens where it is on."""

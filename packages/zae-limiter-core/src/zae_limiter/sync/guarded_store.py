@@ -5,7 +5,7 @@ import math
 import threading
 import time
 import weakref
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from ..flows.records.opening import PROBE
 from ..operations.errors import StoreError
@@ -14,6 +14,8 @@ from ..operations.values import Operation
 from ..runtime.jitter import jittered
 from .store import SyncStore
 from .time_left import set_deadline
+
+R = TypeVar("R")
 
 THREAD_NAME: Final = "zae-limiter"  # of every thread that a driver starts
 
@@ -32,7 +34,7 @@ class GuardedStore:
         self._closed = False
         self.health = Health()
 
-    def ask(self, operation: Operation, *, until: float = math.inf) -> Any:
+    def ask(self, operation: Operation[R], *, until: float = math.inf) -> R:
         """The store's answer, no later than ``until`` by ``time.monotonic``. Raises at once if the breaker is open."""
         if self.health.is_open:
             self._probe_in_background()
@@ -49,7 +51,7 @@ class GuardedStore:
         self._probing = False
         self.health.reset()
 
-    def _send(self, operation: Operation, until: float) -> Any:
+    def _send(self, operation: Operation[R], until: float) -> R:
         try:
             if self._connect is not None:
                 self._connect()

@@ -4,7 +4,7 @@ Lives here: what performs an operation, over DynamoDB or in memory. Never: what 
 """
 
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
@@ -19,6 +19,8 @@ from .transport import Client, Send, counted, fault_of, open_client, timed
 if TYPE_CHECKING:
     from zae_limiter.memory import table as memory
 
+R = TypeVar("R")
+
 
 class SyncStore(Protocol):
     """What runs operations: the extension point for another backend.
@@ -29,7 +31,7 @@ class SyncStore(Protocol):
     ``zae_limiter.sync.time_left`` is over, with ``OutcomeUnknown``: nothing else can end it.
     """
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[R]) -> R:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
 
     def close(self) -> None:
@@ -46,7 +48,7 @@ class SyncMemoryStore:
 
         self.table = table or memory.MemoryStore()
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         return self.table.execute(operation)
 
@@ -93,7 +95,7 @@ class SyncDynamoDBStore:
         self._lock = Lock()
         forks.register(self)
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         name, request = render(operation, self.table_name)
         self.connect()

@@ -91,7 +91,7 @@ def timed(send: Send, on_answer: OnAnswer) -> Send:
     return timed_send
 
 
-def fault_of(operation: Operation, error: Exception) -> StoreError | None:
+def fault_of(operation: Operation[Any], error: Exception) -> StoreError | None:
     """Return what the error of a ``Send`` says of the outcome; ``None`` where nothing was to be done.
 
     Raises the error itself where it is not of the SDK or of a connection: a fault, or a signal handler's.

@@ -13,7 +13,7 @@ from ..bucket.batch import fit_batch
 from ..bucket.write_plans import CreateWrite
 from ..process.bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
 from ..process.namespace_state import CachedBucket, NamespaceState
-from ..steps import Enqueue, Flow, Parallel
+from ..steps import Enqueue, Flow, Parallel, call
 from .claims import Claim
 
 
@@ -69,7 +69,7 @@ def _create_for(
     if len(writes) < len(puts):
         return
     try:
-        yield Transact(writes)
+        yield from call(Transact(writes))
     except TransactionCancelled as cancelled:
         for cached, reason in zip((child, parent), cancelled.reasons, strict=True):
             if reason.item is not None:

@@ -10,14 +10,14 @@ from ...operations.values import Item, Update
 from ...schema.attributes import ANCHOR, bucket_attributes
 from ...schema.items import BucketState
 from ..process.namespace_state import bucket_key
-from ..steps import Flow, Log
+from ..steps import Flow, Log, call
 from .batch import Batch, UpdateDraft
 
 
 def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
     """The item as ``View.repaired`` says, and how many writes that took: none where others changed it first."""
     try:
-        item = yield _anchored(state, now_ms)
+        item = yield from call(_anchored(state, now_ms))
     except ConditionFailed as failure:
         return failure.item, 0
     shard = f"shard {state.id.shard} of bucket {state.id.entity_id}/{state.id.resource}"

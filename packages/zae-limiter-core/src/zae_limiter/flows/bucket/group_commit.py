@@ -15,7 +15,7 @@ from ...token_bucket import reached_at
 from ..process.bucket_queue import BucketRequest, Outcome, Verdict
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES, RaceLost
-from ..steps import Flow, Sleep
+from ..steps import Flow, Sleep, call
 from .anchor_repair import repair
 from .batch import Batch, UpdateDraft, fit_batch
 from .contest import insists
@@ -33,7 +33,7 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
         return (yield from _serve(_CommitRun(namespace_state, cached, requests), attempts=ATTEMPTS))
     failure: StoreError | None = None
     try:
-        answer = yield write
+        answer = yield from call(write)
     except StoreError as error:
         failure = error
     else:
@@ -58,7 +58,7 @@ def _serve(run: "_CommitRun", *, attempts: int) -> Flow[None]:
         if decision is None:
             break
         try:
-            answer = yield decision.operation
+            answer = yield from call(decision.operation)
         except StoreError as error:
             yield from run.failed(error, decision)
         else:
@@ -258,7 +258,7 @@ class _CommitRun:
         draft.equals[ANCHOR] = state.anchor_ms
         draft.count_write(Batch())
         try:
-            item = yield draft.update(self.cached.key)
+            item = yield from call(draft.update(self.cached.key))
         except StoreError:
             return  # the next write sets it
         self.cached.learn(item, now, own_writes=1)

@@ -18,7 +18,7 @@ from ...schema.attributes import ANCHOR, CONFIG_READ_AT, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState
 from ...token_bucket import refill_bucket
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
-from ..steps import Flow
+from ..steps import Flow, call
 
 MAX_IN_BUCKET: Final = 2 * MAX_LIMITS  # those of one config, and as many that others have left behind
 
@@ -77,7 +77,7 @@ def make_room(cached: CachedBucket, config: Config, now_ms: int) -> Flow[bool]:
     """
     names = _in_the_way(cached.state, config, now_ms)
     if names is None:  # by an old copy nobody is refused
-        cached.learn((yield Get(cached.key)), now_ms, own_writes=0)
+        cached.learn((yield from call(Get(cached.key))), now_ms, own_writes=0)
         names = _in_the_way(cached.state, config, now_ms)
     if names is None and cached.state is not None:
         new = config.by_name.keys() - cached.state.shard_limits.keys()
@@ -107,7 +107,7 @@ def drop(cached: CachedBucket, names: Sequence[str], now_ms: int, *, cv: int) ->
     state = cached.state
     assert state is not None, "only a bucket that was seen has limits"
     try:
-        item = yield dropped(state, names, _anchor(state, now_ms), cv=cv)
+        item = yield from call(dropped(state, names, _anchor(state, now_ms), cv=cv))
     except ConditionFailed as failure:
         cached.learn(failure.item, now_ms, own_writes=0)
         return False

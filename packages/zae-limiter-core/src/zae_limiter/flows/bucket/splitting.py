@@ -23,7 +23,7 @@ from ...sharding import MAX_SHARDS, born_at, halve, parent_of
 from ...token_bucket import share
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
-from ..steps import Flow, Log, Sleep
+from ..steps import Flow, Log, Sleep, call
 from .anchor_repair import repair
 from .batch import UpdateDraft
 
@@ -130,7 +130,7 @@ def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collecti
                     break
                 state = read_bucket(item)
                 continue
-            yield _halving(state, namespace_state.now(), leftover).transact
+            yield from call(_halving(state, namespace_state.now(), leftover).transact)
         except TransactionCancelled as cancelled:
             mine, other = (reason.item for reason in cancelled.reasons)
             if mine is None and other is None:  # gone, with its bucket
@@ -211,6 +211,6 @@ def _make(home: BucketState, shard: int, now_ms: int) -> Flow[None]:
     tokens = {name: share(each.limit.ceiling_milli, shard, count) for name, each in home.shard_limits.items()}
     item = _shard_like(home, home.id.other(shard), tokens, count=count, anchor_ms=now_ms)
     try:
-        yield Put(item, Conditions(absent=(PK,)))
+        yield from call(Put(item, Conditions(absent=(PK,))))
     except ConditionFailed:
         return  # somebody else made it

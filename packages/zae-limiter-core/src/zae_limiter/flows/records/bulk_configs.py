@@ -5,7 +5,7 @@ Lives here: how changes are spread and repeated. Never: what a change writes (li
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ...audit import Cause
 from ...exceptions import InfrastructureError
@@ -16,7 +16,7 @@ from ..optimistic import Write
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
-from ..steps import Flow, Parallel, Sleep
+from ..steps import Flow, Sleep, call_all
 from ..validation import OwnPlace
 from .limits import Change, entity_place, writes_of
 
@@ -132,16 +132,13 @@ def _send(batches: Sequence[_Batch[P]], failures: dict[P, StoreError]) -> Flow[l
     return again
 
 
-def _settle(wave: Sequence[_Batch[P]]) -> Flow[list[tuple[_Batch[P], Any]]]:
+def _settle(wave: Sequence[_Batch[P]]) -> Flow[list[tuple[_Batch[P], StoreError | None]]]:
     """The last answer to each transaction. Its token makes it safe to ask again where the first was lost."""
-    settled: list[tuple[_Batch[P], Any]] = []
+    settled: list[tuple[_Batch[P], StoreError | None]] = []
     left = wave
     for pause in (*PAUSES, None):
-        answers: list[Any] = yield Parallel(tuple(batch.transact for batch in left))
+        answers = yield from call_all(batch.transact for batch in left)
         pairs = list(zip(left, answers, strict=True))
-        for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, StoreError):
-                raise answer
         left = [batch for batch, answer in pairs if pause and isinstance(answer, (Throttled, OutcomeUnknown))]
         settled += [pair for pair in pairs if pair[0] not in left]
         if not left or pause is None:

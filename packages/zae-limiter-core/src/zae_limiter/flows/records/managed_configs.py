@@ -4,7 +4,7 @@ Lives here: which items, and what they are to say. Never: how a change is writte
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ...audit import Cause
 from ...exceptions import ValidationError
@@ -18,7 +18,7 @@ from ..acquire.requests import validate_own_place
 from ..pages import query_all
 from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, read_all
-from ..steps import Flow, Parallel
+from ..steps import Flow, call_all
 from .bulk_configs import BulkResult, change_many
 from .limits import Change, Place, entity_place, resource_place, system_place
 
@@ -81,7 +81,7 @@ def _read_many(wanted: Sequence[Key]) -> Flow[dict[Key, Item]]:
     batches = [tuple(wanted[start : start + KEYS_PER_READ]) for start in range(0, len(wanted), KEYS_PER_READ)]
     for start in range(0, len(batches), READS_AT_ONCE):
         wave = batches[start : start + READS_AT_ONCE]
-        answers: list[Any] = yield Parallel(tuple(map(BatchGet, wave)))
+        answers = yield from call_all(map(BatchGet, wave))
         left: list[Key] = []
         for batch, answer in zip(wave, answers, strict=True):
             if isinstance(answer, Found):

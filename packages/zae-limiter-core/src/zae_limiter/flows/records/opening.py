@@ -16,7 +16,7 @@ from ...schema.registry import read_version
 from ...versions import check_compatible
 from ..public_errors import public_error
 from ..retry import read_all, with_retries
-from ..steps import Flow, Log, Sleep
+from ..steps import Flow, Log, Sleep, call
 from . import registry, versions
 
 POLL_SECONDS = 0.5
@@ -104,7 +104,7 @@ def _is_active() -> Flow[bool]:
 def ping() -> Flow[bool]:
     """Whether the store answers a read, and serves it; ``False`` at once while it is known not to answer."""
     try:
-        yield PROBE
+        yield from call(PROBE)
     except StoreError:
         return False
     return True
