@@ -261,7 +261,7 @@ async def test_a_credit_needs_no_second_try_when_the_anchor_moves_before_the_wri
 
 async def test_a_bucket_that_goes_before_the_write_is_not_made_again(async_world: World) -> None:
     limiter, _ = await async_world.process(default_limits=[RPM])
-    for entity, giving in (("reset", reset_bucket), ("credited", partial(credit_bucket, credit={"rpm": 1_000}))):
+    for entity, giving in (("reset", reset_bucket), ("credited", partial(credit_bucket, tokens={"rpm": 1}))):
         await take(limiter, entity, "r", rpm=60)
         namespace_state, cause = limiter.repository.namespace_state, limiter.repository._cause(None)
         key = Key(keys.pk_bucket(limiter.repository.namespace_id, entity, "r", 0), keys.sk_state())

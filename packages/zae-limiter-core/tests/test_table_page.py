@@ -15,7 +15,7 @@ from shards import played, split
 from worlds import World
 
 from zae_limiter import Limit, ProvisionerState, RateLimitExceeded, VersionRecord
-from zae_limiter.flows.records.usage_counting import Use, count
+from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.memory.table import MemoryStore
 from zae_limiter.naming import RESERVED_LIMIT_NAMES
 from zae_limiter.operations.values import Item, Operation
@@ -167,9 +167,9 @@ async def _write_what_limits_need(world: World) -> None:
     ns = limiter.repository.namespace_id
     snapshot = SnapshotId(ns, "key", "gpt-4", "hourly", datetime(2026, 1, 1, tzinfo=UTC))
     use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}))
-    played(world.table, count(snapshot, 0, [use], expires_at=1_800_000_000))
+    played(world.table, count_usage(snapshot, 0, [use], expires_at=1_800_000_000))
     kept = replace(snapshot, window="daily")
-    played(world.table, count(kept, 1, [Use(use.mark, Consumption({}, 1))], expires_at=None))
+    played(world.table, count_usage(kept, 1, [Use(use.mark, Consumption({}, 1))], expires_at=None))
     for_ever, _ = await world.process(audit_retention_days=0)
     await for_ever.delete_system_defaults()
     await for_ever.set_system_defaults([], "block")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zae_limiter.flows.records.usage_counting import Use, count
+from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.flows.steps import Flow, Sleep, play
 from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.capacity import item_size
@@ -27,7 +27,7 @@ def use(number: int, tokens: int = 0, *, events: int = 1, label: str = LABEL) ->
 
 
 def counting(uses: Sequence[Use], shard: int = 0) -> Flow[bool]:
-    return count(PLACE, shard, uses, expires_at=1_800_000_000)
+    return count_usage(PLACE, shard, uses, expires_at=1_800_000_000)
 
 
 def total(table: MemoryStore) -> tuple[int, int]:

@@ -21,9 +21,8 @@ from .clock.system import SystemClock
 from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
-from .flows.records.registry import purged_of as purged_namespaces
-from .flows.records.usage_counting import Use
-from .flows.records.usage_counting import count as count_usage
+from .flows.records.registry import purged_namespaces
+from .flows.records.usage_counting import Use, count_usage
 from .flows.steps import Flow
 from .operations.capacity import Meter
 from .operations.errors import StoreError

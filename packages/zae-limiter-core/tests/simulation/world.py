@@ -12,7 +12,7 @@ from zae_limiter.audit import Cause
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.process.namespace_state import NamespaceState, bucket_key
 from zae_limiter.flows.records import limits as stored
-from zae_limiter.flows.records.entities import NewEntity, create_entity
+from zae_limiter.flows.records.entities import create_entity
 from zae_limiter.flows.steps import Flow, play
 from zae_limiter.limits import Limit
 from zae_limiter.memory.table import MemoryStore
@@ -113,11 +113,14 @@ class World:
 
         for entity in ENTITIES:
             mother, cascade = ("mother", entity == "child-a") if entity.startswith("child") else (None, False)
-            store(create_entity(namespace_state, NewEntity(entity, None, mother, cascade, {}), self._cause()))
+            cause = self._cause()
+            created = create_entity(
+                namespace_state, entity, cause, name=None, parent_id=mother, cascade=cascade, metadata=None
+            )
+            store(created)
         store(stored.set_system(namespace_state, self.plan.limits[0], None, self._cause()))
         for entity in self.rng.sample(ENTITIES, self.rng.randint(0, 2)):
-            place = stored.entity_place(namespace_state, entity, RESOURCES[0])
-            store(stored.set_limits(namespace_state, place, self.plan.limits[0], self._cause()))
+            store(stored.set_own(namespace_state, entity, RESOURCES[0], self.plan.limits[0], self._cause()))
 
     def _schedule(self) -> None:
         plan, rng = self.plan, self.rng
@@ -178,16 +181,12 @@ class World:
     def _changing(self, namespace_state: NamespaceState, limits: tuple[Limit, ...]) -> Flow[None]:
         rng, entity = self.rng, self.rng.choice(self.plan.entities)
         resource = rng.choice(self.plan.resources)
-        own, everybody = (
-            stored.entity_place(namespace_state, entity, resource),
-            stored.resource_place(namespace_state, resource),
-        )
         cause = self._cause()
         versions: list[Flow[None]] = [
-            stored.set_limits(namespace_state, own, limits, cause),
-            stored.set_limits(namespace_state, everybody, limits, cause),
-            stored.delete_limits(namespace_state, own, cause),
-            stored.delete_limits(namespace_state, everybody, cause),
+            stored.set_own(namespace_state, entity, resource, limits, cause),
+            stored.set_resource(namespace_state, resource, limits, cause),
+            stored.delete_own(namespace_state, entity, resource, cause),
+            stored.delete_resource(namespace_state, resource, cause),
         ]
         return rng.choice(versions)
 

@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 
 from ..buckets import Bucket, ResourceCapacity
-from ..flows.acquire.requests import validate_place
 from ..flows.bucket import reading as buckets
-from ..flows.records import bucket_admin as giving
-from ..naming import check_identifier, check_resource
+from ..flows.records import bucket_admin
 from .flow_runner import FlowRunner
 
 
@@ -18,7 +16,6 @@ class BucketMethods(FlowRunner):
 
         The limits are the bucket's current ones: a changed config applies from the next acquire on.
         """
-        validate_place(entity_id, resource)
         return await self._run(buckets.get_bucket(self.namespace_state, entity_id, resource))
 
     async def get_buckets(self, entity_id: str, resource: str | None = None) -> list[Bucket]:
@@ -26,16 +23,13 @@ class BucketMethods(FlowRunner):
 
         A new bucket may take a moment to be listed.
         """
-        check_identifier("entity_id", entity_id)
-        checked = None if resource is None else check_resource("resource", resource)
-        return await self._run(buckets.get_buckets(self.namespace_state, entity_id, checked))
+        return await self._run(buckets.get_buckets(self.namespace_state, entity_id, resource))
 
     async def get_resource_capacity(self, resource: str) -> ResourceCapacity:
         """The total capacity of all entities' buckets of a resource, and the available part of it.
 
         Reads every bucket of the resource. A new bucket may take a moment to count.
         """
-        check_resource("resource", resource)
         return await self._run(buckets.get_resource_capacity(self.namespace_state, resource))
 
     async def reset_bucket(self, entity_id: str, resource: str, *, principal: str | None = None) -> bool:
@@ -44,9 +38,8 @@ class BucketMethods(FlowRunner):
         The write includes an audit event; ``principal`` is its author. This process obeys at once; others may refuse by
         their last seen state for up to their ``rejection_staleness``.
         """
-        validate_place(entity_id, resource)
-        cause = self._cause(principal)
-        return await self._run(giving.reset_bucket(self.namespace_state, entity_id, resource, cause))
+        reset = bucket_admin.reset_bucket(self.namespace_state, entity_id, resource, self._cause(principal))
+        return await self._run(reset)
 
     async def credit_bucket(
         self, entity_id: str, resource: str, tokens: Mapping[str, int], *, principal: str | None = None
@@ -56,6 +49,5 @@ class BucketMethods(FlowRunner):
         The count of consumed tokens does not change, and the parent's bucket is left alone. Audited and obeyed like
         ``reset_bucket``. Raises ``ValidationError``, also for a limit that the bucket lacks.
         """
-        validate_place(entity_id, resource)
-        credit, cause = giving.validate_credit(tokens), self._cause(principal)
-        return await self._run(giving.credit_bucket(self.namespace_state, entity_id, resource, credit, cause))
+        cause = self._cause(principal)
+        return await self._run(bucket_admin.credit_bucket(self.namespace_state, entity_id, resource, tokens, cause))

@@ -3,11 +3,7 @@
 from collections.abc import Mapping
 
 from ..entities import UNCHANGED, Entity, Unchanged
-from ..flows.acquire.requests import validate_entity
-from ..flows.records import entities
-from ..flows.records import entity_deletion as removal
-from ..flows.validation import validate_update
-from ..naming import check_identifier
+from ..flows.records import entities, entity_deletion
 from .flow_runner import FlowRunner
 
 
@@ -28,16 +24,25 @@ class EntityMethods(FlowRunner):
 
         Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, ``ValidationError``.
         """
-        new = validate_entity(entity_id, name, parent_id, cascade=cascade, metadata=metadata)
-        return await self._run(entities.create_entity(self.namespace_state, new, self._cause(principal)))
+        return await self._run(
+            entities.create_entity(
+                self.namespace_state,
+                entity_id,
+                self._cause(principal),
+                name=name,
+                parent_id=parent_id,
+                cascade=cascade,
+                metadata=metadata,
+            )
+        )
 
     async def get_entity(self, entity_id: str) -> Entity | None:
         """The entity; ``None`` if it does not exist."""
-        return await self._run(entities.get_entity(self.namespace_state, check_identifier("entity_id", entity_id)))
+        return await self._run(entities.get_entity(self.namespace_state, entity_id))
 
     async def get_children(self, parent_id: str) -> list[Entity]:
         """The children of an entity, by id."""
-        return await self._run(entities.get_children(self.namespace_state, check_identifier("parent_id", parent_id)))
+        return await self._run(entities.get_children(self.namespace_state, parent_id))
 
     async def update_entity(
         self,
@@ -55,8 +60,7 @@ class EntityMethods(FlowRunner):
         it and for an unknown parent, ``ValidationError`` if the tree would get a third level.
         """
         fields = {"name": name, "parent_id": parent_id, "cascade": cascade, "metadata": metadata}
-        given = validate_update(entity_id, fields)
-        return await self._run(entities.update_entity(self.namespace_state, entity_id, given, self._cause(principal)))
+        return await self._run(entities.update_entity(self.namespace_state, entity_id, fields, self._cause(principal)))
 
     async def delete_entity(self, entity_id: str, *, principal: str | None = None) -> None:
         """Remove an entity's record, its own limits on all resources, and its buckets; usage and audit events stay.
@@ -65,5 +69,4 @@ class EntityMethods(FlowRunner):
         was never created. Raises ``EntityNotFoundError`` if there is nothing, and ``EntityHasChildrenError`` for a
         parent: then nothing was removed.
         """
-        check_identifier("entity_id", entity_id)
-        await self._run(removal.delete_entity(self.namespace_state, entity_id, self._cause(principal)))
+        await self._run(entity_deletion.delete_entity(self.namespace_state, entity_id, self._cause(principal)))

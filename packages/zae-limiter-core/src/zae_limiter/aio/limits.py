@@ -4,14 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
-from ..flows.acquire.requests import validate_own_place, validate_place, validate_policy, validate_system
 from ..flows.records import bulk_configs as bulk
 from ..flows.records import limits as stored
 from ..flows.records import listing as lists
 from ..flows.records.bulk_configs import BulkResult
-from ..flows.validation import OwnPlace, validate_changes, validate_places
-from ..limits import Limit, OnUnavailable, check_limits
-from ..naming import check_resource
+from ..flows.validation import OwnPlace
+from ..limits import Limit, OnUnavailable
 from .flow_runner import FlowRunner
 
 
@@ -30,8 +28,7 @@ class LimitMethods(FlowRunner):
         With ``on_unavailable``, ``limits`` may be empty, or ``None`` to keep the stored ones. Raises
         ``ValidationError``.
         """
-        checked = validate_system(limits, validate_policy(on_unavailable))
-        await self._run(stored.set_system(self.namespace_state, checked, on_unavailable, self._cause(principal)))
+        await self._run(stored.set_system(self.namespace_state, limits, on_unavailable, self._cause(principal)))
 
     async def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """The system's limits, and its policy for an unavailable store."""
@@ -39,29 +36,21 @@ class LimitMethods(FlowRunner):
 
     async def delete_system_defaults(self, *, principal: str | None = None) -> None:
         """Remove the system's limits and its policy."""
-        await self._run(
-            stored.delete_limits(
-                self.namespace_state, stored.system_place(self.namespace_state), self._cause(principal)
-            )
-        )
+        await self._run(stored.delete_system(self.namespace_state, self._cause(principal)))
 
     async def set_resource_defaults(
         self, resource: str, limits: Sequence[Limit], *, principal: str | None = None
     ) -> None:
         """Replace the limits of a resource."""
-        place = stored.resource_place(self.namespace_state, check_resource("resource", resource))
-        checked = check_limits("limits", limits)
-        await self._run(stored.set_limits(self.namespace_state, place, checked, self._cause(principal)))
+        await self._run(stored.set_resource(self.namespace_state, resource, limits, self._cause(principal)))
 
     async def get_resource_defaults(self, resource: str) -> list[Limit]:
         """The limits of a resource; empty if none are set."""
-        check_resource("resource", resource)
-        return await self._run(stored.get_limits(stored.resource_place(self.namespace_state, resource)))
+        return await self._run(stored.get_resource(self.namespace_state, resource))
 
     async def delete_resource_defaults(self, resource: str, *, principal: str | None = None) -> None:
         """Remove the limits of a resource."""
-        place = stored.resource_place(self.namespace_state, check_resource("resource", resource))
-        await self._run(stored.delete_limits(self.namespace_state, place, self._cause(principal)))
+        await self._run(stored.delete_resource(self.namespace_state, resource, self._cause(principal)))
 
     async def list_resources_with_defaults(self) -> list[str]:
         """The resources that have limits, by name; a very recent change may be missing."""
@@ -76,26 +65,21 @@ class LimitMethods(FlowRunner):
         principal: str | None = None,
     ) -> None:
         """Replace an entity's own limits on a resource, or on all resources (``_default_``)."""
-        place = stored.entity_place(self.namespace_state, *validate_own_place(entity_id, resource))
-        checked = check_limits("limits", limits)
-        await self._run(stored.set_limits(self.namespace_state, place, checked, self._cause(principal)))
+        await self._run(stored.set_own(self.namespace_state, entity_id, resource, limits, self._cause(principal)))
 
     async def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
         """An entity's own limits on a resource, or on all (``_default_``); empty if none are set."""
-        place = validate_own_place(entity_id, resource)
-        return await self._run(stored.get_limits(stored.entity_place(self.namespace_state, *place)))
+        return await self._run(stored.get_own(self.namespace_state, entity_id, resource))
 
     async def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
         """Remove an entity's own limits on a resource, or on all resources (``_default_``)."""
-        place = stored.entity_place(self.namespace_state, *validate_own_place(entity_id, resource))
-        await self._run(stored.delete_limits(self.namespace_state, place, self._cause(principal)))
+        await self._run(stored.delete_own(self.namespace_state, entity_id, resource, self._cause(principal)))
 
     async def list_entities_with_custom_limits(self, resource: str) -> list[str]:
         """The entities that have limits of their own on a resource, or with ``_default_`` on all, by id.
 
         A very recent change may be missing.
         """
-        check_resource("resource", resource, allow_default=True)
         return await self._run(lists.entities_with_limits(self.namespace_state, resource))
 
     async def list_resources_with_entity_configs(self) -> list[str]:
@@ -113,8 +97,7 @@ class LimitMethods(FlowRunner):
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
-        checked = validate_changes(changes)
-        return await self._run(bulk.set_many(self.namespace_state, checked, self._cause(principal)))
+        return await self._run(bulk.set_many(self.namespace_state, changes, self._cause(principal)))
 
     async def delete_many_limits(
         self, places: Iterable[OwnPlace], *, principal: str | None = None
@@ -123,10 +106,8 @@ class LimitMethods(FlowRunner):
 
         A place without limits counts as done. Raises ``ValidationError`` before any request.
         """
-        checked = validate_places(places)
-        return await self._run(bulk.delete_many(self.namespace_state, checked, self._cause(principal)))
+        return await self._run(bulk.delete_many(self.namespace_state, places, self._cause(principal)))
 
     async def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """The effective limits of an entity on a resource, the policy without the store, and the winning level."""
-        place = validate_place(entity_id, resource)
-        return await self._run(inspection.resolve_limits(self.namespace_state, place.entity_id, place.resource))
+        return await self._run(inspection.resolve_limits(self.namespace_state, entity_id, resource))

@@ -3,6 +3,8 @@
 Lives here: that translation. Never: what is done about the error (acquire, commit).
 """
 
+from typing import TypeVar
+
 from ..exceptions import (
     ContentionError,
     InfrastructureError,
@@ -12,6 +14,17 @@ from ..exceptions import (
     StoreRefusedError,
 )
 from ..operations.errors import OUTAGE, Closed, RaceLost, StoreError, TableMissing
+from .steps import Flow
+
+T = TypeVar("T")
+
+
+def with_public_errors(stack: str, flow: Flow[T]) -> Flow[T]:
+    """The flow's result. Raises an ``InfrastructureError`` where the store fails."""
+    try:
+        return (yield from flow)
+    except StoreError as error:
+        raise public_error(stack, error) from error
 
 
 def public_error(stack: str, error: StoreError, *, failed: str = "") -> InfrastructureError:

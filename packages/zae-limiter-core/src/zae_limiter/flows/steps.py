@@ -69,7 +69,7 @@ def call_all(operations: Iterable[Operation[R]]) -> Flow[list[R | StoreError]]:
     for answer in answers:
         if isinstance(answer, BaseException) and not isinstance(answer, StoreError):
             raise answer
-    return cast(list[R | StoreError], answers)
+    return cast("list[R | StoreError]", answers)
 
 
 def play(flow: Flow[T], perform: Callable[[Any], Any]) -> T:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..entities import UNCHANGED
 from ..exceptions import ValidationError
-from ..limits import Limit, check_limits
+from ..limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from ..naming import check_identifier, check_resource
 from ..schema import keys
 
@@ -21,24 +21,21 @@ LARGEST_METADATA = 16 * 1024  # in bytes; an event about a change holds it twice
 OwnPlace = tuple[str, str]  # an entity and a resource
 
 
-def validate_subject(entity_id: str) -> str:
+def validate_subject(entity_id: str) -> None:
     """Whose audit events: an entity's, ``$SYSTEM``'s or ``$RESOURCE:…``'s. Raises ``ValidationError``."""
-    if entity_id == keys.audit_system():
-        return entity_id
     prefix = keys.audit_resource("")
     if isinstance(entity_id, str) and entity_id.startswith(prefix):
         check_resource("entity_id", entity_id.removeprefix(prefix))
-        return entity_id
-    return check_identifier("entity_id", entity_id)
+    elif entity_id != keys.audit_system():
+        check_identifier("entity_id", entity_id)
 
 
-def validate_page(limit: int, start: str | None) -> tuple[int, str | None]:
+def validate_page(limit: int, start: str | None) -> None:
     """How many of what follows ``start``. Raises ``ValidationError``."""
     if type(limit) is not int or not 1 <= limit <= EVENTS_PER_PAGE:
         raise ValidationError("limit", limit, f"must be a whole number from 1 to {EVENTS_PER_PAGE}")
     if start is not None and not (isinstance(start, str) and 1 <= len(start) <= 100 and start.isascii()):
         raise ValidationError("start", start, "must be the `next` of the page before")
-    return limit, start
 
 
 def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPlace, tuple[Limit, ...]]:
@@ -59,8 +56,23 @@ def validate_pair(field: str, place: OwnPlace) -> OwnPlace:
     """An entity and a resource, or ``_default_`` for all. Raises ``ValidationError``."""
     if not isinstance(place, tuple) or len(place) != 2:
         raise ValidationError(field, place, "must name places as (entity_id, resource)")
-    entity_id, resource = place
+    return validate_own_place(*place)
+
+
+def validate_own_place(entity_id: object, resource: object) -> OwnPlace:
+    """The place of an entity's own limits: on a resource, or with ``_default_`` on all. Raises ``ValidationError``."""
     return check_identifier("entity_id", entity_id), check_resource("resource", resource, allow_default=True)
+
+
+def validate_system(limits: Sequence[Limit] | None, on_unavailable: OnUnavailable | None) -> tuple[Limit, ...] | None:
+    """The limits of the system config; none are needed beside an ``on_unavailable``. Raises ``ValidationError``.
+
+    ``None`` keeps the stored limits; it needs an ``on_unavailable``.
+    """
+    if on_unavailable is None:
+        return check_limits("limits", limits or ())
+    check_on_unavailable(on_unavailable)
+    return check_limits("limits", limits) if limits else None if limits is None else ()
 
 
 def validate_update(entity_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from ..audit import AuditPage
 from ..flows.records import audit
-from ..flows.validation import validate_page, validate_subject
 from .flow_runner import SyncFlowRunner
 
 
@@ -14,5 +13,4 @@ class SyncAuditMethods(SyncFlowRunner):
 
         ``start`` is the ``next`` of the page before. Raises ``ValidationError``.
         """
-        limit, start = validate_page(limit, start)
-        return self._run(audit.get_events(self.namespace_state, validate_subject(entity_id), limit=limit, start=start))
+        return self._run(audit.get_events(self.namespace_state, entity_id, limit=limit, start=start))

@@ -4,14 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
-from ..flows.acquire.requests import validate_own_place, validate_place, validate_policy, validate_system
 from ..flows.records import bulk_configs as bulk
 from ..flows.records import limits as stored
 from ..flows.records import listing as lists
 from ..flows.records.bulk_configs import BulkResult
-from ..flows.validation import OwnPlace, validate_changes, validate_places
-from ..limits import Limit, OnUnavailable, check_limits
-from ..naming import check_resource
+from ..flows.validation import OwnPlace
+from ..limits import Limit, OnUnavailable
 from .flow_runner import SyncFlowRunner
 
 
@@ -30,8 +28,7 @@ class SyncLimitMethods(SyncFlowRunner):
         With ``on_unavailable``, ``limits`` may be empty, or ``None`` to keep the stored ones. Raises
         ``ValidationError``.
         """
-        checked = validate_system(limits, validate_policy(on_unavailable))
-        self._run(stored.set_system(self.namespace_state, checked, on_unavailable, self._cause(principal)))
+        self._run(stored.set_system(self.namespace_state, limits, on_unavailable, self._cause(principal)))
 
     def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """The system's limits, and its policy for an unavailable store."""
@@ -39,27 +36,19 @@ class SyncLimitMethods(SyncFlowRunner):
 
     def delete_system_defaults(self, *, principal: str | None = None) -> None:
         """Remove the system's limits and its policy."""
-        self._run(
-            stored.delete_limits(
-                self.namespace_state, stored.system_place(self.namespace_state), self._cause(principal)
-            )
-        )
+        self._run(stored.delete_system(self.namespace_state, self._cause(principal)))
 
     def set_resource_defaults(self, resource: str, limits: Sequence[Limit], *, principal: str | None = None) -> None:
         """Replace the limits of a resource."""
-        place = stored.resource_place(self.namespace_state, check_resource("resource", resource))
-        checked = check_limits("limits", limits)
-        self._run(stored.set_limits(self.namespace_state, place, checked, self._cause(principal)))
+        self._run(stored.set_resource(self.namespace_state, resource, limits, self._cause(principal)))
 
     def get_resource_defaults(self, resource: str) -> list[Limit]:
         """The limits of a resource; empty if none are set."""
-        check_resource("resource", resource)
-        return self._run(stored.get_limits(stored.resource_place(self.namespace_state, resource)))
+        return self._run(stored.get_resource(self.namespace_state, resource))
 
     def delete_resource_defaults(self, resource: str, *, principal: str | None = None) -> None:
         """Remove the limits of a resource."""
-        place = stored.resource_place(self.namespace_state, check_resource("resource", resource))
-        self._run(stored.delete_limits(self.namespace_state, place, self._cause(principal)))
+        self._run(stored.delete_resource(self.namespace_state, resource, self._cause(principal)))
 
     def list_resources_with_defaults(self) -> list[str]:
         """The resources that have limits, by name; a very recent change may be missing."""
@@ -74,26 +63,21 @@ class SyncLimitMethods(SyncFlowRunner):
         principal: str | None = None,
     ) -> None:
         """Replace an entity's own limits on a resource, or on all resources (``_default_``)."""
-        place = stored.entity_place(self.namespace_state, *validate_own_place(entity_id, resource))
-        checked = check_limits("limits", limits)
-        self._run(stored.set_limits(self.namespace_state, place, checked, self._cause(principal)))
+        self._run(stored.set_own(self.namespace_state, entity_id, resource, limits, self._cause(principal)))
 
     def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
         """An entity's own limits on a resource, or on all (``_default_``); empty if none are set."""
-        place = validate_own_place(entity_id, resource)
-        return self._run(stored.get_limits(stored.entity_place(self.namespace_state, *place)))
+        return self._run(stored.get_own(self.namespace_state, entity_id, resource))
 
     def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
         """Remove an entity's own limits on a resource, or on all resources (``_default_``)."""
-        place = stored.entity_place(self.namespace_state, *validate_own_place(entity_id, resource))
-        self._run(stored.delete_limits(self.namespace_state, place, self._cause(principal)))
+        self._run(stored.delete_own(self.namespace_state, entity_id, resource, self._cause(principal)))
 
     def list_entities_with_custom_limits(self, resource: str) -> list[str]:
         """The entities that have limits of their own on a resource, or with ``_default_`` on all, by id.
 
         A very recent change may be missing.
         """
-        check_resource("resource", resource, allow_default=True)
         return self._run(lists.entities_with_limits(self.namespace_state, resource))
 
     def list_resources_with_entity_configs(self) -> list[str]:
@@ -111,18 +95,15 @@ class SyncLimitMethods(SyncFlowRunner):
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
-        checked = validate_changes(changes)
-        return self._run(bulk.set_many(self.namespace_state, checked, self._cause(principal)))
+        return self._run(bulk.set_many(self.namespace_state, changes, self._cause(principal)))
 
     def delete_many_limits(self, places: Iterable[OwnPlace], *, principal: str | None = None) -> BulkResult[OwnPlace]:
         """Remove the own limits of many entities, named as ``(entity_id, resource)``; returns which failed.
 
         A place without limits counts as done. Raises ``ValidationError`` before any request.
         """
-        checked = validate_places(places)
-        return self._run(bulk.delete_many(self.namespace_state, checked, self._cause(principal)))
+        return self._run(bulk.delete_many(self.namespace_state, places, self._cause(principal)))
 
     def resolve_limits(self, entity_id: str, resource: str) -> Resolution:
         """The effective limits of an entity on a resource, the policy without the store, and the winning level."""
-        place = validate_place(entity_id, resource)
-        return self._run(inspection.resolve_limits(self.namespace_state, place.entity_id, place.resource))
+        return self._run(inspection.resolve_limits(self.namespace_state, entity_id, resource))

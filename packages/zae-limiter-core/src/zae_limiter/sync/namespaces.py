@@ -4,7 +4,6 @@ from ..clock.system import Clock
 from ..flows.records import purge, registry
 from ..flows.records.purge import Progress
 from ..namespaces import Namespace
-from ..naming import check_namespace, check_namespace_id
 from ..wiring import iso_time, new_namespace
 from .flow_runner import SyncFlowRunner
 
@@ -23,7 +22,7 @@ class SyncNamespaceMethods(SyncFlowRunner):
 
     def get_namespace(self, name: str) -> Namespace | None:
         """The namespace in use under a name; ``None`` if there is none, or only a deleted one."""
-        return self._run(registry.get(check_namespace("name", name)))
+        return self._run(registry.get(name))
 
     def list_namespaces(self) -> list[Namespace]:
         """The namespaces in use, by name."""
@@ -34,7 +33,7 @@ class SyncNamespaceMethods(SyncFlowRunner):
 
         Processes that have it open go on using it: stop them first. Raises ``NamespaceNotFoundError``.
         """
-        return self._run(registry.delete(check_namespace("name", name), at=iso_time(self._clock)))
+        return self._run(registry.delete(name, at=iso_time(self._clock)))
 
     def recover_namespace(self, namespace_id: str) -> Namespace:
         """Bring a deleted namespace back under its name, with its content, and return it.
@@ -42,7 +41,7 @@ class SyncNamespaceMethods(SyncFlowRunner):
         Raises ``NamespaceNotFoundError``, and ``NamespaceStateError`` if it is not deleted, its name is taken, or its
         purge has begun.
         """
-        return self._run(registry.recover(check_namespace_id("namespace_id", namespace_id)))
+        return self._run(registry.recover(namespace_id))
 
     def list_orphan_namespaces(self) -> list[Namespace]:
         """The namespaces that no open finds, the oldest first: they can be recovered or purged.
@@ -58,5 +57,4 @@ class SyncNamespaceMethods(SyncFlowRunner):
         ``on_progress`` is called with the number of items removed so far. An interrupted purge goes on
         when it is called again. Raises ``NamespaceNotFoundError``, and ``NamespaceStateError`` for one that is in use.
         """
-        checked = check_namespace_id("namespace_id", namespace_id)
-        return self._run(purge.purge(checked, at=iso_time(self._clock), on_progress=on_progress))
+        return self._run(purge.purge(namespace_id, at=iso_time(self._clock), on_progress=on_progress))

@@ -4,9 +4,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from ..clock.system import Clock
-from ..flows.records import managed_configs as declared
+from ..flows.records import managed_configs, versions
 from ..flows.records import provisioner_state as provisioner
-from ..flows.records import versions
 from ..flows.records.bulk_configs import BulkResult
 from ..provisioner import ConfigPlace, ProvisionerState, StoredConfig
 from ..versions import VersionRecord
@@ -25,7 +24,7 @@ class SyncStateMethods(SyncFlowRunner):
 
     def set_version_record(self, record: VersionRecord) -> None:
         """Replace the version record of the stack, for all namespaces; every open checks it."""
-        self._run(versions.set_version_record(versions.validate_record(record)))
+        self._run(versions.set_version_record(record))
 
     def get_provisioner_state(self) -> ProvisionerState:
         """The provisioner's state of this namespace; an empty state if there is none."""
@@ -37,9 +36,8 @@ class SyncStateMethods(SyncFlowRunner):
         ``expected_serial`` is that of the state to replace, 0 for none; ``state.serial`` is ignored. Raises
         ``StaleStateError`` if the stored serial differs, and ``ValidationError``.
         """
-        checked = provisioner.validate_state(state, expected_serial)
         tag = secrets.randbits(39)
-        put = provisioner.put_state(self.namespace_state, checked, expected_serial=expected_serial, tag=tag)
+        put = provisioner.put_state(self.namespace_state, state, expected_serial=expected_serial, tag=tag)
         return self._run(put)
 
     def note_applied(self, *, expected_serial: int) -> str:
@@ -47,18 +45,15 @@ class SyncStateMethods(SyncFlowRunner):
 
         Raises ``StaleStateError`` if the state has another serial, and ``ValidationError``.
         """
-        at = iso_time(self._clock)
-        provisioner.validate_state(ProvisionerState(), expected_serial)
-        self._run(provisioner.note_applied(self.namespace_state, at, expected_serial=expected_serial))
-        return at
+        now = iso_time(self._clock)
+        return self._run(provisioner.note_applied(self.namespace_state, now, expected_serial=expected_serial))
 
     def get_configs(self, places: Sequence[ConfigPlace]) -> dict[ConfigPlace, StoredConfig]:
         """The stored configs by place: ``(entity_id, resource)``, either may be ``None``; empty places are left out.
 
         Reads batches of 100, eight at a time. Raises ``ValidationError``.
         """
-        checked = declared.validate_config_places(places)
-        return self._run(declared.get_configs(self.namespace_state, checked))
+        return self._run(managed_configs.get_configs(self.namespace_state, places))
 
     def put_configs(
         self, configs: Mapping[ConfigPlace, StoredConfig | None], *, principal: str | None = None
@@ -67,12 +62,11 @@ class SyncStateMethods(SyncFlowRunner):
 
         Transactions of up to 25 places each, eight at a time. Raises ``ValidationError`` before any request.
         """
-        checked = declared.validate_configs(configs)
-        return self._run(declared.put_configs(self.namespace_state, checked, self._cause(principal)))
+        return self._run(managed_configs.put_configs(self.namespace_state, configs, self._cause(principal)))
 
     def list_config_places(self) -> list[ConfigPlace]:
         """The places with limits: the system, and all resources and entities that have some.
 
         A very recent change may be missing.
         """
-        return self._run(declared.list_config_places(self.namespace_state))
+        return self._run(managed_configs.list_config_places(self.namespace_state))

@@ -27,8 +27,7 @@ class SyncUsageMethods(SyncFlowRunner):
         one resource follows the other. ``next`` is the token of the page before. Raises ``ValidationError``.
         """
         asked = usage.validate_usage(entity_id, resource, window, start, end)
-        size, behind = usage.validate_page(limit, next)
-        return self._run(usage.get_snapshots(self.namespace_state, asked, limit=size, behind=behind))
+        return self._run(usage.get_snapshots(self.namespace_state, asked, limit=limit, behind=next))
 
     def get_usage_summary(
         self,

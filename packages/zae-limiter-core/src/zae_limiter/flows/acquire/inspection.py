@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...limits import MILLI, ConfigSource, Limit, OnUnavailable
+from ...naming import check_identifier, check_resource
 from ...schema.items import BucketState
 from ...sharding import Part, calculate_balance, calculate_wait, full_part, unseen_parts
 from ...token_bucket import ShardLimit, refill_bucket
@@ -37,9 +38,9 @@ def time_until_available(namespace_state: NamespaceState, request: AcquireReques
 
 def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Resolution]:
     """The limits that hold, what the system config says for a store that is away, and which level won."""
-    resolved = yield from resolve(
-        namespace_state, cached_bucket(namespace_state, entity_id, resource), bucket_too=False
-    )
+    check_identifier("entity_id", entity_id)
+    cached = cached_bucket(namespace_state, entity_id, check_resource("resource", resource))
+    resolved = yield from resolve(namespace_state, cached, bucket_too=False)
     return list(resolved.config.limits), resolved.on_unavailable, resolved.source
 
 

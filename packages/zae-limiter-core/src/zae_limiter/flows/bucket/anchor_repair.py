@@ -15,7 +15,7 @@ from .batch import Batch, UpdateDraft
 
 
 def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
-    """The item as ``View.repaired`` says, and how many writes that took: none where others changed it first."""
+    """The item as ``BucketState.repaired`` says, and how many writes that took: none where others changed it first."""
     try:
         item = yield from call(_anchored(state, now_ms))
     except ConditionFailed as failure:

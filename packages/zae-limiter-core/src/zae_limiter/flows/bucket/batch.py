@@ -36,7 +36,7 @@ class Batch:
         self.short: list[BucketRequest] = []
 
     def carry(self, request: BucketRequest) -> None:
-        """Take an request along; what it gives back and what is not checked counts from the start."""
+        """Take a request along; what it gives back and what is not checked counts from the start."""
         if self.checked:
             _add(self.checked, request.checked)
         else:

@@ -47,7 +47,7 @@ def _follows(cached: CachedBucket, now_ms: int) -> bool:
 
 
 def _demands(config: Config, state: BucketState, request: BucketRequest) -> bool:
-    """Whether an request asks for what the config has, and the bucket cannot hold."""
+    """Whether a request asks for what the config has, and the bucket cannot hold."""
     for name, amount in request.checked.items():
         limit, ceiling = config.by_name.get(name), state.ceilings.get(name)
         if limit is not None and (ceiling is None or ceiling < amount <= limit.ceiling_milli):

@@ -62,10 +62,9 @@ def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
 def tidy(namespace_state: NamespaceState, cached: CachedBucket, config: Config, names: Sequence[str]) -> Flow[None]:
     """Take these out. Where that fails, the next write tries again."""
     assert cached.state is not None, "only a bucket that was seen has limits"
+    cv = max(config.read_at_ms, cached.state.item[CONFIG_READ_AT])
     try:
-        yield from drop(
-            cached, names, namespace_state.now(), cv=max(config.read_at_ms, cached.state.item[CONFIG_READ_AT])
-        )
+        yield from drop(cached, names, namespace_state.now(), cv=cv)
     except StoreError:
         return
 

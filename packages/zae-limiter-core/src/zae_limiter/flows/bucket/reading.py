@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ...buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
 from ...limits import MILLI
+from ...naming import check_identifier, check_resource
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
 from ...schema.attributes import ENTITY_ID, PK, RESOURCE, SHARD_COUNT, SK, TTL, bucket_attributes
@@ -20,6 +21,8 @@ from ..steps import Flow
 
 def get_bucket(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Bucket | None]:
     """The bucket, ``None`` where there is none: it is full."""
+    check_identifier("entity_id", entity_id)
+    check_resource("resource", resource)
     [states] = yield from read_whole([BucketId(namespace_state.namespace_id, entity_id, resource)])
     return bucket_of(states, namespace_state.now()) if states else None
 
@@ -29,6 +32,7 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
     if resource is not None:
         bucket = yield from get_bucket(namespace_state, entity_id, resource)
         return [] if bucket is None else [bucket]
+    check_identifier("entity_id", entity_id)
     pk = keys.gsi3_pk_entity(namespace_state.namespace_id, entity_id)
     query: Query | None = Query(pk, index="GSI3", begins_with=keys.INDEX_BUCKET_PREFIX)
     shards: dict[str, list[BucketState]] = {}
@@ -41,6 +45,7 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
 
 def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flow[ResourceCapacity]:
     """The sums over all buckets of a resource; a page of them at a time is held in memory."""
+    check_resource("resource", resource)
     pk = keys.gsi2_pk_resource(namespace_state.namespace_id, resource)
     query: Query | None = Query(pk, index="GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
     sums: dict[str, _Sum] = {}

@@ -16,7 +16,7 @@ Verdict = Literal["admitted", "refused", "outdated", "failed"]
 
 
 class Outcome(NamedTuple):
-    """How an request fared: at ``at_ms``, on a bucket that stood as in ``state`` (``None``: there was none).
+    """How a request fared: at ``at_ms``, on a bucket that stood as in ``state`` (``None``: there was none).
 
     ``outdated``: the bucket does not know a limit of the request, and its config is newer than the request's. A refusal
     tells what was ``left``, in millitokens by limit, behind those who came first.

@@ -19,7 +19,7 @@ from ...schema.configs import read_limits, read_on_unavailable
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """How often the config cache knew the answer; ``requests`` is what it holds, ``ttl_seconds`` for how long."""
+    """How often the config cache knew the answer; ``entries`` is what it holds, ``ttl_seconds`` for how long."""
 
     hits: int
     misses: int

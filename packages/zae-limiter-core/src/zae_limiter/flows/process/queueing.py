@@ -18,7 +18,7 @@ def queue(waiters: Sequence[Waiter]) -> Flow[None]:
 
 
 def give_back_all(requests: Iterable[BucketRequest], *, uncounted: bool) -> Flow[None]:
-    """Give back what the requests took, in one write a shard; an request of which nothing stands is passed over.
+    """Give back what the requests took, in one write a shard; a request of which nothing stands is passed over.
 
     What is ``uncounted`` was no acquire at all: it leaves the count of those that were admitted.
     """

@@ -14,6 +14,7 @@ from ...schema.audit import audit_item, read_audit_event
 from ..process.namespace_state import NamespaceState
 from ..retry import with_retries
 from ..steps import Flow
+from ..validation import validate_page, validate_subject
 
 Plain = Mapping[str, Any]
 
@@ -48,6 +49,8 @@ def event(
 
 def get_events(namespace_state: NamespaceState, entity_id: str, *, limit: int, start: str | None) -> Flow[AuditPage]:
     """Up to ``limit`` events, newest first, from behind the event ``start`` on."""
+    validate_subject(entity_id)
+    validate_page(limit, start)
     pk = keys.pk_audit(namespace_state.namespace_id, entity_id)
     behind: Mapping[str, str] | None = None if start is None else {PK: pk, SK: keys.sk_audit(start)}
     events: list[AuditEvent] = []

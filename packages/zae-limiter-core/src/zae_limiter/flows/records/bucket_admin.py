@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ...audit import AuditAction, Cause
 from ...exceptions import ValidationError
 from ...limits import MILLI, Limit, check_amounts
-from ...naming import check_limit_name
+from ...naming import check_identifier, check_limit_name, check_resource
 from ...operations.values import Conditions, Put, Update
 from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState
@@ -22,7 +22,7 @@ from ..steps import Flow
 from .audit import Plain, event
 
 
-def validate_credit(tokens: Mapping[str, int]) -> dict[str, int]:
+def _validate_credit(tokens: Mapping[str, int]) -> dict[str, int]:
     """The amounts in millitokens by limit. Raises ``ValidationError``."""
     if not isinstance(tokens, Mapping) or not tokens:
         raise ValidationError("tokens", tokens, "must map at least one limit to an amount, like {'rpm': 10}")
@@ -51,13 +51,14 @@ def reset_bucket(namespace_state: NamespaceState, entity_id: str, resource: str,
 
 
 def credit_bucket(
-    namespace_state: NamespaceState, entity_id: str, resource: str, credit: Mapping[str, int], cause: Cause
+    namespace_state: NamespaceState, entity_id: str, resource: str, tokens: Mapping[str, int], cause: Cause
 ) -> Flow[bool]:
-    """Add tokens (in millitokens, by limit), each shard its share; ``False`` where there is no bucket.
+    """Add tokens by limit, each shard its share; ``False`` where there is no bucket.
 
     What is above the ceiling then is forgotten by the next write, as with a refill: balances stay where they are as of
     the anchor, so that none on it is needed; only that nobody has split a shard since its share was counted.
     """
+    credit = _validate_credit(tokens)
 
     def writes(states: Sequence[BucketState]) -> Sequence[Write]:
         limits = _limits_of(states)
@@ -78,9 +79,11 @@ def _give(
     writes: Callable[[Sequence[BucketState]], Sequence[Write]],
 ) -> Flow[bool]:
     """All shards in one transaction, decided again where one of them changed its shape."""
+    check_identifier("entity_id", entity_id)
+    bucket = BucketId(namespace_state.namespace_id, entity_id, check_resource("resource", resource))
 
     def attempt() -> Flow[tuple[Sequence[Write], Sequence[BucketState]]]:
-        states = yield from _read_repaired(namespace_state, BucketId(namespace_state.namespace_id, entity_id, resource))
+        states = yield from _read_repaired(namespace_state, bucket)
         return writes(states) if states else (), states
 
     states = yield from optimistic(cause, attempt)

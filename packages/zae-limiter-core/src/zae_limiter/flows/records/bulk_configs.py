@@ -17,7 +17,7 @@ from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
 from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
 from ..steps import Flow, Sleep, call_all
-from ..validation import OwnPlace
+from ..validation import OwnPlace, validate_changes, validate_places
 from .limits import Change, entity_place, writes_of
 
 T = TypeVar("T")
@@ -56,10 +56,11 @@ class _Batch(NamedTuple, Generic[P]):
 
 
 def set_many(
-    namespace_state: NamespaceState, limits: Mapping[OwnPlace, tuple[Limit, ...]], cause: Cause
+    namespace_state: NamespaceState, limits: Mapping[OwnPlace, Sequence[Limit]], cause: Cause
 ) -> Flow[BulkResult[OwnPlace]]:
     """Replace the limits of all places."""
-    changes = {place: Change(entity_place(namespace_state, *place), chosen) for place, chosen in limits.items()}
+    checked = validate_changes(limits)
+    changes = {place: Change(entity_place(namespace_state, *place), chosen) for place, chosen in checked.items()}
     return (yield from change_many(namespace_state, changes, cause))
 
 
@@ -67,7 +68,7 @@ def delete_many(
     namespace_state: NamespaceState, places: Iterable[OwnPlace], cause: Cause
 ) -> Flow[BulkResult[OwnPlace]]:
     """Remove the limits of all places."""
-    changes = {place: Change(entity_place(namespace_state, *place), None) for place in places}
+    changes = {place: Change(entity_place(namespace_state, *place), None) for place in validate_places(places)}
     return (yield from change_many(namespace_state, changes, cause))
 
 

@@ -4,12 +4,13 @@ Lives here: the rules of the two-level tree. Never: what an acquire does with a 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...audit import Cause
 from ...entities import Entity
 from ...exceptions import EntityExistsError, EntityNotFoundError, ValidationError
+from ...naming import check_identifier
 from ...operations.errors import Reason, TransactionCancelled
 from ...operations.values import Conditions, Item, Key, Put, Query, Transact, Update
 from ...schema import keys
@@ -20,58 +21,65 @@ from ..pages import query_all
 from ..process.namespace_state import NamespaceState
 from ..retry import read, read_all, with_retries
 from ..steps import Flow
+from ..validation import validate_flag, validate_metadata, validate_name, validate_update
 from . import audit
 
 
-@dataclass(frozen=True, slots=True)
-class NewEntity:
-    """What a caller wants created."""
-
-    entity_id: str
-    name: str | None
-    parent_id: str | None
-    cascade: bool
-    metadata: Mapping[str, str]
-
-
-def create_entity(namespace_state: NamespaceState, new: NewEntity, cause: Cause) -> Flow[Entity]:
+def create_entity(
+    namespace_state: NamespaceState,
+    entity_id: str,
+    cause: Cause,
+    *,
+    name: str | None,
+    parent_id: str | None,
+    cascade: bool,
+    metadata: Mapping[str, str] | None,
+) -> Flow[Entity]:
     """The entity as it was stored. Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, and
-    ``ValidationError`` for a parent that is the entity itself or has a parent.
+    ``ValidationError``, also for a parent that is the entity itself or has a parent.
     """
-    entity = Entity(new.entity_id, new.name, new.parent_id, new.cascade, dict(new.metadata), cause.at, 1)
-    check_not_itself(new.entity_id, new.parent_id)
+    check_identifier("entity_id", entity_id)
+    if parent_id is not None:
+        check_identifier("parent_id", parent_id)
+    if validate_flag("cascade", cascade) and parent_id is None:
+        raise ValidationError("cascade", cascade, "needs a parent_id to cascade to")
+    entity = Entity(entity_id, validate_name(name), parent_id, cascade, validate_metadata(metadata), cause.at, 1)
+    check_not_itself(entity_id, parent_id)
     put = Put(entity_item(namespace_state.namespace_id, entity), Conditions(absent=(PK,)))
-    told = audit.event(namespace_state, cause, "entity_created", new.entity_id, before=None, after=plain(entity))
-    joins = [] if new.parent_id is None else [_join(namespace_state, new.parent_id)]
+    told = audit.event(namespace_state, cause, "entity_created", entity_id, before=None, after=plain(entity))
+    joins = [] if parent_id is None else [_join(namespace_state, parent_id)]
     try:
         yield from with_retries(Transact((put, told, *joins), cause.token(0)))
     except TransactionCancelled as cancelled:
         if not lost_race(cancelled):
             raise
-        raise _not_created(new, cancelled.reasons) from None
-    namespace_state.configs.forget(meta_key(namespace_state, new.entity_id))
+        raise _not_created(entity, cancelled.reasons) from None
+    namespace_state.configs.forget(meta_key(namespace_state, entity_id))
     return entity
 
 
 def get_entity(namespace_state: NamespaceState, entity_id: str) -> Flow[Entity | None]:
     """The entity, ``None`` where there is none."""
+    check_identifier("entity_id", entity_id)
     item = yield from read(meta_key(namespace_state, entity_id))
     return None if item is None else read_entity(item)
 
 
 def get_children(namespace_state: NamespaceState, parent_id: str) -> Flow[list[Entity]]:
     """The entities whose parent this is, by id."""
+    check_identifier("parent_id", parent_id)
     items = yield from query_all(Query(keys.gsi1_pk_parent(namespace_state.namespace_id, parent_id), index="GSI1"))
     return [read_entity(item) for item in items]
 
 
 def update_entity(
-    namespace_state: NamespaceState, entity_id: str, given: Mapping[str, Any], cause: Cause
+    namespace_state: NamespaceState, entity_id: str, fields: Mapping[str, Any], cause: Cause
 ) -> Flow[Entity]:
-    """The entity with the fields ``given``; nothing is written where nothing changes.
+    """The entity with these fields, but for those that are ``UNCHANGED``; nothing is written where nothing changes.
 
-    Raises ``EntityNotFoundError`` for it and for an unknown parent, ``ValidationError`` against the rules of the tree.
+    Raises ``EntityNotFoundError`` for it and for an unknown parent, and ``ValidationError``.
     """
+    given = validate_update(entity_id, fields)
     check_not_itself(entity_id, given.get("parent_id"))
 
     def attempt() -> Flow[tuple[Sequence[Write], Entity]]:
@@ -123,7 +131,7 @@ def _join(namespace_state: NamespaceState, parent_id: str) -> Update:
     return Update(meta_key(namespace_state, parent_id), add={CHILDREN: 1}, when=is_top)
 
 
-def _not_created(new: NewEntity, reasons: Sequence[Reason]) -> Exception:
+def _not_created(new: Entity, reasons: Sequence[Reason]) -> Exception:
     itself, _, *parents = reasons
     if itself.code == "ConditionalCheckFailed" or new.parent_id is None:
         return EntityExistsError(new.entity_id)

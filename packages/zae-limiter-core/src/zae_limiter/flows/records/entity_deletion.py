@@ -12,6 +12,7 @@ from typing import Any
 
 from ...audit import Cause
 from ...exceptions import EntityHasChildrenError, EntityNotFoundError
+from ...naming import check_identifier
 from ...operations.values import Conditions, Delete, Item, Query
 from ...schema import keys
 from ...schema.attributes import CHILDREN, ENTITY_ID, PK, RESOURCE, VERSION
@@ -33,6 +34,7 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
 
     Raises ``EntityHasChildrenError``, and ``EntityNotFoundError`` where there is nothing of it.
     """
+    check_identifier("entity_id", entity_id)
     rounds = count()
 
     def attempt() -> Flow[tuple[Sequence[Write], list[Item]]]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...audit import Cause
-from ...limits import Limit, OnUnavailable
+from ...limits import Limit, OnUnavailable, check_limits
+from ...naming import check_resource
 from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Put
 from ...schema import keys
 from ...schema.attributes import (
@@ -28,6 +29,7 @@ from ..optimistic import Write, optimistic
 from ..process.namespace_state import NamespaceState
 from ..retry import read
 from ..steps import Flow
+from ..validation import validate_own_place, validate_system
 from . import audit
 
 
@@ -83,11 +85,6 @@ def entity_place(namespace_state: NamespaceState, entity_id: str, resource: str)
     return Place(Key(keys.pk_entity(ns, entity_id), keys.sk_config(resource)), fixed, entity_id, resource)
 
 
-def get_limits(place: Place) -> Flow[list[Limit]]:
-    """The limits set at a place, by name; none where nothing is set."""
-    return list(read_limits((yield from read(place.key))))
-
-
 def get_system(namespace_state: NamespaceState) -> Flow[tuple[list[Limit], OnUnavailable | None]]:
     """The system's limits, and what it says for a store that is away."""
     item = yield from read(system_place(namespace_state).key)
@@ -96,24 +93,60 @@ def get_system(namespace_state: NamespaceState) -> Flow[tuple[list[Limit], OnUna
 
 def set_system(
     namespace_state: NamespaceState,
-    limits: tuple[Limit, ...] | None,
+    limits: Sequence[Limit] | None,
     on_unavailable: OnUnavailable | None,
     cause: Cause,
 ) -> Flow[None]:
-    """Replace what the system config says; limits and ``on_unavailable`` stay as they are where they are not given."""
+    """Replace the system config; limits and ``on_unavailable`` stay as they are where they are not given."""
+    limits = validate_system(limits, on_unavailable)
     extra = {} if on_unavailable is None else {ON_UNAVAILABLE: on_unavailable}
     wanted = Change(system_place(namespace_state), limits or (), extra, keeps_limits=limits is None)
     yield from change(namespace_state, wanted, cause)
 
 
-def set_limits(namespace_state: NamespaceState, place: Place, limits: tuple[Limit, ...], cause: Cause) -> Flow[None]:
-    """Replace the limits at a place."""
-    yield from change(namespace_state, Change(place, limits), cause)
+def delete_system(namespace_state: NamespaceState, cause: Cause) -> Flow[None]:
+    """Remove the system config, if there is one."""
+    yield from change(namespace_state, Change(system_place(namespace_state), None), cause)
 
 
-def delete_limits(namespace_state: NamespaceState, place: Place, cause: Cause) -> Flow[None]:
-    """Remove a config; removing what is not there is no error, and no event."""
+def get_resource(namespace_state: NamespaceState, resource: str) -> Flow[list[Limit]]:
+    """The limits of a resource, by name; none where nothing is set."""
+    return (yield from _get(resource_place(namespace_state, check_resource("resource", resource))))
+
+
+def set_resource(namespace_state: NamespaceState, resource: str, limits: Sequence[Limit], cause: Cause) -> Flow[None]:
+    """Replace the limits of a resource."""
+    place = resource_place(namespace_state, check_resource("resource", resource))
+    yield from change(namespace_state, Change(place, check_limits("limits", limits)), cause)
+
+
+def delete_resource(namespace_state: NamespaceState, resource: str, cause: Cause) -> Flow[None]:
+    """Remove the limits of a resource, if there are any."""
+    place = resource_place(namespace_state, check_resource("resource", resource))
     yield from change(namespace_state, Change(place, None), cause)
+
+
+def get_own(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[list[Limit]]:
+    """An entity's own limits on a resource, or on all (``_default_``), by name; none where nothing is set."""
+    return (yield from _get(entity_place(namespace_state, *validate_own_place(entity_id, resource))))
+
+
+def set_own(
+    namespace_state: NamespaceState, entity_id: str, resource: str, limits: Sequence[Limit], cause: Cause
+) -> Flow[None]:
+    """Replace an entity's own limits on a resource, or on all (``_default_``)."""
+    place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
+    yield from change(namespace_state, Change(place, check_limits("limits", limits)), cause)
+
+
+def delete_own(namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause) -> Flow[None]:
+    """Remove an entity's own limits on a resource, or on all (``_default_``), if there are any."""
+    place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
+    yield from change(namespace_state, Change(place, None), cause)
+
+
+def _get(place: Place) -> Flow[list[Limit]]:
+    return list(read_limits((yield from read(place.key))))
 
 
 def change(namespace_state: NamespaceState, wanted: Change, cause: Cause) -> Flow[None]:

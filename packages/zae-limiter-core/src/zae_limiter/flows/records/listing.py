@@ -5,6 +5,7 @@ Lives here: reads of indexes, which may be behind the table by a moment. Never: 
 
 from dataclasses import replace
 
+from ...naming import check_resource
 from ...operations.values import Page, Query
 from ...schema import keys
 from ...schema.attributes import GSI3SK, GSI4SK, PK
@@ -26,16 +27,16 @@ def resources_with_defaults(namespace_state: NamespaceState) -> Flow[list[str]]:
 
 def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow[list[str]]:
     """The entities that have limits of their own on a resource, or with ``_default_`` on all, by id."""
-    items = yield from query_all(
-        Query(keys.gsi3_pk_entity_config(namespace_state.namespace_id, resource), index="GSI3")
-    )
+    check_resource("resource", resource, allow_default=True)
+    pk = keys.gsi3_pk_entity_config(namespace_state.namespace_id, resource)
+    items = yield from query_all(Query(pk, index="GSI3"))
     return [item[GSI3SK] for item in items]
 
 
 def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[str]]:
-    """The resources that any entity has limits of its own on, by name: one query for all where there are few requests.
+    """The resources on which any entity has limits of its own, by name.
 
-    Else at most one for each resource; one more for the end, where no resource has fewer requests than a page.
+    One query reads all of up to a thousand such limits. For more, each resource takes about one query.
     """
     resources: list[str] = []
     query = Query(

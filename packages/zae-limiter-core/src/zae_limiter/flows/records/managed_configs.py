@@ -14,25 +14,25 @@ from ...provisioner import ConfigPlace, StoredConfig
 from ...schema import keys
 from ...schema.attributes import GSI4SK, PK
 from ...schema.configs import read_config, said_besides
-from ..acquire.requests import validate_own_place
 from ..pages import query_all
 from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, read_all
 from ..steps import Flow, call_all
+from ..validation import validate_own_place
 from .bulk_configs import BulkResult, change_many
 from .limits import Change, Place, entity_place, resource_place, system_place
 
 READS_AT_ONCE: Final = 8
 
 
-def validate_config_places(places: Sequence[ConfigPlace]) -> list[ConfigPlace]:
+def _validate_places(places: Sequence[ConfigPlace]) -> list[ConfigPlace]:
     """Each place once, in order. Raises ``ValidationError``."""
     if not isinstance(places, Iterable):
         raise ValidationError("places", places, "must be places, each an entity and a resource, or None")
     return list(dict.fromkeys(_checked(place) for place in places))
 
 
-def validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[ConfigPlace, StoredConfig | None]:
+def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[ConfigPlace, StoredConfig | None]:
     """What shall stand where. Raises ``ValidationError``."""
     if not isinstance(configs, Mapping):
         raise ValidationError("configs", configs, "must map places to what stands there")
@@ -49,7 +49,7 @@ def get_configs(
     namespace_state: NamespaceState, places: Sequence[ConfigPlace]
 ) -> Flow[dict[ConfigPlace, StoredConfig]]:
     """What stands at the places, where something does; in batches, several at a time."""
-    wanted = {_place(namespace_state, place).key: place for place in places}
+    wanted = {_place(namespace_state, place).key: place for place in _validate_places(places)}
     found = yield from _read_many(list(wanted))
     return {wanted[key]: read_config(item) for key, item in found.items()}
 
@@ -58,7 +58,7 @@ def put_configs(
     namespace_state: NamespaceState, configs: Mapping[ConfigPlace, StoredConfig | None], cause: Cause
 ) -> Flow[BulkResult[ConfigPlace]]:
     """Have just this stand at the places, nothing where there is ``None``; each change with its event."""
-    changes = {place: _change(namespace_state, place, config) for place, config in configs.items()}
+    changes = {place: _change(namespace_state, place, config) for place, config in _validate_configs(configs).items()}
     return (yield from change_many(namespace_state, changes, cause))
 
 
@@ -116,5 +116,5 @@ def _checked(place: ConfigPlace) -> ConfigPlace:
         case (None, resource):
             return None, check_resource("resource", resource)
         case (entity, resource):
-            return validate_own_place(entity, resource)  # type: ignore[arg-type]  # it checks
+            return validate_own_place(entity, resource)
     raise ValidationError("places", place, "must name places as (entity_id, resource), None for what there is none of")

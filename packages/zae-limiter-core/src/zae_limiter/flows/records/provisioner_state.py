@@ -21,15 +21,6 @@ from ..steps import Flow
 READS = 4  # each that meets a torn state met a write, which is over by the next one
 
 
-def validate_state(state: ProvisionerState, expected_serial: int) -> ProvisionerState:
-    """A state, which checked itself, to be stored over another one. Raises ``ValidationError``."""
-    if not isinstance(state, ProvisionerState):
-        raise ValidationError("state", state, "must be a ProvisionerState")
-    if type(expected_serial) is not int or expected_serial < 0:
-        raise ValidationError("expected_serial", expected_serial, "must be a whole number, at least 0")
-    return state
-
-
 def get_state(namespace_state: NamespaceState) -> Flow[ProvisionerState]:
     """The state, an empty one where there is none. Raises ``RateLimiterUnavailable`` where parts of it are lost."""
     problem: ValueError | None = None
@@ -54,6 +45,9 @@ def put_state(
     Parts stand under numbers of their own, and the head that names them comes last: until it is there the state before
     holds, whole; where it fails, nobody knows of the parts.
     """
+    if not isinstance(state, ProvisionerState):
+        raise ValidationError("state", state, "must be a ProvisionerState")
+    _validate_serial(expected_serial)
     stored = replace(state, serial=expected_serial + 1)
     head, parts = state_items(namespace_state.namespace_id, stored, tag=tag)
     if len(parts) > MAX_PARTS:
@@ -71,8 +65,9 @@ def put_state(
     return stored
 
 
-def note_applied(namespace_state: NamespaceState, at: str, *, expected_serial: int) -> Flow[None]:
-    """Note that all was found as it shall be, and leave the state as it is. Raises ``StaleStateError``."""
+def note_applied(namespace_state: NamespaceState, at: str, *, expected_serial: int) -> Flow[str]:
+    """Store ``at`` as ``last_applied``, and return it; the rest of the state stays. Raises ``StaleStateError``."""
+    _validate_serial(expected_serial)
     try:
         yield from with_retries(
             Update(_key(namespace_state), set={LAST_APPLIED: at}, when=Conditions(equals={SERIAL: expected_serial}))
@@ -80,6 +75,12 @@ def note_applied(namespace_state: NamespaceState, at: str, *, expected_serial: i
     except ConditionFailed as failure:
         _refuse_stale(failure.item, expected_serial)
         raise
+    return at
+
+
+def _validate_serial(expected_serial: int) -> None:
+    if type(expected_serial) is not int or expected_serial < 0:
+        raise ValidationError("expected_serial", expected_serial, "must be a whole number, at least 0")
 
 
 def _put_head(head: Item, expected_serial: int) -> Flow[None]:

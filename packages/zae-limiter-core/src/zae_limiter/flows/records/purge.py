@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...exceptions import NamespaceStateError
+from ...naming import check_namespace_id
 from ...operations.errors import ConditionFailed
 from ...operations.values import Delete, Page, Put, Query
 from ...schema import keys
@@ -42,6 +43,7 @@ def purge(namespace_id: str, *, at: str, on_progress: Progress | None) -> Flow[i
 
     One that was purged may be purged again, while its record stays: whoever had not heard may have written since.
     """
+    check_namespace_id("namespace_id", namespace_id)
     yield from _mark(namespace_id, at)
     removed = _Removed(on_progress)
     while (yield from _found_some(namespace_id, removed)):

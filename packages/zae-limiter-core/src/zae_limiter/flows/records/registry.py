@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ...exceptions import NamespaceNotFoundError, NamespaceStateError
 from ...namespaces import Namespace
+from ...naming import check_namespace, check_namespace_id
 from ...operations.errors import TransactionCancelled
 from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Transact
 from ...schema import keys
@@ -44,6 +45,7 @@ def register(new: Namespace) -> Flow[Namespace]:
 
 def get(name: str) -> Flow[Namespace | None]:
     """The namespace in use under a name, ``None`` where there is none."""
+    check_namespace("name", name)
     item = yield from read(name_key(name))
     return None if item is None or DELETED in item else read_namespace(item)
 
@@ -77,7 +79,7 @@ def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
     return empty
 
 
-def purged_of(namespace_ids: Iterable[str]) -> Flow[set[str]]:
+def purged_namespaces(namespace_ids: Iterable[str]) -> Flow[set[str]]:
     """Those of the namespaces whose purge has begun, or has ended within the last days: nothing is to be written there.
 
     That is told for longer than the table's stream keeps what was written before.
@@ -88,6 +90,7 @@ def purged_of(namespace_ids: Iterable[str]) -> Flow[set[str]]:
 
 def delete(name: str, *, at: str) -> Flow[Namespace]:
     """The namespace as it is marked now. Raises ``NamespaceNotFoundError``."""
+    check_namespace("name", name)
     for attempt in range(ATTEMPTS):
         by_name = yield from read(name_key(name))
         if by_name is not None and attempt and by_name.get(DELETED) == at:
@@ -105,6 +108,7 @@ def delete(name: str, *, at: str) -> Flow[Namespace]:
 
 def recover(namespace_id: str) -> Flow[Namespace]:
     """The namespace, in use again. Raises ``NamespaceNotFoundError``, ``NamespaceStateError``."""
+    check_namespace_id("namespace_id", namespace_id)
     for attempt in range(ATTEMPTS):
         by_id, by_name = yield from both(namespace_id)
         if is_live(by_id, by_name) and attempt:

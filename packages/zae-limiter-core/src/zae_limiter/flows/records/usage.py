@@ -84,17 +84,17 @@ def validate_usage(
     return asked
 
 
-def validate_page(limit: int, behind: str | None) -> tuple[int, str | None]:
+def _validate_page(limit: int, behind: str | None) -> None:
     """The size of a page, and the ``next`` of the page before. Raises ``ValidationError``."""
     if type(limit) is not int or not 1 <= limit <= MOST_OF_A_PAGE:
         raise ValidationError("limit", limit, f"must be a whole number from 1 to {MOST_OF_A_PAGE}")
     if behind is not None and not (isinstance(behind, str) and _NEXT.fullmatch(behind)):
         raise ValidationError("next", behind, "must be the next of a page before")
-    return limit, behind
 
 
 def get_snapshots(namespace_state: NamespaceState, asked: Asked, *, limit: int, behind: str | None) -> Flow[UsagePage]:
     """Up to ``limit`` snapshots, the oldest first (of an entity on all resources: by resource), from ``behind`` on."""
+    _validate_page(limit, behind)
     page = yield from _page(namespace_state, asked, limit, behind)
     return UsagePage(tuple(map(read_usage, page.items)), page.next)
 

@@ -27,7 +27,7 @@ class Use:
     consumption: Consumption
 
 
-def count(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None) -> Flow[bool]:
+def count_usage(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None) -> Flow[bool]:
     """Add the uses of one bucket shard that the snapshot has not counted yet; whether there were any.
 
     One write, where none of them was counted before. ``expires_at`` in epoch seconds.

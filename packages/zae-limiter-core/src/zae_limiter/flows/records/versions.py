@@ -14,13 +14,6 @@ from ..steps import Flow
 KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_version())
 
 
-def validate_record(record: VersionRecord) -> VersionRecord:
-    """A version record, which checked itself. Raises ``ValidationError`` for anything else."""
-    if not isinstance(record, VersionRecord):
-        raise ValidationError("record", record, "must be a VersionRecord")
-    return record
-
-
 def get_version_record() -> Flow[VersionRecord | None]:
     """What the stack says of itself, ``None`` where it says nothing."""
     item = yield from read(KEY)
@@ -28,5 +21,7 @@ def get_version_record() -> Flow[VersionRecord | None]:
 
 
 def set_version_record(record: VersionRecord) -> Flow[None]:
-    """Replace the record."""
+    """Replace the record. Raises ``ValidationError``."""
+    if not isinstance(record, VersionRecord):
+        raise ValidationError("record", record, "must be a VersionRecord")
     yield from with_retries(Put(version_item(record)))
