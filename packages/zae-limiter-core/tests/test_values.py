@@ -8,8 +8,7 @@ import pytest
 from zae_limiter import Entity, ProvisionerState, StoredConfig
 from zae_limiter.audit import AuditEvent, AuditPage
 from zae_limiter.buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
-from zae_limiter.flows.records.bulk_configs import BulkResult
-from zae_limiter.limits import Limit, LimitStatus
+from zae_limiter.limits import BulkResult, Limit, LimitStatus
 from zae_limiter.usage import LimitUsage, UsagePage, UsageSnapshot, UsageSummary
 
 RPM = Limit.per_minute("rpm", 60)

@@ -43,18 +43,18 @@ if TYPE_CHECKING:
     from .exceptions import ValidationError as ValidationError
     from .exceptions import VersionError as VersionError
     from .exceptions import ZAELimiterError as ZAELimiterError
-    from .flows.process.config_cache import CacheStats as CacheStats
-    from .flows.records.bulk_configs import BulkResult as BulkResult
+    from .limits import BulkResult as BulkResult
     from .limits import Limit as Limit
     from .limits import LimitStatus as LimitStatus
     from .limits import OnUnavailable as OnUnavailable
     from .namespaces import Namespace as Namespace
-    from .operations.health import StoreStats as StoreStats
     from .provisioner import HandledEvent as HandledEvent
     from .provisioner import ProvisionerLock as ProvisionerLock
     from .provisioner import ProvisionerState as ProvisionerState
     from .provisioner import StoredConfig as StoredConfig
     from .settings import Options as Options
+    from .stats import CacheStats as CacheStats
+    from .stats import StoreStats as StoreStats
     from .sync.lease import SyncLease as SyncLease
     from .sync.limiter import SyncRateLimiter as SyncRateLimiter
     from .sync.repository import SyncRepository as SyncRepository
@@ -70,8 +70,8 @@ _HOMES = {
     "AuditPage": "audit",
     "Bucket": "buckets",
     "BucketLimit": "buckets",
-    "BulkResult": "flows.records.bulk_configs",
-    "CacheStats": "flows.process.config_cache",
+    "BulkResult": "limits",
+    "CacheStats": "stats",
     "ClientTooOldError": "exceptions",
     "Clock": "clock.system",
     "ContentionError": "exceptions",
@@ -110,7 +110,7 @@ _HOMES = {
     "StaleStateError": "exceptions",
     "Store": "aio.store",
     "StoreRefusedError": "exceptions",
-    "StoreStats": "operations.health",
+    "StoreStats": "stats",
     "StoredConfig": "provisioner",
     "SyncLease": "sync.lease",
     "SyncRateLimiter": "sync.limiter",

@@ -1,16 +1,18 @@
 """The rule (`Limit`), its status at a check (`LimitStatus`), and checks of limits and amounts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, field
+from typing import Final, Generic, Literal, TypeVar
 
-from .exceptions import ValidationError
+from .exceptions import InfrastructureError, ValidationError
 from .naming import check_limit_name
 
 MILLI: Final = 1000
 MAX_TOKENS: Final = 10**15
 MAX_PERIOD: Final = 100 * 365 * 24 * 3600
 MAX_LIMITS: Final = 32  # of one bucket: a write of them all has to fit into DynamoDB's expressions
+
+P = TypeVar("P", bound=tuple[str | None, str | None])  # a place of limits: entity_id, resource
 
 OnUnavailable = Literal["block", "allow"]
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]
@@ -32,8 +34,8 @@ class Limit:
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
-        for field in ("capacity", "burst", "refill_amount"):
-            _check_whole(f"{field} of limit {self.name!r}", getattr(self, field), at_least=1, at_most=MAX_TOKENS)
+        for each in ("capacity", "burst", "refill_amount"):
+            _check_whole(f"{each} of limit {self.name!r}", getattr(self, each), at_least=1, at_most=MAX_TOKENS)
         _check_whole(f"refill_period of limit {self.name!r}", self.refill_period, at_least=1, at_most=MAX_PERIOD)
         if self.burst < self.capacity:
             problem = f"must be at least the capacity, {self.capacity}"
@@ -148,3 +150,11 @@ def _check_whole(field: str, value: object, *, at_least: int, at_most: int) -> N
         raise ValidationError(field, value, "must be a whole number")
     if not at_least <= value <= at_most:
         raise ValidationError(field, value, f"must be from {at_least} to {at_most}")
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult(Generic[P]):
+    """Which places, as ``(entity_id, resource)``, are as they were asked to be, and which are not, and why."""
+
+    done: tuple[P, ...]
+    failed: Mapping[P, InfrastructureError] = field(hash=False)

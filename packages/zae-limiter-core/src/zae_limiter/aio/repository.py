@@ -4,12 +4,11 @@ from typing import Self, Unpack
 
 from ..clock.system import Clock
 from ..exceptions import NamespaceNotFoundError
-from ..flows.process.config_cache import CacheStats
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import play
-from ..operations.health import StoreStats
 from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
+from ..stats import CacheStats, StoreStats
 from ..wiring import clock_over, namespace_state_of, opening
 from .audit import AuditMethods
 from .buckets import BucketMethods

@@ -7,37 +7,17 @@ on requests fail at once, without being sent, while the driver sends one probe a
 """
 
 import logging
-from dataclasses import dataclass
 from threading import Lock
-from typing import Final, Literal
+from typing import Final
 
+from ..stats import BreakerState, StoreStats
 from .errors import AccessLost, Denied, OutcomeUnknown, StoreError, Unreachable
 
 FAILURES: Final = 3
 FIRST_PAUSE: Final = 0.1  # seconds until the first probe; each later one waits twice as long, up to the longest
 LONGEST_PAUSE: Final = 1.0
 
-BreakerState = Literal["closed", "open"]
-
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class StoreStats:
-    """How the store fared in this process.
-
-    ``breaker`` is ``"open"`` while the store does not answer. The rest are counts since the repository was opened:
-    ``opened`` of times that the breaker opened, ``probes`` of requests that asked whether the store answers again,
-    ``unanswered`` of requests without an answer (timed out, not connected, a server error), ``not_sent`` of requests
-    that failed at once because the breaker was open, ``denied`` of requests refused for the credentials.
-    """
-
-    breaker: BreakerState
-    opened: int
-    probes: int
-    unanswered: int
-    not_sent: int
-    denied: int
 
 
 class Health:

@@ -7,9 +7,8 @@ from ..flows.acquire.inspection import Resolution
 from ..flows.records import bulk_configs as bulk
 from ..flows.records import limits as stored
 from ..flows.records import listing as lists
-from ..flows.records.bulk_configs import BulkResult
 from ..flows.validation import OwnPlace
-from ..limits import Limit, OnUnavailable
+from ..limits import BulkResult, Limit, OnUnavailable
 from .flow_runner import SyncFlowRunner
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from ..clock.system import Clock
 from ..flows.records import managed_configs, versions
 from ..flows.records import provisioner_state as provisioner
-from ..flows.records.bulk_configs import BulkResult
+from ..limits import BulkResult
 from ..provisioner import ConfigPlace, ProvisionerState, StoredConfig
 from ..versions import VersionRecord
 from ..wiring import iso_time

@@ -4,7 +4,6 @@ Lives here: the cache's content and rules. Never: the reading itself (flows.load
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
 
@@ -15,16 +14,7 @@ from ...runtime.lru import LRU
 from ...schema import keys
 from ...schema.attributes import CASCADE, PARENT_ID
 from ...schema.configs import read_limits, read_on_unavailable
-
-
-@dataclass(frozen=True, slots=True)
-class CacheStats:
-    """How often the config cache knew the answer; ``entries`` is what it holds, ``ttl_seconds`` for how long."""
-
-    hits: int
-    misses: int
-    entries: int
-    ttl_seconds: float
+from ...stats import CacheStats
 
 
 class Record(NamedTuple):

@@ -4,12 +4,11 @@ Lives here: how changes are spread and repeated. Never: what a change writes (li
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from ...audit import Cause
 from ...exceptions import InfrastructureError
-from ...limits import Limit
+from ...limits import BulkResult, Limit, P
 from ...operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Transact
 from ..optimistic import Write
@@ -21,19 +20,10 @@ from ..validation import OwnPlace, validate_changes, validate_places
 from .limits import Change, entity_place, writes_of
 
 T = TypeVar("T")
-P = TypeVar("P", bound=tuple[str | None, str | None])  # which place
 
 CHANGES_PER_TRANSACTION = 25
 TRANSACTIONS_AT_ONCE = 8
 PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # what does not stop a change for good
-
-
-@dataclass(frozen=True, slots=True)
-class BulkResult(Generic[P]):
-    """Which places, as ``(entity_id, resource)``, are as they were asked to be, and which are not, and why."""
-
-    done: tuple[P, ...]
-    failed: Mapping[P, InfrastructureError] = field(hash=False)
 
 
 class _Wanted(NamedTuple, Generic[P]):

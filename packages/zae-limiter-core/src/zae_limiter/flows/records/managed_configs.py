@@ -8,6 +8,7 @@ from typing import Final
 
 from ...audit import Cause
 from ...exceptions import ValidationError
+from ...limits import BulkResult
 from ...naming import check_resource
 from ...operations.values import BatchGet, Found, Item, Key, Query
 from ...provisioner import ConfigPlace, StoredConfig
@@ -19,7 +20,7 @@ from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, read_all
 from ..steps import Flow, call_all
 from ..validation import validate_own_place
-from .bulk_configs import BulkResult, change_many
+from .bulk_configs import change_many
 from .limits import Change, Place, entity_place, resource_place, system_place
 
 READS_AT_ONCE: Final = 8

@@ -1,0 +1,34 @@
+"""What a process counts of its config cache and of its store."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+BreakerState = Literal["closed", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """How often the config cache knew the answer; ``entries`` is what it holds, ``ttl_seconds`` for how long."""
+
+    hits: int
+    misses: int
+    entries: int
+    ttl_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """How the store fared in this process.
+
+    ``breaker`` is ``"open"`` while the store does not answer. The rest are counts since the repository was opened:
+    ``opened`` of times that the breaker opened, ``probes`` of requests that asked whether the store answers again,
+    ``unanswered`` of requests without an answer (timed out, not connected, a server error), ``not_sent`` of requests
+    that failed at once because the breaker was open, ``denied`` of requests refused for the credentials.
+    """
+
+    breaker: BreakerState
+    opened: int
+    probes: int
+    unanswered: int
+    not_sent: int
+    denied: int
