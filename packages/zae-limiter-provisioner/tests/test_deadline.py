@@ -1,8 +1,9 @@
 import time
 from typing import Any
 
-from provisions import World
+from provisions import World, manifest
 
+from zae_limiter.sync.time_left import time_left
 from zae_limiter_provisioner.deadline import Deadline
 
 
@@ -47,3 +48,11 @@ def test_it_is_near_from_its_stop_on(world: World) -> None:
         world.clock.advance(60)
     assert seen == [False, False, True]
     assert deadline.seconds_left == 0
+
+
+def test_a_request_to_the_table_may_take_half_a_minute(world: World) -> None:
+    store, left = world.store(), []
+    store.fault = lambda _: left.append(time_left())
+    world.ask("apply", manifest(), store=store)
+    assert left
+    assert all(30 < seconds <= 33 for seconds in left)

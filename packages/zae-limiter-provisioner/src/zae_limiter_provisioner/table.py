@@ -10,8 +10,7 @@ from zae_limiter.maintenance import SyncDynamoDBStore, SystemClock
 from .refusals import Refused
 
 STACK: Final = "ZAEL_STACK"
-CONNECT_SECONDS: Final = 3
-READ_SECONDS: Final = 30  # a transaction of fifty writes may take long on an emulator
+TIMEOUTS: Final = {"connect_timeout": 3.0, "read_timeout": 30.0}  # an emulator takes long for fifty writes at once
 
 
 class Table:
@@ -50,7 +49,7 @@ class Table:
             raise _deleted(namespace) from error
 
     def _open(self, namespace: str, *, register: bool) -> SyncRepository:
-        options = Options(stack=self._stack, namespace=namespace, register=register, clock=self._clock)
+        options = Options(stack=self._stack, namespace=namespace, register=register, clock=self._clock, **TIMEOUTS)
         return SyncRepository.over(self._store, options)
 
 
@@ -83,5 +82,5 @@ def table_of_environment() -> Table:
 
 @cache
 def _table(stack: str, _: str | None) -> Table:
-    store = SyncDynamoDBStore(stack, connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS)
+    store = SyncDynamoDBStore(stack, **TIMEOUTS)
     return Table(store, stack)

@@ -5,24 +5,20 @@ Lives here: sending, waiting, cancelling, closing. Never: a decision.
 
 import asyncio
 import logging
-import weakref
-from collections.abc import Coroutine, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 from ..exceptions import EventLoopError, RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.records.opening import PROBE
 from ..flows.steps import Enqueue, Flow, Log, Parallel, Release, Sleep, Step, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
-from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
-from ..operations.values import Operation
 from ..runtime import forks
 from ..runtime.jitter import jittered
+from .background import background_task
+from .guarded_store import GuardedStore
 from .store import Store
 
-R = TypeVar("R")
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
@@ -39,14 +35,13 @@ class Driver:
     def __init__(self, store: Store, *, operation_timeout: float = 3.0) -> None:
         self._store = store
         self._answers_at_once = getattr(store, "answers_at_once", False)
-        self._connect = getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
+        self._guarded = GuardedStore(store, operation_timeout=operation_timeout)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._active: dict[asyncio.Task[None], BucketQueue] = {}  # by the tasks that serve them
-        self._prober: asyncio.Task[None] | None = None
         self._closed = False
         self._cut_off = False  # closed, and the time of what was under way is over
-        self.health = Health()
+        self.health = self._guarded.health
         forks.register(self)
 
     async def run(self, flow: Flow[T], *, budget: float | None = None) -> T:
@@ -77,8 +72,7 @@ class Driver:
         self._closed = True
         loop = asyncio.get_running_loop()
         self._take_over(loop)
-        if self._prober is not None:
-            self._prober.cancel()
+        self._guarded.close()
         for queue in self._active.values():
             _settle([waiter for waiter in queue.waiting if waiter.droppable], Closed())
         await self.drain()
@@ -94,12 +88,12 @@ class Driver:
 
     def forget(self) -> None:
         """Begin again in a child process: what the parent has under way is the parent's."""
-        self._loop = self._prober = None
+        self._loop = None
         for queue in self._active.values():
             queue.server = None
             queue.waiting.clear()
         self._active = {}
-        self.health.reset()
+        self._guarded.forget()
 
     # flows
 
@@ -125,23 +119,7 @@ class Driver:
             if not budget.expired():
                 raise
         self._abandon(waiters)
-        return self._play_late(flow)
-
-    def _play_late(self, flow: Flow[T]) -> T:
-        """The rest of a flow whose time is over: what goes back is queued, and nobody waits for it."""
-        error = BudgetSpent()
-
-        def perform(step: Step) -> Any:
-            if isinstance(step, Log):
-                return logging.getLogger(step.logger).log(step.level, step.message)
-            parts = step.steps if isinstance(step, Parallel) else (step,)
-            if not all(isinstance(part, Enqueue) and not part.waiter.droppable for part in parts):
-                raise error
-            for part in parts:
-                self._enter(part.waiter)  # type: ignore[union-attr]
-            return None
-
-        return play_late(flow, error, perform)
+        return play_late(flow, BudgetSpent(), self._enter)
 
     async def _perform(self, step: Step, waiters: list[Waiter]) -> Any:
         if isinstance(step, Enqueue):
@@ -156,51 +134,12 @@ class Driver:
             ]
             return await asyncio.gather(*parts, return_exceptions=True)
         if isinstance(step, Log):
-            return logging.getLogger(step.logger).log(step.level, step.message)
+            return step.write()
         if isinstance(step, Release):
             return _wake(step.waiters)
         if self._answers_at_once:
             return await self._store.perform(step)
-        return await self._ask(step)
-
-    # operations
-
-    async def _ask(self, operation: Operation[R]) -> R:
-        """The store's answer, within the time of an operation; at once where the breaker is open."""
-        if self.health.is_open:
-            self._probe_in_background()
-            self.health.check()
-        return await self._send(operation)
-
-    async def _send(self, operation: Operation[R]) -> R:
-        try:
-            if self._connect is not None:
-                await self._connect()
-            async with asyncio.timeout(self._operation_timeout) as time:
-                answer = await self._store.perform(operation)
-        except StoreError as error:
-            raise self.health.failed(error) from error.__cause__
-        except TimeoutError as error:
-            if not time.expired():
-                raise
-            late = OutcomeUnknown(f"no answer within {self._operation_timeout:g} s")
-            raise self.health.failed(late) from error
-        self.health.served()
-        return answer
-
-    def _probe_in_background(self) -> None:
-        if not self._closed and (self._prober is None or self._prober.done()):
-            self._prober = _task(asyncio.get_running_loop(), _probe(weakref.ref(self)))
-
-    async def _probe(self) -> bool:
-        """Ask once whether the store answers again; whether to ask once more."""
-        if self.health.is_open and not self._closed:
-            self.health.probes += 1
-            try:
-                await self._send(PROBE)
-            except StoreError as error:
-                log.debug("the store still does not answer: %s", error)
-        return self.health.is_open and not self._closed
+        return await self._guarded.ask(step)
 
     # queues
 
@@ -222,7 +161,7 @@ class Driver:
 
     def _serve_in_task(self, loop: asyncio.AbstractEventLoop, queue: BucketQueue) -> None:
         queue.server, queue.lingers = (token := object()), False
-        task = _task(loop, self._serve(queue, token))
+        task = background_task(loop, self._serve(queue, token))
         self._active[task] = queue
         task.add_done_callback(partial(self._served, queue, token))
 
@@ -316,15 +255,7 @@ class Driver:
             queue.server = None
             _settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
         self._active = {}
-        self._prober = None
-
-
-def _task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """A task over which a loop may be closed without a complaint: what that loses is logged here."""
-    task = loop.create_task(work)
-    with suppress(AttributeError):  # a task of another make
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
-    return task
+        self._guarded.leave_loop()
 
 
 def _settle(waiting: Sequence[Waiter], error: StoreError, *, wake: bool = True) -> None:
@@ -347,14 +278,3 @@ def _wake(batch: Sequence[Waiter]) -> None:
     for waiter in batch:
         if waiter.waker is not None and not waiter.waker.done():
             waiter.waker.set_result(None)
-
-
-async def _probe(of: "weakref.ref[Driver]") -> None:
-    """Ask, one request at a time, until the store answers, or nobody has the driver any more."""
-    pause, again = FIRST_PAUSE, True
-    while again:
-        await asyncio.sleep(jittered(pause))
-        pause = min(2 * pause, LONGEST_PAUSE)
-        driver = of()
-        again = driver is not None and await driver._probe()
-        del driver

@@ -3,8 +3,10 @@
 Lives here: the steps, and how a flow asks the store. Never: how they are performed (aio, sync).
 """
 
+import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ..operations.errors import StoreError
@@ -38,6 +40,10 @@ class Log:
     logger: str
     level: int
     message: str
+
+    def write(self) -> None:
+        """Say it."""
+        logging.getLogger(self.logger).log(self.level, self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +80,37 @@ def call_all(operations: Iterable[Operation[R]]) -> Flow[list[R | StoreError]]:
 
 def play(flow: Flow[T], perform: Callable[[Any], Any]) -> T:
     """Run a flow to its result with a ``perform`` that blocks; its ``StoreError`` is thrown into the flow."""
+    return _play_on(flow, partial(next, flow), perform)
+
+
+def play_late(flow: Flow[T], error: StoreError, enter: Callable[["Waiter"], object]) -> T:
+    """Run the rest of a flow whose time is over: ``error`` is thrown into it, and again at each step but two.
+
+    ``Log`` is written. What goes back is put into its queue with ``enter``, and nobody waits for it.
+    """
+
+    def perform(step: Step) -> None:
+        if isinstance(step, Log):
+            return step.write()
+        parts = step.steps if isinstance(step, Parallel) else (step,)
+        waiters = [part.waiter for part in parts if isinstance(part, Enqueue) and not part.waiter.droppable]
+        if len(waiters) < len(parts):
+            raise error
+        for waiter in waiters:
+            enter(waiter)
+        return None
+
+    return _play_on(flow, partial(flow.throw, error), perform)
+
+
+def _play_on(flow: Flow[T], begin: Callable[[], Step], perform: Callable[[Any], Any]) -> T:
     try:
-        step = next(flow)
+        step = begin()
         while True:
             try:
                 answer = perform(step)
             except StoreError as error:
                 step = flow.throw(error)
-            else:
-                step = flow.send(answer)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-
-
-def play_late(flow: Flow[T], error: StoreError, perform: Callable[[Any], Any]) -> T:
-    """Run the rest of a flow whose time is over: ``error`` is thrown into it, and ``perform`` waits for nothing."""
-    try:
-        step = flow.throw(error)
-        while True:
-            try:
-                answer = perform(step)
-            except StoreError as failure:
-                step = flow.throw(failure)
             else:
                 step = flow.send(answer)
     except StopIteration as stop:

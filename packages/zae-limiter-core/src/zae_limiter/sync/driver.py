@@ -117,7 +117,7 @@ class SyncDriver:
                     answer = self._perform(step, call)
                 except BudgetSpent as error:
                     self._abandon(call.waiters)
-                    return self._play_late(flow, error)
+                    return play_late(flow, error, self._enter)
                 except StoreError as error:
                     step = flow.throw(error)
                 else:
@@ -125,20 +125,6 @@ class SyncDriver:
         except StopIteration as stop:
             result: T = stop.value
             return result
-
-    def _play_late(self, flow: Flow[T], error: BudgetSpent) -> T:
-        """The rest of a flow whose time is over: what goes back is queued, and nobody waits for it."""
-
-        def perform(step: Step) -> Any:
-            if isinstance(step, Log):
-                return logging.getLogger(step.logger).log(step.level, step.message)
-            parts = step.steps if isinstance(step, Parallel) else (step,)
-            waiters = [part.waiter for part in parts if isinstance(part, Enqueue)]
-            if len(waiters) < len(parts):
-                raise error
-            return self._enter_late(waiters)
-
-        return play_late(flow, error, perform)
 
     def _perform(self, step: Step, call: Call) -> Any:
         if isinstance(step, Enqueue):
@@ -148,7 +134,7 @@ class SyncDriver:
         if isinstance(step, Parallel):
             return self._parallel(step.steps, call)
         if isinstance(step, Log):
-            return logging.getLogger(step.logger).log(step.level, step.message)
+            return step.write()
         if isinstance(step, Release):
             return self._wake(step.waiters)
         if self._answers_at_once:

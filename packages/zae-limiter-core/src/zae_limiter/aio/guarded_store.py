@@ -1,0 +1,92 @@
+"""A store that answers in time or not at all: each operation has a deadline, and a breaker spares a silent store."""
+
+import asyncio
+import logging
+import weakref
+from typing import TypeVar
+
+from ..flows.records.opening import PROBE
+from ..operations.errors import OutcomeUnknown, StoreError
+from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
+from ..operations.values import Operation
+from ..runtime.jitter import jittered
+from .background import background_task
+from .store import Store
+
+R = TypeVar("R")
+log = logging.getLogger(__name__)
+
+
+class GuardedStore:
+    """One store, an operation of which takes at most ``operation_timeout`` seconds."""
+
+    def __init__(self, store: Store, *, operation_timeout: float) -> None:
+        self._store = store
+        self._connect = getattr(store, "connect", None)
+        self._operation_timeout = operation_timeout
+        self._prober: asyncio.Task[None] | None = None
+        self._closed = False
+        self.health = Health()
+
+    async def ask(self, operation: Operation[R]) -> R:
+        """The store's answer, within the time of an operation. Raises at once if the breaker is open."""
+        if self.health.is_open:
+            self._probe_in_background()
+            self.health.check()
+        return await self._send(operation)
+
+    def close(self) -> None:
+        """Probe no more."""
+        self._closed = True
+        if self._prober is not None:
+            self._prober.cancel()
+
+    def leave_loop(self) -> None:
+        """Go on on another event loop: the task of the one before ended with it."""
+        self._prober = None
+
+    def forget(self) -> None:
+        """Begin again in a child process, which has none of the parent's tasks."""
+        self._prober = None
+        self.health.reset()
+
+    async def _send(self, operation: Operation[R]) -> R:
+        try:
+            if self._connect is not None:
+                await self._connect()
+            async with asyncio.timeout(self._operation_timeout) as time:
+                answer = await self._store.perform(operation)
+        except StoreError as error:
+            raise self.health.failed(error) from error.__cause__
+        except TimeoutError as error:
+            if not time.expired():
+                raise
+            late = OutcomeUnknown(f"no answer within {self._operation_timeout:g} s")
+            raise self.health.failed(late) from error
+        self.health.served()
+        return answer
+
+    def _probe_in_background(self) -> None:
+        if not self._closed and (self._prober is None or self._prober.done()):
+            self._prober = background_task(asyncio.get_running_loop(), _probe(weakref.ref(self)))
+
+    async def _probe(self) -> bool:
+        """Ask once whether the store answers again. Returns whether to ask once more."""
+        if self.health.is_open and not self._closed:
+            self.health.probes += 1
+            try:
+                await self._send(PROBE)
+            except StoreError as error:
+                log.debug("the store still does not answer: %s", error)
+        return self.health.is_open and not self._closed
+
+
+async def _probe(of: "weakref.ref[GuardedStore]") -> None:
+    """Ask, one request at a time, until the store answers or the guarded store is garbage."""
+    pause, again = FIRST_PAUSE, True
+    while again:
+        await asyncio.sleep(jittered(pause))
+        pause = min(2 * pause, LONGEST_PAUSE)
+        guarded = of()
+        again = guarded is not None and await guarded._probe()
+        del guarded
