@@ -24,10 +24,8 @@ from .flows.process.namespace_state import NamespaceState, Settings
 from .flows.records.registry import purged_namespaces
 from .flows.records.usage_counting import Use, count_usage
 from .flows.steps import Flow
-from .operations.capacity import Meter
 from .operations.errors import StoreError
 from .operations.marshal import read_item
-from .operations.values import Operation
 from .runtime.json_logs import log_as_json
 from .schema.attributes import TTL
 from .schema.changes import Consumption, anchor_of, consumption, shard_count_of, writes
@@ -62,8 +60,6 @@ __all__ = [
     "BucketId",
     "Consumption",
     "Flow",
-    "Meter",
-    "Operation",
     "SnapshotId",
     "StoreError",
     "SyncDriver",

@@ -10,7 +10,8 @@ from zae_limiter.maintenance import SyncDynamoDBStore, SystemClock
 from .refusals import Refused
 
 STACK: Final = "ZAEL_STACK"
-TIMEOUTS: Final = {"connect_timeout": 3.0, "read_timeout": 30.0}  # an emulator takes long for fifty writes at once
+CONNECT_SECONDS: Final = 3
+READ_SECONDS: Final = 30  # an emulator takes long for a transaction of fifty writes
 
 
 class Table:
@@ -49,7 +50,14 @@ class Table:
             raise _deleted(namespace) from error
 
     def _open(self, namespace: str, *, register: bool) -> SyncRepository:
-        options = Options(stack=self._stack, namespace=namespace, register=register, clock=self._clock, **TIMEOUTS)
+        options = Options(
+            stack=self._stack,
+            namespace=namespace,
+            register=register,
+            clock=self._clock,
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+        )
         return SyncRepository.over(self._store, options)
 
 
@@ -82,5 +90,5 @@ def table_of_environment() -> Table:
 
 @cache
 def _table(stack: str, _: str | None) -> Table:
-    store = SyncDynamoDBStore(stack, **TIMEOUTS)
+    store = SyncDynamoDBStore(stack, connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS)
     return Table(store, stack)

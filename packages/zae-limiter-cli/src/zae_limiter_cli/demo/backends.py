@@ -5,10 +5,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zae_limiter import Options, Store, SyncStore
-from zae_limiter.aio.store import DynamoDBStore, MemoryStore
-from zae_limiter.maintenance import Meter, Operation, SyncDynamoDBStore
-from zae_limiter.memory import table as memory
-from zae_limiter.sync.store import SyncMemoryStore
+from zae_limiter.stores import (
+    DynamoDBStore,
+    MemoryStore,
+    MemoryTable,
+    Meter,
+    Operation,
+    SyncDynamoDBStore,
+    SyncMemoryStore,
+)
 
 from ..connection import fill_in_what_local_endpoints_ignore, is_local
 
@@ -17,7 +22,7 @@ ROUND_TRIP_SECONDS: Final = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One table in both colours; ``description`` says where it is."""
+    """One table, async and sync; ``description`` says where it is."""
 
     description: str
     options: Options
@@ -38,7 +43,7 @@ class DistantMemory(MemoryStore):
 def in_memory(namespace: str) -> Backend:
     """A table of this process alone."""
     meter = Meter()
-    table = memory.MemoryStore(meter)
+    table = MemoryTable(meter)
     description = f"in memory: no network, no account; a request takes {ROUND_TRIP_SECONDS * 1000:.0f} ms"
     return Backend(description, Options(namespace=namespace), DistantMemory(table), SyncMemoryStore(table), meter)
 

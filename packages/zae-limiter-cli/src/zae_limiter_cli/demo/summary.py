@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from zae_limiter.maintenance import Meter
+from zae_limiter.stores import Meter
 
 from ..terminal import Terminal
 from .events import CallBoard, after_wait
