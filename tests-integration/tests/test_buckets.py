@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support.integration.clocks import ManualClock
+from support.integration.clocks import START_MS
 from support.integration.harness import Harness
 from support.integration.proxy import Fault, Proxy
 from support.integration.targets import Target
@@ -14,6 +14,7 @@ from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, ValidationEr
 from zae_limiter.buckets import BucketLimit, LimitCapacity
 from zae_limiter.operations.values import BatchWrite, Put
 from zae_limiter.schema.usage import usage_item
+from zae_limiter.testing import ManualClock
 from zae_limiter.usage import LimitUsage, UsageSnapshot, Window
 
 RPM, TPM = Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 10_000)
@@ -38,7 +39,7 @@ async def take(limiter: RateLimiter, entity: str, resource: str = "gpt-4", **amo
 
 @pytest.fixture
 def clock() -> ManualClock:
-    return ManualClock()
+    return ManualClock(START_MS)
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from support.integration.clocks import ManualClock
 from support.integration.harness import Harness
 from support.integration.load import PROCESSES, Job, Load, Taken
 from zae_limiter import Limit, RateLimiter
+from zae_limiter.testing import ManualClock
 
 pytestmark = pytest.mark.needs("endpoint", "atomic")
 
@@ -62,7 +62,7 @@ class Past:
             pass
 
     def reach_the_present(self) -> None:
-        self.clock.ms = time.time_ns() // 1_000_000
+        self.clock.advance(ms=time.time_ns() // 1_000_000 - self.clock.now_ms())
 
 
 @pytest.fixture
@@ -105,7 +105,9 @@ async def test_an_adjust_after_the_bucket_filled_up_again_comes_off_the_burst(
     async with past.limiter.acquire("key", "gpt-4", {"tpm": 60}) as lease:
         past.reach_the_present()
         await lease.adjust(tpm=30)
-    haul = replace(hit(harness, crowd, processes), begun_ms=past.clock.ms)  # below its ceiling it refills from then on
+    haul = replace(
+        hit(harness, crowd, processes), begun_ms=past.clock.now_ms()
+    )  # below its ceiling it refills from then on
     assert is_one_burst(haul, 70)
 
 

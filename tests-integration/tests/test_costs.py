@@ -8,11 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from support.integration.clocks import ManualClock
+from support.integration.clocks import START_MS
 from support.integration.harness import Harness
 from support.integration.proxy import Call, Fault, Proxy
 from support.integration.targets import Target
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
+from zae_limiter.testing import ManualClock
 
 pytestmark = pytest.mark.needs("atomic", "capacity")
 
@@ -43,7 +44,7 @@ async def refused(limiter: RateLimiter, entity: str = "key", amounts: dict[str, 
 
 @pytest.fixture
 def clock() -> ManualClock:
-    return ManualClock()
+    return ManualClock(START_MS)
 
 
 async def opened(harness: Harness, clock: ManualClock, *, config_cache_ttl: float = FOREVER) -> RateLimiter:

@@ -13,7 +13,7 @@ import pytest
 
 from support.cli.account import eventually
 from support.integration.cfn_resource import Resource, resource
-from support.integration.clocks import ManualClock
+from support.integration.clocks import START_MS
 from support.integration.declared import ALPHA, Deployed, changed, deployed_on, many, named
 from support.integration.proxy import Fault, Proxy
 from support.integration.targets import Target
@@ -21,6 +21,7 @@ from support.provisioner.provisions import EVERY_LEVEL, WRITES, Killed, limits, 
 from zae_limiter import OnUnavailable, Options, RateLimiterUnavailable, SyncRateLimiter, SyncRepository
 from zae_limiter.flows.records import bulk_configs as bulk
 from zae_limiter.sync.store import SyncDynamoDBStore
+from zae_limiter.testing import ManualClock
 from zae_limiter_manifest import Answer, LimitsManifest, Request
 from zae_limiter_provisioner.actions import perform
 from zae_limiter_provisioner.handler import on_event
@@ -113,7 +114,7 @@ def every_change_is_a_write_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("every_change_is_a_write_of_its_own")
 def test_an_apply_that_is_killed_after_any_write_is_finished_by_the_next(deployed: Deployed) -> None:
-    clock = ManualClock()
+    clock = ManualClock(START_MS)
     with closing(deployed.store()) as store:
         whole = Table(store, deployed.name, clock=clock)
         for dies_after in range(1, WRITES_OF_AFTER + 1):

@@ -11,12 +11,13 @@ import pytest
 from support.integration import api_cases_of_settings, api_cases_of_use
 from support.integration.api_case import ApiCase
 from support.integration.call_log import public_methods, watch
-from support.integration.clocks import ManualClock
+from support.integration.clocks import START_MS
 from support.integration.harness import Harness
 from support.integration.proxy import Fault, between
 from zae_limiter import RateLimiter
 from zae_limiter.operations.capacity import COUNTED
 from zae_limiter.operations.errors import Unreachable
+from zae_limiter.testing import ManualClock
 
 pytestmark = pytest.mark.needs("atomic")
 
@@ -61,7 +62,7 @@ def away(_: Any) -> None:
 async def test_every_public_method_answers_and_refuses(
     harness: Harness, cut_off: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notes, clock = watch(harness.variant, monkeypatch), ManualClock()
+    notes, clock = watch(harness.variant, monkeypatch), ManualClock(START_MS)
     for case in API_CASES:
         limiter = await harness.open(namespace=case.__name__, clock=clock)
         await case(ApiCase(harness, limiter, clock))

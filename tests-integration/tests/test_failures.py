@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from support.integration.clocks import ManualClock
+from support.integration.clocks import START_MS
 from support.integration.harness import Harness
 from support.integration.proxy import Fault, Kind, Proxy
 from zae_limiter import Lease, Limit, OnUnavailable, RateLimiter, RateLimiterUnavailable
+from zae_limiter.testing import ManualClock
 
 pytestmark = pytest.mark.needs("endpoint", "atomic")
 
@@ -229,7 +230,7 @@ async def test_a_read_whose_answer_was_lost_is_asked_again_once(harness: Harness
 async def test_limits_that_cannot_be_read_again_hold_while_the_bucket_answers(
     harness: Harness, healthy: RateLimiter, proxy: Proxy
 ) -> None:
-    clock = ManualClock()
+    clock = ManualClock(START_MS)
     limiter = await harness.open(endpoint_url=proxy.url, read_timeout=TIMEOUT, clock=clock, config_cache_ttl=5)
     api_case = ApiCase(limiter, proxy, "drop", "block")
     await api_case.warm_up()

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from support.integration.clocks import ManualClock
+from support.integration.clocks import START_MS
 from support.integration.harness import Harness
 from support.integration.script import Step, play, script
 from zae_limiter import Limit
 from zae_limiter.operations.values import Item
 from zae_limiter.schema.items import WRITES
+from zae_limiter.testing import ManualClock
 
 pytestmark = pytest.mark.needs("atomic")
 
@@ -23,7 +24,7 @@ Run = tuple[list[Any], list[Item]]
 
 async def run(harness: Harness, steps: list[Step]) -> Run:
     """The outcomes, and the items at the end; the id of the namespace, which is random, has a name."""
-    clock = ManualClock()
+    clock = ManualClock(START_MS)
     limiter = await harness.open(clock=clock, config_cache_ttl=CACHE_LIFE)
     await limiter.set_system_defaults([Limit.per_minute("rpm", 20), Limit.per_hour("tpm", 100)])
     outcomes = await play(steps, limiter, clock)

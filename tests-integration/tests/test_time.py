@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from support.integration.clocks import ManualClock
+from support.integration.clocks import START_MS
 from support.integration.harness import Harness
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
+from zae_limiter.testing import ManualClock
 
 SLOW, FAST = Limit.per_day("slow", 100), Limit.per_second("fast", 100)
 STEPS = {"memory": 4_000, "dynamodb-local": 200, "dynoxide": 200}
@@ -57,17 +58,17 @@ def pauses(steps: int) -> Iterator[int]:
 
 @pytest.fixture
 def clock() -> ManualClock:
-    return ManualClock()
+    return ManualClock(START_MS)
 
 
 async def test_a_slow_limit_beside_a_fast_one_neither_starves_nor_mints(harness: Harness, clock: ManualClock) -> None:
     limiter = await harness.open(clock=clock, config_cache_ttl=10**9)
     await limiter.set_resource_defaults("gpt-4", [SLOW, FAST])
-    ledgers = {limit.name: Ledger(limit, clock.ms) for limit in (SLOW, FAST)}
+    ledgers = {limit.name: Ledger(limit, clock.now_ms()) for limit in (SLOW, FAST)}
     for pause in pauses(STEPS[harness.target.name]):
-        clock.ms += pause
+        clock.advance(ms=pause)
         for name, ledger in ledgers.items():
-            there = ledger.whole_tokens(clock.ms)
+            there = ledger.whole_tokens(clock.now_ms())
             if there:
                 assert await admits(limiter, **{name: there})
                 ledger.take(there)
@@ -78,16 +79,17 @@ async def test_a_slow_limit_beside_a_fast_one_neither_starves_nor_mints(harness:
 async def test_takes_of_both_at_once_are_exact_too(harness: Harness, clock: ManualClock) -> None:
     limiter = await harness.open(clock=clock, config_cache_ttl=10**9)
     await limiter.set_resource_defaults("gpt-4", [SLOW, FAST])
-    slow, fast, chance = Ledger(SLOW, clock.ms), Ledger(FAST, clock.ms), random.Random(8)
+    slow, fast, chance = Ledger(SLOW, clock.now_ms()), Ledger(FAST, clock.now_ms()), random.Random(8)
     for pause in pauses(STEPS[harness.target.name]):
-        clock.ms += pause
+        clock.advance(ms=pause)
         amounts = {"slow": chance.choice((0, 1, 1, 2)), "fast": chance.randint(1, 60)}
-        fits = amounts["slow"] <= slow.whole_tokens(clock.ms) and amounts["fast"] <= fast.whole_tokens(clock.ms)
+        now_ms = clock.now_ms()
+        fits = amounts["slow"] <= slow.whole_tokens(now_ms) and amounts["fast"] <= fast.whole_tokens(now_ms)
         assert await admits(limiter, **amounts) == fits
         if fits:
             slow.take(amounts["slow"])
             fast.take(amounts["fast"])
     assert await limiter.available("key", "gpt-4") == {
-        "slow": slow.whole_tokens(clock.ms),
-        "fast": fast.whole_tokens(clock.ms),
+        "slow": slow.whole_tokens(clock.now_ms()),
+        "fast": fast.whole_tokens(clock.now_ms()),
     }

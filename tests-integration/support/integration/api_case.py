@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from zae_limiter import Limit, RateLimiter, Repository
+from zae_limiter.testing import ManualClock
 
-from .clocks import ManualClock
 from .harness import Harness
 
 RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 1000)

@@ -8,11 +8,12 @@ from typing import Final
 
 from zae_limiter import ProvisionerState, StoredConfig, VersionRecord
 from zae_limiter.operations.capacity import Meter
+from zae_limiter.testing import ManualClock
 from zae_limiter.versions import core_version
 
 from . import cost_setup as at
 from .awaited import Variant
-from .clocks import ManualClock
+from .clocks import START_MS
 from .cost_setup import KEY, LIMITS, MODEL, PROJECT, Place, Step, called
 from .harness import Harness
 from .targets import Target
@@ -164,7 +165,7 @@ FREE: Final = {  # methods that ask nothing
 
 async def counted(case: Case, harness: Harness) -> Meter:
     """What a case costs, on a table of its own."""
-    clock = ManualClock()
+    clock = ManualClock(START_MS)
     place = Place(harness, await harness.open(clock=clock), clock)
     for step in case.before:
         await step(place)

@@ -18,8 +18,8 @@ from zae_limiter.operations.values import BatchWrite, Item, Put
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketId, rule_attributes
 from zae_limiter.schema.usage import usage_item
+from zae_limiter.testing import ManualClock
 
-from .clocks import ManualClock
 from .harness import Harness
 
 KEY, PROJECT = "123e4567-e89b-12d3-a456-426614170000", "123e4567-e89b-12d3-a456-42661417ffff"

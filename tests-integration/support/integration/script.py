@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from zae_limiter import Limit, RateLimiter, ZAELimiterError
-
-from .clocks import ManualClock
+from zae_limiter.testing import ManualClock
 
 PROJECTS = ("project-1", "project-2")
 KEYS = ("key-1", "key-2", "key-3")
@@ -64,7 +63,7 @@ def _limit(chance: random.Random, name: str) -> Limit:
 
 
 async def _outcome(step: Step, limiter: RateLimiter, clock: ManualClock) -> Any:
-    clock.ms += step.pause_ms
+    clock.advance(ms=step.pause_ms)
     try:
         return await ACTIONS[step.action](limiter, **step.arguments)
     except (ZAELimiterError, Cancelled) as error:
