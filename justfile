@@ -97,7 +97,7 @@ simulate-processes *args:
 
 # A process that splits a bucket under load, killed after each of its writes in turn (some minutes)
 kill-splits *args:
-    ZAEL_TEST_EVERY_WRITE=1 uv run pytest tests-integration/test_shards_killed.py {{args}}
+    ZAEL_TEST_EVERY_WRITE=1 uv run pytest tests-integration/tests/test_shards_killed.py {{args}}
 
 # Processes that end in every way, over a store that is as good or bad as told: `just lifecycle --times 200 --stop-seconds 120`
 lifecycle *args:
@@ -110,7 +110,7 @@ mutants:
 
 # What the README promises about speed and cost: `just bench`, `just bench latency`
 bench *names:
-    PYTHONPATH=tests-integration:packages/zae-limiter-core/tests/support uv run --group bench python -m benchmarks.run {{names}}
+    PYTHONPATH=tests-integration:packages/zae-limiter-core/tests uv run --group bench python -m benchmarks.run {{names}}
 
 # Writes per admission for few and many processes, in virtual time
 model-writes: (bench "model_writes")

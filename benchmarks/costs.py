@@ -45,7 +45,7 @@ def measure() -> list[Cost]:
 
 
 def _sections() -> list[list[Cost]]:
-    from cost_cases import SECTIONS, counted_in_memory  # beside the tests, like what they need
+    from support.integration.cost_cases import SECTIONS, counted_in_memory  # beside the tests, like what they need
 
     return [
         [_cost(f"costs: {name}", case.method, case.when, asyncio.run(counted_in_memory(case))) for case in cases]

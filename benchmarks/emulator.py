@@ -11,7 +11,7 @@ from .report import NotHere
 
 def dynoxide(stack: ExitStack) -> str:
     """Where it answers, for as long as the stack is open. Raises ``NotHere``."""
-    import emulators
+    from support.integration import emulators
 
     with _reason():
         return stack.enter_context(emulators.running(emulators.dynoxide()))
@@ -19,7 +19,7 @@ def dynoxide(stack: ExitStack) -> str:
 
 def dynoxide_binary() -> str:
     """The program itself. Raises ``NotHere``."""
-    import emulators
+    from support.integration import emulators
 
     with _reason():
         return emulators.dynoxide()(0)[0]
@@ -27,7 +27,7 @@ def dynoxide_binary() -> str:
 
 @contextmanager
 def _reason() -> Iterator[None]:
-    from fetch import Unavailable
+    from support.integration.fetch import Unavailable
 
     try:
         yield

@@ -10,12 +10,12 @@ from typing import get_args
 
 import pytest
 
-from awaited import Variant
-from fetch import Unavailable
-from harness import Harness
-from proxy import Proxy, between
-from stacks import drop
-from targets import EMULATORS, REAL, TARGETS, Ability, Session, Target, apart
+from support.integration.awaited import Variant
+from support.integration.fetch import Unavailable
+from support.integration.harness import Harness
+from support.integration.proxy import Proxy, between
+from support.integration.stacks import drop
+from support.integration.targets import EMULATORS, REAL, TARGETS, Ability, Session, Target, apart
 
 AWS_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "test",

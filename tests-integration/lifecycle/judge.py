@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from bucket_ledger import Ledger, Reader
+from support.integration.bucket_ledger import Ledger, Reader
 from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
 
 from .book import read

@@ -18,7 +18,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from types import ModuleType
 
-from emulators import dynoxide, running
+from support.integration.emulators import dynoxide, running
 from zae_limiter import Limit, SyncRepository
 
 from .judge import judge

@@ -5,7 +5,8 @@ Lives here: fixtures. Never: a claim.
 
 import pytest
 from hypothesis import settings
-from worlds import World
+
+from support.core.worlds import World
 
 settings.register_profile("zae", deadline=None)  # how long a case takes says nothing on a busy computer
 settings.load_profile("zae")

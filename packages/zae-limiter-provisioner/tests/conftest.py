@@ -2,8 +2,8 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from provisions import World
 
+from support.provisioner.provisions import World
 from zae_limiter_provisioner.handler import LOGGERS
 from zae_limiter_provisioner.table import _table
 

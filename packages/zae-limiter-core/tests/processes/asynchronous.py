@@ -12,7 +12,6 @@ from random import Random
 from typing import Any
 
 from simulation.kernel import Violation
-
 from zae_limiter import RateLimiter, RateLimitExceeded, Repository
 from zae_limiter.exceptions import InfrastructureError, RateLimiterUnavailable
 from zae_limiter.operations.errors import NotApplied, StoreError

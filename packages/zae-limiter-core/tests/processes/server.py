@@ -11,7 +11,6 @@ from typing import Any
 from simulation.kernel import Violation
 from simulation.network import bucket_keys
 from simulation.oracle import Oracle
-
 from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations import errors
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled

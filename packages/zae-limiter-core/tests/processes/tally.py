@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from simulation.kernel import Violation
-
 from zae_limiter import Limit
 from zae_limiter.limits import MAX_PERIOD, MAX_TOKENS, MILLI
 from zae_limiter.operations.values import Item, Operation, Put, Transact, Update

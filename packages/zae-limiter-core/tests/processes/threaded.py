@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any
 
 from simulation.kernel import Violation
-
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.exceptions import InfrastructureError, RateLimiterUnavailable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError

@@ -1,0 +1,1 @@
+"""What the tests of the aggregator and of what stands on it share."""

@@ -1,0 +1,125 @@
+from typing import Any
+
+import pytest
+
+from support.aggregator.streams import ARN, LABEL, record
+from zae_limiter.audit import AuditEvent
+from zae_limiter.schema.audit import audit_item
+from zae_limiter.schema.items import BucketId
+from zae_limiter_aggregator.records import BucketChange, ExpiredEvent, UnreadableRecord, read_record
+
+BUCKET = {"PK": "ns/BUCKET#key-abc#openai/gpt-4#1", "SK": "#STATE", "rf": 1_600_000_000_000, "shard_count": 2}
+EVENT = AuditEvent(
+    event_id="2024-01-01T10:00:00.000Z-0001",
+    entity_id="$RESOURCE:openai/gpt-4",
+    action="limits_set",
+    principal="alice",
+    at="2024-01-01T10:00:00.000Z",
+    resource="openai/gpt-4",
+    before=None,
+    after={"limits": {"rpm": {"capacity": 5}}},
+)
+AUDIT = audit_item("ns", EVENT, expires_at=1_700_000_000)
+
+
+def bucket(tc: int, **more: Any) -> dict[str, Any]:
+    return {**BUCKET, "b_rpm_tc": tc, "ev": tc // 1000, **more}
+
+
+def change(*args: Any, **more: Any) -> BucketChange:
+    said = read_record(record(*args, **more))
+    assert isinstance(said, BucketChange)
+    return said
+
+
+def test_a_change_of_a_bucket_tells_whose_when_and_what_was_consumed() -> None:
+    said = change(7, bucket(5000), bucket(8000), at_ms=1_700_000_123_000)
+    assert said.bucket == BucketId("ns", "key-abc", "openai/gpt-4", 1)
+    assert said.at_ms == 1_700_000_123_000
+    assert said.anchor_ms == 1_600_000_000_000
+    assert said.consumption == ({"rpm": 3}, 3, {})
+    assert said.position == (f"{LABEL}#{7:040}", "7")
+    assert (said.before, said.after) == (bucket(5000), bucket(8000))
+
+
+def test_of_a_new_bucket_all_was_consumed() -> None:
+    assert change(7, None, bucket(8000)).consumption == ({"rpm": 8}, 8, {})
+
+
+def test_a_bucket_that_is_removed_consumes_nothing() -> None:
+    assert read_record(record(7, bucket(8000), None)) is None
+    assert read_record(record(7, bucket(8000), None, by_ttl=True)) is None
+
+
+def test_an_audit_event_that_ttl_removed_is_told() -> None:
+    said = read_record(record(7, AUDIT, None, by_ttl=True))
+    assert isinstance(said, ExpiredEvent)
+    assert (said.address, said.event) == (("ns", "$RESOURCE:openai/gpt-4"), EVENT)
+
+
+def test_dynamodb_local_spells_a_removal_by_ttl_in_another_way() -> None:
+    spelt = {**record(7, AUDIT, None), "eventName": "UNKNOWN_TO_SDK_VERSION"}
+    assert isinstance(read_record(spelt), ExpiredEvent)
+    gone = {**record(7, bucket(8000), None), "eventName": "UNKNOWN_TO_SDK_VERSION"}
+    assert read_record(gone) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        record(7, AUDIT, None),
+        {**record(7, AUDIT, None), "userIdentity": {"type": "Service", "principalId": "somebody.else"}},
+        record(7, None, AUDIT),
+        record(7, None, {"PK": "ns/ENTITY#a", "SK": "#META"}),
+        record(7, {"PK": "ns/ENTITY#a", "SK": "#USAGE#r#2024-01-01", "tpm": 5}, None, by_ttl=True),
+        {**record(7, None, {"PK": "anything", "SK": "at all"}), "eventName": "NEW_KIND"},
+    ],
+)
+def test_what_is_nothing_to_us_is_left_alone(other: dict[str, Any]) -> None:
+    assert read_record(other) is None
+
+
+def without(name: str) -> dict[str, Any]:
+    broken = record(7, bucket(1000), bucket(2000))
+    del broken["dynamodb"][name]
+    return broken
+
+
+def at(seconds: object) -> dict[str, Any]:
+    broken = record(7, None, bucket(1000))
+    broken["dynamodb"]["ApproximateCreationDateTime"] = seconds
+    return broken
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        *map(without, ("Keys", "OldImage", "NewImage", "ApproximateCreationDateTime")),
+        *map(at, ("now", None, -1, float("inf"), 1e15)),
+        record(7, None, bucket(1000, rf="now")),
+        record(7, None, bucket(1000, shard_count="2")),
+        record(7, None, {**BUCKET, "b_rpm_tc": "many"}),
+        record(7, None, {**BUCKET, "PK": "ns/BUCKET#key-abc"}),
+        record(7, None, bucket(1000), label=""),
+        {**record(7, None, bucket(1000)), "eventSourceARN": "arn:aws:sqs:eu-west-1:1:queue"},
+        {**record(7, None, bucket(1000)), "eventName": "NEW_KIND"},
+        {**record(7, None, bucket(1000)), "dynamodb": {"SequenceNumber": "7"}},
+        record(7, {**AUDIT, "event_id": "another"}, None, by_ttl=True),
+    ],
+)
+def test_a_record_that_does_not_say_what_it_should_cannot_be_read(broken: dict[str, Any]) -> None:
+    with pytest.raises(UnreadableRecord):
+        read_record(broken)
+
+
+def test_a_number_that_is_none_cannot_be_read() -> None:
+    broken = record(7, None, bucket(1000))
+    broken["dynamodb"]["NewImage"]["b_rpm_tc"] = {"N": "1.5"}
+    with pytest.raises(UnreadableRecord, match="invalid literal"):
+        read_record(broken)
+
+
+def test_the_mark_of_a_record_is_of_its_stream() -> None:
+    assert ARN.endswith("/stream/")
+    one, other = change(7, None, bucket(1000)), change(3, None, bucket(1000), label="2025-01-01T00:00:00.000")
+    assert one.position.mark < other.position.mark

@@ -1,0 +1,126 @@
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from support.cli.tables import Table
+from zae_limiter import Limit, SyncRateLimiter
+from zae_limiter_cli.main import main
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, ["audit", "-n", "my-app", "list", *args])
+
+
+def rows(*args: str) -> Any:
+    done = run("-o", "json", *args)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def refused(done: Result) -> str:
+    """The one line that says what was wrong."""
+    (line,) = done.stderr.splitlines()
+    assert (done.exit_code, done.stdout, line[:7]) == (1, "", "Error: ")
+    return line[7:]
+
+
+def test_changes_of_an_entity_are_told_newest_first_with_what_is_different(table: Table) -> None:
+    table.repository.create_entity("key-abc", "A key", principal="ann")
+    table.repository.set_limits("key-abc", [Limit.per_minute("rpm", 60)], "gpt-4")
+    table.repository.set_limits("key-abc", [Limit.per_minute("rpm", 60, burst=90)], "gpt-4", principal="bob")
+    done = run("--entity", "key-abc")
+    assert done.exit_code == 0
+    header, *told = (line.split(maxsplit=4) for line in done.stdout.splitlines())
+    assert header == ["TIME", "(UTC)", "PRINCIPAL", "ACTION", "RESOURCE  CHANGED"]
+    assert [each[1:] for each in told] == [
+        ["bob", "limits_set", "gpt-4", "limits.rpm.burst 60 -> 90"],
+        [
+            *("-", "limits_set", "gpt-4"),
+            "limits.rpm.burst 60, limits.rpm.capacity 60, limits.rpm.refill_amount 60, limits.rpm.refill_period 60",
+        ],
+        ["ann", "entity_created", "-", 'cascade false, name "A key"'],
+    ]
+    times = [each[0] for each in told]
+    assert times == sorted(times, reverse=True)
+    assert all(time.endswith("Z") for time in times)
+
+
+def test_json_has_everything(table: Table) -> None:
+    table.repository.set_limits("e", [Limit.per_minute("rpm", 60)], "gpt-4", principal="bob")
+    (stored,) = table.repository.get_audit_events("e").events
+    assert rows("--entity", "e") == [
+        {
+            "event_id": stored.event_id,
+            "entity_id": "e",
+            "action": "limits_set",
+            "principal": "bob",
+            "at": stored.at,
+            "resource": "gpt-4",
+            "before": None,
+            "after": {
+                "limits": {"rpm": {"capacity": 60, "burst": 60, "refill_amount": 60, "refill_period": 60}},
+                "config_version": 1,
+            },
+        }
+    ]
+
+
+def test_changes_of_the_system_and_of_a_resource_are_apart(table: Table) -> None:
+    table.repository.set_system_defaults([Limit.per_minute("rpm", 60)], principal="sys")
+    table.repository.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 60)], principal="res")
+    assert [each["principal"] for each in rows("--system")] == ["sys"]
+    assert [each["principal"] for each in rows("--resource", "gpt-4")] == ["res"]
+
+
+def test_a_credit_tells_what_was_given_and_a_reset_what_is_available_now(table: Table) -> None:
+    table.repository.set_system_defaults([Limit.per_day("rpd", 60)])
+    with SyncRateLimiter(table.repository).acquire("e", "gpt-4", {"rpd": 9}):
+        table.repository.credit_bucket("e", "gpt-4", {"rpd": 2})
+        table.repository.reset_bucket("e", "gpt-4")
+    reset, credited = (line.split(maxsplit=4)[2:] for line in run("--entity", "e").stdout.splitlines()[1:])
+    assert credited == ["bucket_credited", "gpt-4", "credited.rpd 2"]
+    assert reset == ["bucket_reset", "gpt-4", "available.rpd 53 -> 60"]
+
+
+def test_more_changes_than_the_limit_are_told_beside_the_result(table: Table) -> None:
+    for amount in (1, 2, 3):
+        table.repository.set_system_defaults([Limit.per_minute("rpm", amount)])
+    done = run("--system", "--limit", "2", "-o", "json")
+    assert [each["after"]["limits"]["rpm"]["capacity"] for each in json.loads(done.stdout)] == [3, 2]
+    assert done.stderr == "There are more changes: raise --limit.\n"
+    assert run("--system", "--limit", "3").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--entity", "e"], "No changes of e in namespace default.\n"),
+        (["--resource", "r"], "No changes of r in namespace default.\n"),
+        (["--system"], "No changes of the system defaults in namespace default.\n"),
+    ],
+)
+def test_no_changes_are_said_and_are_empty_json(table: Table, args: list[str], told: str) -> None:
+    done = run(*args)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, told, "")
+    assert rows(*args) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ([], "`audit list` needs one subject: pass --entity, --resource or --system"),
+        (["--entity", "e", "--system"], "`audit list` needs one subject"),
+        (["--entity", "e", "--resource", "r"], "`audit list` needs one subject"),
+        (["--entity", "$SYSTEM"], "--entity '$SYSTEM': "),
+        (["--resource", "a b"], "--resource 'a b': "),
+        (["--system", "-N", "nowhere"], "there is no namespace 'nowhere'"),
+    ],
+)
+def test_a_wrong_question_is_one_line_with_the_way_out(table: Table, args: list[str], told: str) -> None:
+    assert refused(run(*args)).startswith(told)
+
+
+def test_a_table_that_is_not_there_is_one_line(aws: str) -> None:
+    assert refused(run("--system")).startswith("there is no table 'my-app'")

@@ -1,0 +1,95 @@
+import pytest
+
+from support.cli.by_hand import document, refused, run, told
+from support.cli.tables import Table
+from zae_limiter import Limit, SyncRateLimiter
+
+HEAD = ["RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "CONSUMED", "SHARDS", "EXPIRES", "(UTC)"]
+
+
+@pytest.fixture
+def used(table: Table) -> Table:
+    """`key` has used up what it may a day of `gpt-4`, and half of it of `gpt-5`."""
+    table.repository.set_limits("key", [Limit.per_day("rpd", 60)])
+    limiter = SyncRateLimiter(table.repository)
+    for resource, amount in (("gpt-4", 60), ("gpt-5", 30)):
+        with limiter.acquire("key", resource, {"rpd": amount}):
+            pass
+    return table
+
+
+def test_what_an_entity_has_left_is_shown_by_resource(used: Table) -> None:
+    assert told("bucket", "show", "key") == [
+        HEAD,
+        ["gpt-4", "rpd", "0", "60", "60/day", "60", "1", "-"],
+        ["gpt-5", "rpd", "30", "60", "60/day", "30", "1", "-"],
+    ]
+    assert [row[0] for row in told("bucket", "show", "key", "-r", "gpt-5")[1:]] == ["gpt-5"]
+
+
+def test_json_has_everything_about_buckets(used: Table) -> None:
+    (shown,) = document("bucket", "show", "key", "-r", "gpt-4")
+    assert (shown["entity_id"], shown["resource"], shown["shard_count"]) == ("key", "gpt-4", 1)
+    assert (shown["limits"]["rpd"]["available"], shown["limits"]["rpd"]["consumed"]) == (0, 60)
+    assert document("bucket", "show", "nobody") == []
+
+
+def test_where_there_is_no_bucket_it_would_be_full(table: Table) -> None:
+    assert (
+        run("bucket", "show", "key").stdout
+        == "There is no bucket of key in namespace default: all tokens are available.\n"
+    )
+    done = run("bucket", "show", "key", "-r", "gpt-4")
+    assert done.stdout == "There is no bucket of key on gpt-4 in namespace default: all tokens are available.\n"
+
+
+def test_reset_unblocks_an_entity_at_once_and_is_audited(used: Table) -> None:
+    assert refused("bucket", "reset", "key", "-r", "gpt-4") == (
+        "Make the bucket of key on gpt-4 full? There is no terminal to answer on: pass --yes to confirm"
+    )
+    assert told("bucket", "reset", "key", "-r", "gpt-4", "--yes") == [
+        HEAD,
+        ["gpt-4", "rpd", "60", "60", "60/day", "60", "1", "-"],
+    ]
+    event, *_ = used.repository.get_audit_events("key").events
+    assert (event.action, event.principal, event.after) == ("bucket_reset", "ann", {"available": {"rpd": 60}})
+    bucket = used.repository.get_bucket("key", "gpt-5")
+    assert bucket is not None
+    assert bucket.available == {"rpd": 30}
+
+
+def test_credit_gives_tokens_up_to_the_burst_and_is_audited(used: Table) -> None:
+    got = document("bucket", "credit", "key", "-r", "gpt-4", "-t", "rpd:10", "--principal", "bob")
+    assert got["limits"]["rpd"]["available"] == 10
+    event, *_ = used.repository.get_audit_events("key").events
+    assert (event.action, event.principal, event.after) == ("bucket_credited", "bob", {"credited": {"rpd": 10}})
+    assert told("bucket", "credit", "key", "-r", "gpt-4", "--tokens", "rpd:999")[1][2] == "60"
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (
+            ["reset", "nobody", "-r", "gpt-4", "-y"],
+            "there is no bucket of nobody on gpt-4: all tokens are available, and nothing ",
+        ),
+        (
+            ["reset", "nobody", "-r", "gpt-4"],
+            "there is no bucket of nobody on gpt-4: all tokens are available, and nothing ",
+        ),
+        (
+            ["credit", "nobody", "-r", "gpt-4", "-t", "rpd:1"],
+            "there is no bucket of nobody on gpt-4: all tokens are available",
+        ),
+        (["credit", "key", "-r", "gpt-4", "-t", "rpm:1"], "tokens 'rpm': is no limit of the bucket, which has: rpd"),
+        (["credit", "key", "-r", "gpt-4", "-t", "rpd:0"], "tokens['rpd'] 0: must be at least 1"),
+        (["credit", "key", "-r", "gpt-4", "-t", "rpd"], "--tokens 'rpd': must be name:amount"),
+        (["credit", "key", "-r", "gpt-4"], "Missing option '--tokens' / '-t'"),
+        (["reset", "key"], "Missing option '--resource' / '-r'"),
+        (["show", "a#b"], "entity_id 'a#b': must be"),
+        (["show", "key", "-N", "nowhere"], "there is no namespace 'nowhere'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_mistake_is_one_line(used: Table, args: list[str], problem: str) -> None:
+    assert refused("bucket", *args).startswith(problem)

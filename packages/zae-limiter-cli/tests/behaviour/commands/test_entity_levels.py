@@ -1,0 +1,97 @@
+from support.cli.by_hand import document, refused, run, told
+from support.cli.tables import Table
+from zae_limiter import Limit
+
+
+def limit(capacity: int) -> list[Limit]:
+    return [Limit.per_minute("rpm", capacity)]
+
+
+def plain(capacity: int) -> dict[str, dict[str, int]]:
+    return {"rpm": dict.fromkeys(("capacity", "burst", "refill_amount"), capacity) | {"refill_period": 60}}
+
+
+def test_the_first_level_that_has_limits_wins(table: Table) -> None:
+    sources = []
+    for source, put in {
+        "system": lambda: table.repository.set_system_defaults(limit(1), "allow"),
+        "resource": lambda: table.repository.set_resource_defaults("gpt-4", limit(2)),
+        "entity_default": lambda: table.repository.set_limits("key", limit(3)),
+        "entity": lambda: table.repository.set_limits("key", limit(4), "gpt-4"),
+    }.items():
+        put()
+        got = document("entity", "effective", "key", "-r", "gpt-4")
+        sources.append((source, got["source"], got["limits"]["rpm"]["capacity"]))
+    assert sources == [
+        ("system", "system", 1),
+        ("resource", "resource", 2),
+        ("entity_default", "entity_default", 3),
+        ("entity", "entity", 4),
+    ]
+    assert got == {
+        "entity_id": "key",
+        "resource": "gpt-4",
+        "source": "entity",
+        "limits": plain(4),
+        "on_unavailable": "allow",
+        "levels": [
+            {"source": "entity", "limits": plain(4)},
+            {"source": "entity_default", "limits": plain(3)},
+            {"source": "resource", "limits": plain(2)},
+            {"source": "system", "limits": plain(1)},
+        ],
+    }
+
+
+def test_people_see_all_four_levels(table: Table) -> None:
+    table.repository.set_system_defaults(limit(1))
+    table.repository.set_limits("key", [*limit(3), Limit.per_hour("tph", 5)])
+    assert told("entity", "effective", "key", "-r", "gpt-4") == [
+        ["key", "on", "gpt-4:", "the", "level", "entity_default", "wins."],
+        ["LEVEL", "WINS", "LIMIT", "CAPACITY", "BURST", "REFILL"],
+        ["entity", "-", "-", "-", "-", "-"],
+        ["entity_default", "yes", "rpm", "3", "3", "3/min"],
+        ["entity_default", "yes", "tph", "5", "5", "5/hour"],
+        ["resource", "-", "-", "-", "-", "-"],
+        ["system", "-", "rpm", "1", "1", "1/min"],
+    ]
+
+
+def test_no_limits_at_all_are_said(table: Table) -> None:
+    assert told("entity", "effective", "key", "-r", "gpt-4")[0] == [
+        "key",
+        "on",
+        "gpt-4:",
+        "no",
+        "level",
+        "has",
+        "limits.",
+    ]
+    got = document("entity", "effective", "key", "-r", "gpt-4")
+    assert (got["source"], got["limits"], got["on_unavailable"]) == (None, {}, None)
+
+
+def test_entities_with_limits_of_their_own_are_listed(table: Table) -> None:
+    assert run("entity", "list").stdout == "No entity has limits of its own in namespace default.\n"
+    assert run("entity", "list", "-r", "x").stdout == "No entity has limits of its own on x in namespace default.\n"
+    assert document("entity", "list") == []
+    for entity, resource in (("b", "gpt-4"), ("a", "gpt-4"), ("a", "_default_")):
+        table.repository.set_limits(entity, limit(1), resource)
+    assert told("entity", "list") == [["ENTITY", "RESOURCE"], ["a", "_default_"], ["a", "gpt-4"], ["b", "gpt-4"]]
+    assert document("entity", "list", "-r", "_default_") == [{"entity_id": "a", "resource": "_default_"}]
+
+
+def test_resources_with_limits_of_entities_are_listed(table: Table) -> None:
+    assert run("entity", "list-resources").stdout == "No entity has limits of its own in namespace default.\n"
+    table.repository.set_limits("a", limit(1), "gpt-4")
+    table.repository.set_resource_defaults("gpt-5", limit(1))
+    assert told("entity", "list-resources") == [["RESOURCE"], ["gpt-4"]]
+    assert document("entity", "list-resources") == ["gpt-4"]
+
+
+def test_mistakes_are_one_line_each(table: Table) -> None:
+    assert refused("entity", "effective", "key").startswith("Missing option '--resource' / '-r'")
+    assert refused("entity", "effective", "a#b", "-r", "gpt-4").startswith("entity_id 'a#b': must be")
+    assert refused("entity", "effective", "key", "-r", "_default_") == "resource '_default_': is reserved"
+    assert refused("entity", "list", "-r", "a b").startswith("resource 'a b': must be")
+    assert refused("entity", "list", "-N", "nowhere").startswith("there is no namespace 'nowhere'")

@@ -1,0 +1,105 @@
+from typing import Any
+
+import pytest
+
+from support.cli.by_hand import document, refused, run, told
+from support.cli.tables import Table
+from zae_limiter import Limit
+
+
+def plain(**said: Any) -> dict[str, Any]:
+    """A record without the time of its creation."""
+    record = {"entity_id": "key", "name": None, "parent_id": None, "cascade": False, "metadata": {}, "version": 1}
+    return record | said
+
+
+def without_time(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name != "created_at"}
+
+
+def test_an_entity_is_made_shown_and_listed_under_its_parent(table: Table) -> None:
+    run("entity", "create", "team")
+    made = document("entity", "create", "key", "--entity-name", "A key", "--parent", "team", "--cascade", "-m", "a=b")
+    assert without_time(made) == plain(name="A key", parent_id="team", cascade=True, metadata={"a": "b"})
+    assert document("entity", "show", "key") == made
+    assert document("entity", "children", "team") == [made]
+    assert told("entity", "children", "team") == [["ENTITY", "CASCADE", "NAME"], ["key", "yes", "A", "key"]]
+
+
+def test_people_see_a_line_for_each_field(table: Table) -> None:
+    assert told("entity", "create", "key", "-m", "b=2", "-m", "a=1")[:5] == [
+        ["entity", "key"],
+        ["name", "-"],
+        ["parent", "-"],
+        ["cascade", "no"],
+        ["metadata", "a=1,", "b=2"],
+    ]
+
+
+def test_an_update_changes_what_is_given_and_clears_what_is_to_go(table: Table) -> None:
+    table.repository.create_entity("team")
+    table.repository.create_entity("key", "A key", "team", True, {"a": "b"})
+    renamed = document("entity", "update", "key", "--entity-name", "B", "--metadata", "c=d")
+    assert without_time(renamed) == plain(name="B", parent_id="team", cascade=True, metadata={"c": "d"}, version=2)
+    alone = document("entity", "update", "key", "--no-entity-name", "--no-parent", "--no-cascade", "--no-metadata")
+    assert without_time(alone) == plain(version=3)
+    assert without_time(document("entity", "update", "key", "--parent", "team")) == plain(parent_id="team", version=4)
+
+
+def test_delete_takes_limits_and_buckets_along_when_told_yes(table: Table) -> None:
+    table.repository.create_entity("key")
+    table.repository.set_limits("key", [Limit.per_minute("rpm", 1)])
+    assert refused("entity", "delete", "key").startswith("Delete the entity key, its own limits and its buckets, in ")
+    assert run("entity", "delete", "key", "--yes").stdout == "Entity key deleted.\n"
+    assert table.repository.get_entity("key") is None
+    assert table.repository.get_limits("key") == []
+    table.repository.create_entity("key")
+    assert document("entity", "delete", "key", "-y") == {"entity_id": "key", "action": "deleted"}
+
+
+def test_who_changes_it_stands_in_the_audit_events(table: Table) -> None:
+    run("entity", "create", "key")
+    run("entity", "update", "key", "--entity-name", "B")
+    run("entity", "delete", "key", "-y")
+    events = table.repository.get_audit_events("key").events
+    assert [(each.action, each.principal) for each in events] == [
+        ("entity_deleted", "ann"),
+        ("entity_updated", "ann"),
+        ("entity_created", "ann"),
+    ]
+
+
+def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) -> None:
+    table.repository.create_entity("team")
+    assert run("entity", "children", "team").stdout == "Entity team has no children.\n"
+    assert document("entity", "children", "team") == []
+    assert refused("entity", "children", "taem") == "there is no entity 'taem': create it first"
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (["show", "nobody"], "there is no entity 'nobody': create it first"),
+        (["create", "team"], "entity 'team' exists already"),
+        (["create", "key", "--parent", "nobody"], "there is no entity 'nobody': create it first"),
+        (["create", "key", "--cascade"], "cascade True: needs a parent_id to cascade to"),
+        (["create", "a#b"], "entity_id 'a#b': must be 1 to 256 characters"),
+        (["create", "key", "-m", "a"], "--metadata 'a': must be key=value"),
+        (
+            ["update", "team"],
+            "nothing to change: pass --entity-name, --parent, --cascade, --metadata, or their --no-… forms",
+        ),
+        (["update", "team", "--parent", "x", "--no-parent"], "--parent and --no-parent contradict each other"),
+        (["update", "team", "--entity-name", "x", "--no-entity-name"], "--entity-name and --no-entity-name contradict"),
+        (["update", "team", "--parent", "team"], "parent_id 'team': an entity cannot be its own parent"),
+        (["update", "nobody", "--cascade"], "there is no entity 'nobody': create it first"),
+        (["delete", "nobody", "-y"], "there is no entity 'nobody': create it first"),
+        (["delete", "team", "-y"], "entity 'team' has children, 1: delete them first"),
+        (["show", "team", "-N", "nowhere"], "there is no namespace 'nowhere'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_mistake_is_one_line(table: Table, args: list[str], problem: str) -> None:
+    table.repository.create_entity("team")
+    table.repository.create_entity("child", parent_id="team")
+    assert refused("entity", *args).startswith(problem)

@@ -1,0 +1,350 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from support.cli.limits_stack import FUNCTION, Stack
+from support.provisioner.provisions import rpm
+from zae_limiter_cli import confirmation
+from zae_limiter_manifest import json_schema, load, packing
+
+ALPHA = """\
+namespace: tenant-alpha
+system:
+  on_unavailable: allow
+resources:
+  gpt-4:
+    limits:
+      rpm: {capacity: 500}
+entities:
+  user-1:
+    resources:
+      _default_:
+        limits:
+          rpm: {capacity: 5}
+"""
+BETA = "namespace: tenant-beta\nresources:\n  gpt-4:\n    limits:\n      rpm: {capacity: 1}\n"
+MISTAKES = "namespace: tenant-alpha\nresource: {}\nsystem: {on_unavailable: maybe}\n"
+
+
+def many(count: int, first: int = 0) -> str:
+    rows = [f"  r-{number:02d}: {{limits: {{rpm: {{capacity: 1}}}}}}\n" for number in range(first, first + count)]
+    return "namespace: tenant-alpha\nresources:\n" + "".join(rows) if rows else "namespace: tenant-alpha\n"
+
+
+def test_a_plan_shows_what_would_change_and_writes_nothing(stack: Stack) -> None:
+    told = stack.ok("plan", "-f", stack.write(ALPHA))
+    assert told.splitlines()[0] == "Namespace tenant-alpha"
+    assert "  + resource gpt-4\n      + rpm: capacity 500\n" in told
+    assert told.endswith("Plan: 3 to create, 0 to update, 0 to delete.\n")
+    assert stack.world.items() == []
+    assert stack.paths == [FUNCTION]
+
+
+def test_an_apply_off_a_terminal_shows_its_plan_and_does_it(stack: Stack) -> None:
+    told = stack.ok("apply", "-f", stack.write(ALPHA))
+    assert told.endswith("Applied: 3 created, 0 updated, 0 deleted.\n")
+    assert stack.world.live() == load(ALPHA)
+    assert stack.ok("apply", "-f", stack.write(ALPHA)) == "Namespace tenant-alpha\nNo changes.\n"
+    told = stack.ok("apply", "-f", stack.write(ALPHA.replace("500", "600")))
+    assert "rpm: capacity 500 -> 600" in told
+    assert told.endswith("Applied: 0 created, 1 updated, 0 deleted.\n")
+
+
+def test_exit_code_2_says_that_there_are_changes_or_drift(stack: Stack) -> None:
+    file = stack.write(ALPHA)
+    stack.ok("plan", "-f", file, "--exit-code", code=2)
+    assert stack.ok("diff", "-f", file, "--exit-code").endswith("Pending: 3 changes that nobody has applied yet.\n")
+    stack.ok("apply", "-f", file)
+    stack.ok("plan", "-f", file, "--exit-code")
+    assert stack.ok("diff", "-f", file, "--exit-code").endswith("No drift.\n")
+    stack.world.repository().set_resource_defaults("gpt-4", rpm(400))
+    stack.world.repository().delete_limits("user-1")
+    told = stack.ok("diff", "-f", file, "--exit-code", code=2)
+    assert "capacity is 400, declared 500" in told
+    assert "deleted out of band" in told
+    stack.ok("diff", "-f", file)
+
+
+def test_unmanaged_items_are_counted_and_listed_where_asked_for(stack: Stack) -> None:
+    file = stack.write(ALPHA)
+    stack.world.repository().set_resource_defaults("by-hand", rpm(400))
+    assert "Unmanaged: 1 item." in stack.ok("diff", "-f", file)
+    assert "resource by-hand (unmanaged)" in stack.ok("diff", "-f", file, "--unmanaged")
+    assert "by-hand" not in stack.ok("diff", "-f", file, "-o", "markdown")
+    assert "| resource `by-hand` | unmanaged |" in stack.ok("diff", "-f", file, "--unmanaged", "-o", "markdown")
+
+
+def test_files_may_be_several_a_directory_or_standard_input(stack: Stack) -> None:
+    both = (stack.write(ALPHA), stack.write(BETA, "beta.yml"))
+    stack.write("nothing", "README.md")
+    for files in (("-f", both[0], "-f", both[1]), ("-f", str(stack.directory))):
+        told = stack.ok("plan", *files)
+        assert [line for line in told.splitlines() if line.startswith("Namespace")] == [
+            "Namespace tenant-alpha",
+            "Namespace tenant-beta",
+        ]
+    assert stack.run("plan", "-f", "-", input=BETA).stdout.startswith("Namespace tenant-beta\n")
+    stack.write(BETA, "again.yaml")
+    assert "is declared in" in stack.error("plan", "-f", str(stack.directory))
+
+
+def test_an_empty_directory_and_a_missing_file_are_one_line(stack: Stack) -> None:
+    empty = stack.directory / "empty"
+    empty.mkdir()
+    assert stack.error("plan", "-f", str(empty)) == f"{empty}: no *.yaml or *.yml file in this directory\n"
+    assert stack.error("plan", "-f", "missing.yaml") == "missing.yaml: No such file or directory\n"
+
+
+@pytest.mark.parametrize("command", ["plan", "apply", "diff", "validate", "cfn-template"])
+def test_every_mistake_is_told_with_its_place_and_nothing_is_sent(stack: Stack, command: str) -> None:
+    file = stack.write(MISTAKES)
+    told = stack.run(command, "-f", file)
+    assert (told.exit_code, told.stdout) == (1, "")
+    assert [line.split(": ")[:2] for line in told.stderr.splitlines()] == [
+        [f"{file}:2:1", "resource"],
+        [f"{file}:3:26", "system.on_unavailable"],
+    ]
+    assert stack.paths == []
+
+
+def test_validate_says_what_is_valid_and_json_lists_the_problems(stack: Stack) -> None:
+    assert stack.ok("validate", "-f", stack.write(ALPHA)).startswith("tenant-alpha: valid, 3 items, sha256:")
+    assert json.loads(stack.ok("validate", "-f", stack.write(ALPHA), "-o", "json"))["problems"] == []
+    problems = json.loads(stack.ok("validate", "-f", stack.write(MISTAKES), "-o", "json", code=1))["problems"]
+    assert [(each["line"], each["column"]) for each in problems] == [(2, 1), (3, 26)]
+    assert stack.paths == []
+
+
+def test_json_and_markdown_are_documents_of_their_own(stack: Stack) -> None:
+    file = stack.write(ALPHA)
+    kinds = []
+    for command in ("plan", "diff", "apply"):
+        kinds.append(json.loads(stack.ok(command, "-f", file, "-o", "json"))["kind"])
+        assert stack.ok(command, "-f", file, "-o", "markdown").startswith("### Limits of `tenant-alpha`\n")
+    assert kinds == ["plan", "drift", "applied"]
+
+
+def test_a_saved_plan_is_applied_as_it_was_planned_once(stack: Stack) -> None:
+    out = str(stack.directory / "alpha.plan")
+    stack.ok("plan", "-f", stack.write(ALPHA), "--out", out)
+    assert stack.ok("apply", out).endswith("Applied: 3 created, 0 updated, 0 deleted.\n")
+    again = stack.run("apply", out)
+    assert (again.exit_code, "Error: tenant-alpha: somebody has applied since" in again.stderr) == (1, True)
+
+
+def test_a_saved_plan_of_limits_that_have_changed_is_refused(stack: Stack) -> None:
+    stack.ok("apply", "-f", stack.write(ALPHA))
+    out = str(stack.directory / "alpha.plan")
+    stack.ok("plan", "-f", stack.write(ALPHA.replace("500", "600")), "--out", out)
+    stack.world.repository().set_resource_defaults("gpt-4", rpm(3))
+    assert "limits have changed since" in stack.run("apply", out).stderr
+    assert stack.world.repository().get_resource_defaults("gpt-4") == rpm(3)
+
+
+def test_what_is_no_saved_plan_is_one_line(stack: Stack) -> None:
+    out = stack.directory / "alpha.plan"
+    stack.ok("plan", "-f", stack.write(ALPHA), "--out", str(out))
+    kept = out.read_text()
+    for text in ("", "{}", "[]", kept.replace("500", "5000"), kept.replace("saved-plan", "plan"), ALPHA):
+        out.write_text(text)
+        told = stack.error("apply", str(out))
+        assert told.startswith(f"{out}: not a plan saved by `limits plan --out`")
+        assert told.count("\n") == 1
+    out.write_text(kept)
+    assert "pass --name my-app" in stack.error("apply", str(out), "-n", "other")
+    assert stack.actions() == ["plan"]
+    both = ("-f", stack.write(ALPHA), "-f", stack.write(BETA, "beta.yaml"))
+    assert "one namespace, not of 2" in stack.error("plan", *both, "--out", str(out))
+    assert "either manifests with -f, or" in stack.error("apply")
+    assert "either manifests with -f, or" in stack.error("apply", str(out), "-f", both[1])
+
+
+def test_deletes_of_much_that_is_managed_must_be_allowed(stack: Stack) -> None:
+    stack.ok("apply", "-f", stack.write(many(10)))
+    stack.ok("apply", "-f", stack.write(many(7)))
+    stack.ok("apply", "-f", stack.write(many(10)))
+    told = stack.error("apply", "-f", stack.write(many(6)))
+    assert told == (
+        "tenant-alpha: the plan deletes 4 of 10 managed items, over 30 %: pass --allow-deletes to apply it\n"
+    )
+    out = str(stack.directory / "alpha.plan")
+    stack.ok("plan", "-f", stack.write(many(0)), "--out", out)
+    assert "deletes all that is managed: 10 of 10" in stack.error("apply", out)
+    assert stack.ok("apply", out, "--allow-deletes").endswith("Applied: 0 created, 0 updated, 10 deleted.\n")
+
+
+def test_a_manifest_from_standard_input_is_applied_unseen_only_off_a_terminal(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(confirmation, "is_watched", lambda: True)
+        refused = stack.run("apply", "-f", "-", input=ALPHA)
+        assert (refused.exit_code, "pass --yes, or a file" in refused.stderr) == (1, True)
+        assert not stack.world.items()
+        assert stack.run("apply", "-f", "-", "--yes", input=ALPHA).exit_code == 0
+    assert stack.run("apply", "-f", "-", input=ALPHA).exit_code == 0
+
+
+@pytest.mark.usefixtures("on_a_terminal")
+@pytest.mark.parametrize(("answer", "applied"), [("y\n", True), ("n\n", False), ("", False)])
+def test_on_a_terminal_it_asks(stack: Stack, answer: str, *, applied: bool) -> None:
+    done = stack.run("apply", "-f", stack.write(ALPHA), input=answer)
+    assert ("Apply? [y/N]" in done.stderr, "+ resource gpt-4" in done.stdout) == (True, True)
+    assert (done.exit_code, bool(stack.world.items())) == (0 if applied else 1, applied)
+    assert "Apply?" not in stack.run("apply", "--yes", "-f", stack.write(ALPHA)).output
+
+
+def test_an_apply_that_is_overtaken_plans_anew_and_says_who_holds_the_lock(stack: Stack) -> None:
+    def overtake(event: dict[str, object]) -> None:
+        if event["action"] == "plan":
+            stack.before = lambda _: None
+            stack.world.apply(load(BETA.replace("beta", "alpha")))
+
+    stack.before = overtake
+    assert stack.run("apply", "-f", stack.write(ALPHA)).exit_code == 0
+    assert stack.actions() == ["plan", "apply", "plan", "apply"]
+    assert stack.world.live() == load(ALPHA)
+
+
+def test_one_item_that_fails_is_told_and_ends_with_code_1(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    from zae_limiter.operations.errors import NotApplied
+    from zae_limiter_provisioner import handler
+
+    store = stack.world.store()
+
+    def fault(operation: object) -> None:
+        if "'AUDIT#" not in repr(operation) and "ENTITY#user-1" in repr(getattr(operation, "writes", "")):
+            raise NotApplied("refused")
+
+    store.fault = fault
+    monkeypatch.setattr(handler, "table_of_environment", lambda: stack.world.table(store))
+    told = stack.ok("apply", "-f", stack.write(ALPHA), code=1)
+    assert "  ! entity user-1/_default_: " in told
+    assert told.endswith("Applied: 2 created, 0 updated, 0 deleted. 1 failed.\n")
+
+
+def test_an_apply_goes_on_until_nothing_is_left(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    from zae_limiter_provisioner import actions
+
+    monkeypatch.setattr(actions, "LISTED_BYTES", 1)  # one batch of 200 then
+    done = stack.run("apply", "-f", stack.write(many(500)), "-o", "json")
+    (told,) = json.loads(done.stdout)["namespaces"]
+    assert (done.exit_code, told["created"], told["remaining"], len(told["changes"])) == (0, 500, 0, 500)
+    assert done.stderr.splitlines()[0] == "tenant-alpha: 300 changes left, continuing"
+    assert stack.actions() == ["plan", "apply", "apply", "apply"]
+
+
+def test_an_export_is_a_manifest_that_changes_nothing(stack: Stack) -> None:
+    stack.world.apply(load(ALPHA))
+    assert load(stack.ok("export", "-N", "tenant-alpha")) == load(ALPHA)
+    out = stack.directory / "exported.yaml"
+    stack.ok("export", "-N", "tenant-alpha", "--out", str(out))
+    stack.ok("plan", "-f", str(out), "--exit-code")
+
+
+def test_a_mistyped_namespace_is_an_error_and_its_export_overwrites_nothing(stack: Stack) -> None:
+    out = stack.write(ALPHA)
+    told = "tenant-aplha: there is no namespace tenant-aplha in stack: check the name; "
+    assert stack.error("export", "-N", "tenant-aplha", "--out", out).startswith(told)
+    assert stack.error("state", "-N", "tenant-aplha").startswith(told)
+    assert Path(out).read_text(encoding="utf-8") == ALPHA
+    assert stack.world.items() == []
+
+
+def test_a_state_shows_what_is_managed_and_by_whom(stack: Stack) -> None:
+    stack.world.repository()
+    assert "never applied" in stack.ok("state", "-N", "tenant-alpha")
+    stack.ok("apply", "-f", stack.write(ALPHA))
+    told = stack.ok("state", "-N", "tenant-alpha")
+    assert "  owner    cli\n" in told
+    assert told.endswith("Managed: 3 items.\n  system\n  resource gpt-4\n  entity user-1/_default_\n")
+    assert json.loads(stack.ok("state", "-N", "tenant-alpha", "-o", "json"))["state"]["owner"] == "cli"
+
+
+def test_a_lock_is_shown_told_and_freed_by_its_id(stack: Stack) -> None:
+    from dataclasses import replace
+
+    from zae_limiter import ProvisionerLock
+
+    repository = stack.world.repository()
+    lock = ProvisionerLock("abc", "cli (bob)", stack.world.clock.now_ms() + 1000)
+    repository.put_provisioner_state(replace(repository.get_provisioner_state(), lock=lock), expected_serial=0)
+    refused = stack.run("apply", "-f", stack.write(ALPHA))
+    assert (refused.exit_code, "cli (bob) is applying" in refused.output) == (1, True)
+    assert "lock     abc, held by cli (bob) until 20" in stack.ok("state", "-N", "tenant-alpha")
+    assert "the lock is not xyz" in stack.error("unlock", "-N", "tenant-alpha", "xyz", "--yes")
+    assert "no terminal to answer on: pass --yes" in stack.error("unlock", "-N", "tenant-alpha", "abc")
+    assert "lock" not in stack.ok("unlock", "-N", "tenant-alpha", "abc", "--yes")
+    stack.ok("apply", "-f", stack.write(ALPHA))
+
+
+def test_who_applies_is_claimed_in_the_audit_events(stack: Stack) -> None:
+    stack.ok("apply", "-f", stack.write(ALPHA), "--principal", "alice", "--source", "9f3c2e1")
+    (event,) = stack.world.repository().get_audit_events("$RESOURCE:gpt-4").events
+    assert event.principal == "provisioner (claimed: alice, 9f3c2e1)"
+    told = stack.error("apply", "-f", stack.write(ALPHA), "--principal", "x" * 101)
+    assert told == "principal must be 1 to 100 printable characters\n"
+
+
+def test_the_schema_is_that_of_the_models(stack: Stack) -> None:
+    assert json.loads(stack.ok("schema")) == json_schema()
+
+
+def test_a_template_is_one_namespaces(stack: Stack) -> None:
+    template = stack.ok("cfn-template", "-f", stack.write(ALPHA))
+    assert "ServiceToken: !ImportValue 'my-app-LimitsProvisionerArn'" in template
+    assert "TakeOver: true" in stack.ok("cfn-template", "-f", stack.write(ALPHA), "--take-over")
+    both = ("-f", stack.write(ALPHA), "-f", stack.write(BETA, "beta.yaml"))
+    assert "pass --out DIR" in stack.error("cfn-template", *both)
+    out = stack.directory / "templates"
+    stack.ok("cfn-template", *both, "--out", str(out))
+    assert sorted(path.name for path in out.iterdir()) == ["tenant-alpha.template.yaml", "tenant-beta.template.yaml"]
+    assert (out / "tenant-alpha.template.yaml").read_text() == template
+
+
+def test_options_of_the_parent_hold_for_each_command_unless_it_has_its_own(stack: Stack) -> None:
+    file = stack.write(ALPHA)
+    stack.ok("plan", "-f", file)
+    told = stack.error("plan", "-f", file, "--name", "other")
+    assert told.startswith("there is no function other-limits-provisioner: has `zae-limiter deploy --name other`")
+
+
+def test_a_function_that_fails_is_one_line(stack: Stack) -> None:
+    stack.failing = {"errorMessage": "Task timed out after 900.00 seconds", "errorType": "Sandbox.Timedout"}
+    told = stack.error("plan", "-f", stack.write(ALPHA))
+    assert told == "my-app-limits-provisioner failed: Task timed out after 900.00 seconds; its log says more\n"
+
+
+def test_an_answer_of_another_version_is_one_line(stack: Stack) -> None:
+    stack.failing = None
+    stack.before = lambda event: event
+    from zae_limiter_provisioner import handler
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(handler, "on_event", lambda *_: {"status": "done"})
+        assert "does its version fit?" in stack.error("plan", "-f", stack.write(ALPHA))
+
+
+def test_colours_stand_only_on_a_terminal_and_without_no_color(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    from zae_limiter_cli.terminal import Terminal
+
+    class Screen(io.StringIO):
+        encoding = "utf-8"
+
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert Terminal.of(Screen()).colour
+    assert "\x1b" not in stack.ok("plan", "-f", stack.write(ALPHA))
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not Terminal.of(Screen()).colour
+
+
+def test_a_large_manifest_is_sent_compressed(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing.pack, "__kwdefaults__", {"largest": 1_000})
+    assert stack.ok("plan", "-f", stack.write(many(90))).endswith("Plan: 90 to create, 0 to update, 0 to delete.\n")
+    assert stack.actions() == ["packed"]

@@ -1,0 +1,144 @@
+"""`limits apply` over several namespaces: what is shown where, what is asked, and what an error leaves to see."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from support.cli.limits_stack import Stack
+from support.provisioner.provisions import limits, manifest
+from zae_limiter import ProvisionerLock
+from zae_limiter_cli.connection import Connection
+from zae_limiter_manifest import dump, load, packing
+from zae_limiter_provisioner import actions
+
+ALPHA = dump(manifest("tenant-alpha", resources={"gpt-4": limits(500)}))
+BETA = dump(manifest("tenant-beta", resources={"gpt-4": limits(1)}))
+MANY = dump(manifest("tenant-alpha", resources={f"r-{number}": limits(1) for number in range(500)}))
+
+
+def both(stack: Stack) -> tuple[str, ...]:
+    return ("-f", stack.write(ALPHA), "-f", stack.write(BETA, "beta.yaml"))
+
+
+def hold_the_lock(stack: Stack, namespace: str) -> None:
+    repository = stack.world.repository(namespace)
+    lock = ProvisionerLock("abc", "cli (bob)", stack.world.clock.now_ms() + 1000)
+    repository.put_provisioner_state(replace(repository.get_provisioner_state(), lock=lock), expected_serial=0)
+
+
+def at_apply(stack: Stack, namespace: str, what: Any) -> None:
+    """Do it once, when an apply of the namespace is answered."""
+
+    def before(event: dict[str, Any]) -> None:
+        if event["action"] == "apply" and event["namespace"] == namespace:
+            stack.before = lambda _: None
+            what()
+
+    stack.before = before
+
+
+def fail(stack: Stack) -> None:
+    stack.failing = {"errorMessage": "no memory", "errorType": "Runtime.ExitError"}
+
+
+def test_a_refusal_stands_on_standard_error_with_its_namespace_and_the_others_are_applied(stack: Stack) -> None:
+    hold_the_lock(stack, "tenant-alpha")
+    done = stack.run("apply", *both(stack))
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: tenant-alpha: cli (bob) is applying, until ")
+    assert "Failed" not in done.stdout
+    assert done.stdout.endswith("\n\nNamespace tenant-beta\nApplied: 1 created, 0 updated, 0 deleted.\n")
+
+
+def test_programs_find_a_refusal_in_their_document_too(stack: Stack) -> None:
+    hold_the_lock(stack, "tenant-alpha")
+    done = stack.run("apply", *both(stack), "-o", "json")
+    alpha, beta = json.loads(done.stdout)["namespaces"]
+    assert (alpha["status"], alpha["errors"][0]["code"], beta["status"]) == ("failed", "locked", "applied")
+    assert done.stderr.startswith("Error: tenant-alpha: ")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_an_error_at_the_second_namespace_hides_nothing_of_the_first(stack: Stack, form: str) -> None:
+    at_apply(stack, "tenant-alpha", lambda: fail(stack))
+    done = stack.run("apply", *both(stack), "-o", form)
+    assert (done.exit_code, done.stderr) == (
+        1,
+        "Error: my-app-limits-provisioner failed: no memory; its log says more\n",
+    )
+    if form == "json":
+        assert [each["created"] for each in json.loads(done.stdout)["namespaces"]] == [1]
+    else:
+        assert done.stdout.endswith("\n\nNamespace tenant-alpha\nApplied: 1 created, 0 updated, 0 deleted.\n")
+
+
+def test_an_error_while_going_on_hides_nothing_that_was_made(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actions, "LISTED_BYTES", 1)  # one batch of 200 then
+    at_apply(stack, "tenant-alpha", lambda: fail(stack))
+    done = stack.run("apply", "-f", stack.write(MANY))
+    assert done.exit_code == 1
+    assert done.stdout.endswith("Applied: 200 created, 0 updated, 0 deleted. 300 left to do.\n")
+    assert done.stderr.endswith("Error: my-app-limits-provisioner failed: no memory; its log says more\n")
+
+
+def test_a_request_whose_answer_is_lost_is_not_sent_again(stack: Stack) -> None:
+    at_apply(stack, "tenant-alpha", lambda: setattr(stack, "dropping", True))
+    done = stack.run("apply", "-f", stack.write(ALPHA))
+    assert (done.exit_code, stack.actions()) == (1, ["plan", "apply"])
+    assert "Connection was closed" in done.stderr
+
+
+def test_a_connection_on_which_nothing_comes_for_long_is_kept_alive() -> None:
+    client = Connection("my-app", endpoint_url="http://127.0.0.1:1").client("lambda")
+    assert client.meta.config.tcp_keepalive
+
+
+def overtake(stack: Stack) -> None:
+    """Let somebody else apply between the plan and the apply."""
+
+    def before(event: dict[str, Any]) -> None:
+        if event["action"] == "plan":
+            stack.before = lambda _: None
+            stack.world.apply(load(BETA.replace("beta", "alpha")))
+
+    stack.before = before
+
+
+def test_what_is_planned_anew_is_shown_before_it_is_applied(stack: Stack) -> None:
+    overtake(stack)
+    done = stack.run("apply", "-f", stack.write(ALPHA))
+    assert done.exit_code == 0
+    assert done.stdout.index("rpm: capacity 1 -> 500") < done.stdout.index("Applied: 0 created, 1 updated, 0 deleted.")
+    assert done.stderr == "tenant-alpha: limits have changed since the plan: planned again\n"
+
+
+@pytest.mark.usefixtures("on_a_terminal")
+@pytest.mark.parametrize(("answers", "capacity"), [("y\ny\n", 500), ("y\nn\n", 1)])
+def test_on_a_terminal_what_is_planned_anew_is_asked_about(stack: Stack, answers: str, capacity: int) -> None:
+    overtake(stack)
+    done = stack.run("apply", "-f", stack.write(ALPHA), input=answers)
+    assert done.stderr.count("Apply? [y/N]") == 2
+    assert "rpm: capacity 1 -> 500" in done.stdout
+    assert done.exit_code == (0 if capacity == 500 else 1)
+    assert stack.world.live().resources["gpt-4"].limits["rpm"].capacity == capacity
+
+
+@pytest.mark.usefixtures("on_a_terminal")
+@pytest.mark.parametrize("form", ["json", "markdown"])
+def test_who_is_asked_sees_the_plan_whatever_the_form_of_the_output(stack: Stack, form: str) -> None:
+    done = stack.run("apply", "-f", stack.write(ALPHA), "-o", form, input="y\n")
+    assert done.stderr.index("+ resource gpt-4\n      + rpm: capacity 500") < done.stderr.index("Apply? [y/N]")
+    assert "Plan:" not in done.stdout
+    if form == "json":
+        assert json.loads(done.stdout.removeprefix(" y\n"))["kind"] == "applied"  # older click shows what is typed
+
+
+def test_a_manifest_that_is_too_large_to_send_is_told_as_that(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing.pack, "__kwdefaults__", {"largest": 100})
+    told = stack.error("plan", "-f", stack.write(ALPHA))
+    assert told.startswith("tenant-alpha: the request is too large: ")
+    assert "bytes compressed, at most 100 are allowed; " in told
+    assert "version" not in told
+    assert stack.paths == []

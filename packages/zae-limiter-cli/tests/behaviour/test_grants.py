@@ -1,0 +1,350 @@
+"""Least privilege: what roles and policies allow is held against the calls that code really makes."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import boto3
+import pytest
+
+from support.cli.calls import Call, RecordingStore, allows, calls_of_key, listed, recorded
+from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
+from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.schema.items import BucketId
+from zae_limiter_aggregator.handler import LOGGERS
+from zae_limiter_aggregator.handler import on_event as aggregate
+from zae_limiter_cli.main import main
+from zae_limiter_cli.stack.options import StackOptions
+from zae_limiter_cli.stack.template.build import plain
+from zae_limiter_cli.stack.template.grants import NAMESPACE_TAG
+from zae_limiter_manifest import LimitsManifest, Request
+from zae_limiter_provisioner.actions import perform
+from zae_limiter_provisioner.handler import on_event as provision
+from zae_limiter_provisioner.table import Table
+
+pytestmark = pytest.mark.slow
+
+RPM = [Limit.per_minute("rpm", 100)]
+MANIFEST = {
+    "namespace": "tenant-alpha",
+    "system": {"on_unavailable": "allow", "limits": {"rpm": {"capacity": 100}}},
+    "resources": {"gpt-4": {"limits": {"rpm": {"capacity": 10}}}},
+    "entities": {"key-abc": {"resources": {"gpt-4": {"limits": {"rpm": {"capacity": 5}}}}}},
+}
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+SERVICES = {"dynamodb", "s3", "sqs"}
+NAMES = {"Table": "my-app", "ArchiveBucket": "archive", "DeadLetters": "dead-letters"}
+
+
+def statements(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A policy's, with names in place of ARNs."""
+    return [{**each, "Resource": _named(each["Resource"])} for each in document["Statement"]]
+
+
+def _named(resource: Any) -> Any:
+    match resource:
+        case list():
+            return [_named(each) for each in resource]
+        case {"Fn::GetAtt": ["Table", "StreamArn"]}:
+            return "my-app/stream/label"
+        case {"Fn::GetAtt": [name, _]}:
+            return NAMES.get(name, name)
+        case {"Fn::Sub": str(text)}:
+            for name, instead in NAMES.items():
+                text = text.replace(f"${{{name}.Arn}}", instead)
+            return text
+    return resource
+
+
+@pytest.fixture(
+    scope="module",
+    params=[StackOptions(), StackOptions(kms_key_arn=KEY, tracing=True)],
+    ids=["defaults", "what adds statements"],
+)
+def resources(request: pytest.FixtureRequest) -> dict[str, Any]:
+    template = plain("my-app", request.param)
+    return {name: each["Properties"] for name, each in template["Resources"].items()}
+
+
+def role_statements(resources: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Of a Lambda's role, its own policy and those that are attached on condition."""
+    documents = [each["PolicyDocument"] for each in resources[f"{name}Role"]["Policies"]]
+    attached = [each for each in resources.values() if {"Ref": f"{name}Role"} in each.get("Roles", ())]
+    return [each for one in (*documents, *(each["PolicyDocument"] for each in attached)) for each in statements(one)]
+
+
+def idle(granted: Iterable[Mapping[str, Any]], calls: Iterable[Call]) -> list[tuple[str, str]]:
+    """What may be done to the table and its indexes, and never is."""
+    made = {(call.action, call.resource) for call in calls}
+    pairs = [(action, name) for each in granted for action in each["Action"] for name in listed(each["Resource"])]
+    return [pair for pair in pairs if pair not in made and pair[1].split("/index/")[0] == "my-app"]
+
+
+def the_provisioner_at_work() -> set[Call]:
+    """What the provisioner asks of the table for an apply of everything, of as much again, of nothing, and the rest."""
+    store = RecordingStore("my-app")
+    table = Table(store, "my-app")
+    limits = MANIFEST["resources"]
+    many = {f"key-{number:05d}-{'x' * 200}": {"resources": limits} for number in range(4_000)}
+    for levels in ({**MANIFEST, "entities": many}, MANIFEST, {"namespace": "tenant-alpha"}):
+        wanted = LimitsManifest.from_dict(levels)
+        for action in ("plan", "apply", "apply"):
+            assert perform(table, Request.of(action, wanted), None).errors == ()
+    for action in ("export", "state"):
+        perform(table, Request(action, "tenant-alpha"), None)
+    return set(store.calls)
+
+
+@pytest.fixture
+def stack(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deployed stack, and the environment of its Lambdas."""
+    main(["deploy", "-n", "my-app", "--quiet"], standalone_mode=False)
+    monkeypatch.setenv("ZAEL_STACK", "my-app")
+    monkeypatch.setenv("ZAEL_ARCHIVE_BUCKET", "archive")
+
+
+def test_the_provisioners_role_allows_every_call_of_its_handler(stack: None, resources: Mapping[str, Any]) -> None:
+    with recorded() as calls:
+        for manifest in (MANIFEST, {**MANIFEST, "resources": {}}, {"namespace": "tenant-alpha"}):
+            assert provision({"action": "apply", "manifest": manifest}, None)["status"] == "applied"
+    granted = role_statements(resources, "Provisioner")
+    assert calls
+    assert [call for call in calls if not allows(granted, call, {})] == []
+
+
+def test_the_provisioners_role_allows_what_its_contract_calls_and_nothing_else(resources: Mapping[str, Any]) -> None:
+    granted, calls = role_statements(resources, "Provisioner"), the_provisioner_at_work()
+    assert [call for call in calls if not allows(granted, call, {})] == []
+    assert idle(granted, calls) == []
+
+
+@pytest.fixture
+def batch(stack: None) -> dict[str, Any]:
+    """A batch with all that the aggregator cares for: use, an old anchor, a hot bucket, an audit event that expired."""
+    with SyncRateLimiter(repository=SyncRepository.open(stack="my-app")) as limiter:
+        limiter.set_system_defaults(RPM)
+        for _ in range(2):
+            with limiter.acquire("key-abc", "gpt-4", {"rpm": 1}):
+                pass
+    found = {record["dynamodb"]["Keys"]["SK"]["S"][:6]: record for record in stream_of("my-app")}
+    bucket, audit = found["#STATE"], found["#AUDIT"]
+    image = bucket["dynamodb"]["NewImage"]
+    image["b_wcu_tc"]["N"] = str(int(image["b_wcu_tc"]["N"]) + 1_000_000)
+    image["rf"]["N"] = str(int(image["rf"]["N"]) - 86_400_000)
+    audit |= {"eventName": "REMOVE", "userIdentity": {"principalId": "dynamodb.amazonaws.com"}}
+    audit["dynamodb"]["OldImage"] = audit["dynamodb"].pop("NewImage")
+    boto3.client("s3").create_bucket(Bucket="archive")
+    return {"Records": [bucket, audit]}
+
+
+def stream_of(table: str) -> list[dict[str, Any]]:
+    """The records of a table's stream, as a Lambda gets them."""
+    client = boto3.client("dynamodbstreams")
+    (stream,) = client.list_streams(TableName=table)["Streams"]
+    (shard,) = client.describe_stream(StreamArn=stream["StreamArn"])["StreamDescription"]["Shards"]
+    iterator = client.get_shard_iterator(
+        StreamArn=stream["StreamArn"], ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+    )
+    found = client.get_records(ShardIterator=iterator["ShardIterator"])["Records"]
+    for record in found:
+        record["eventSourceARN"] = stream["StreamArn"]
+        change = record["dynamodb"]
+        change["ApproximateCreationDateTime"] = change["ApproximateCreationDateTime"].timestamp()
+    return list(found)
+
+
+@pytest.fixture
+def _loggers() -> Iterator[None]:
+    """The loggers as they were: the aggregator's handler takes them for itself."""
+    before = [
+        (logger, logger.propagate, logger.level, [*logger.handlers]) for logger in map(logging.getLogger, LOGGERS)
+    ]
+    yield
+    for logger, logger.propagate, level, logger.handlers in before:
+        logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("_loggers")
+def test_the_aggregators_role_allows_what_its_handler_calls_and_nothing_else(
+    batch: Mapping[str, Any], resources: Mapping[str, Any]
+) -> None:
+    with recorded() as calls:
+        assert aggregate(batch, None) == {"batchItemFailures": []}
+    granted = role_statements(resources, "Aggregator")
+    assert [call for call in calls if not allows(granted, call, {})] == []
+    assert idle(granted, calls) == []
+    assert next(call.resource for call in calls if call.action == "s3:PutObject").startswith("archive/audit/")
+
+
+def test_the_aggregator_writes_to_the_archive_and_to_dead_letters_and_does_nothing_else_there(
+    resources: Mapping[str, Any],
+) -> None:
+    granted = role_statements(resources, "Aggregator")
+    besides = [each for each in granted if each["Action"][0].split(":")[0] not in {"dynamodb", "kms", "xray"}]
+    assert {each["Resource"]: each["Action"] for each in besides} == {
+        "AggregatorLogs": ["logs:CreateLogStream", "logs:PutLogEvents"],
+        "archive/*": ["s3:PutObject"],
+        "dead-letters": ["sqs:SendMessage"],
+    }
+
+
+@pytest.mark.parametrize("name", ["Aggregator", "Provisioner"])
+def test_no_role_has_a_wildcard_where_there_is_a_name(name: str, resources: Mapping[str, Any]) -> None:
+    for each in role_statements(resources, name):
+        assert not [action for action in each["Action"] if "*" in action]
+        assert each["Resource"] != "*" or each["Action"] == ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
+
+
+@pytest.mark.parametrize("name", ["Aggregator", "Provisioner"])
+def test_a_role_uses_the_customers_key_for_what_its_calls_need_and_nothing_else(
+    name: str, resources: Mapping[str, Any]
+) -> None:
+    granted = role_statements(resources, name)
+    made = [Call(each["Action"][0], "") for each in granted if each["Action"][0].split(":")[0] in SERVICES]
+    needed = calls_of_key(made, KEY)
+    of_key = [each for each in granted if each["Resource"] == KEY]
+    keyed = bool(of_key)
+    assert keyed is ("SSESpecification" in resources["Table"])
+    assert [call for call in needed if allows(granted, call, {}) is not keyed] == []
+    assert sum(len(each["Action"]) for each in of_key) == len(needed) * keyed
+
+
+# Policies for applications and people
+
+
+class Tenant:
+    """A namespace of a table in memory, and the tag of a principal that belongs to it."""
+
+    def __init__(self) -> None:
+        self.store = RecordingStore("my-app")
+        self.repository = SyncRepository.over(self.store, Options(namespace="tenant-alpha", stack="my-app"))
+        self.tags = {NAMESPACE_TAG: self.repository.namespace_state.namespace_id}
+        self.store.calls.clear()
+
+    def acquire(self) -> None:
+        self.repository.create_entity("project")
+        self.repository.create_entity("key-abc", parent_id="project", cascade=True)
+        self.repository.set_system_defaults(RPM)
+        self.store.calls.clear()
+        reopened = SyncRepository.over(self.store, Options(namespace="tenant-alpha", stack="my-app", register=False))
+        limiter = SyncRateLimiter(repository=reopened)
+        for _ in range(3):
+            with limiter.acquire("key-abc", "gpt-4", {"rpm": 1}) as lease:
+                lease.adjust(rpm=-1)
+        limiter.available("key-abc", "gpt-4")
+        limiter.repository.driver.run(
+            split_shard(
+                reopened.namespace_state, BucketId(reopened.namespace_state.namespace_id, "key-abc", "gpt-4", 0)
+            )
+        )
+
+    def read(self) -> None:
+        self.repository.get_system_defaults()
+        self.repository.get_limits("key-abc", "gpt-4")
+        self.repository.get_buckets("key-abc")
+        self.repository.get_children("project")
+        self.repository.get_resource_capacity("gpt-4")
+        self.repository.list_entities_with_custom_limits("gpt-4")
+        self.repository.get_audit_events("key-abc")
+
+    def write(self) -> None:
+        self.repository.create_entity("key-def")
+        self.repository.set_limits("key-def", RPM)
+        self.repository.set_system_defaults(RPM)
+        self.repository.delete_limits("key-def")
+        self.repository.delete_entity("key-def")
+
+
+def refused(resources: Mapping[str, Any], policy: str, calls: Iterable[Call], tags: Mapping[str, str]) -> list[Call]:
+    granted = statements(resources[policy]["PolicyDocument"])
+    return [call for call in calls if not allows(granted, call, tags)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "does"),
+    [
+        ("Acquire", Tenant.acquire),
+        ("Read", Tenant.read),
+        ("Full", Tenant.acquire),
+        ("Full", Tenant.read),
+        ("Full", Tenant.write),
+    ],
+    ids=["acquire", "read", "full to acquire", "full to read", "full to write"],
+)
+def test_a_policy_allows_what_it_is_for_on_the_table_and_in_ones_own_namespace(
+    policy: str, does: Any, resources: Mapping[str, Any]
+) -> None:
+    tenant = Tenant()
+    does(tenant)
+    assert tenant.store.calls
+    assert refused(resources, f"{policy}Policy", tenant.store.calls, {}) == []
+    assert refused(resources, f"{policy}OwnPolicy", tenant.store.calls, tenant.tags) == []
+
+
+@pytest.mark.parametrize("policy", ["AcquireOwnPolicy", "ReadOwnPolicy", "FullOwnPolicy"])
+@pytest.mark.parametrize("tags", [{NAMESPACE_TAG: "another-one"}, {}], ids=["another's", "nobody's"])
+def test_in_anothers_namespace_one_reads_and_writes_nothing(
+    policy: str, tags: Mapping[str, str], resources: Mapping[str, Any]
+) -> None:
+    tenant = Tenant()
+    tenant.acquire()
+    tenant.read()
+    tenant.write()
+    inside = [call for call in tenant.store.calls if call.keys != ("_/SYSTEM#",)]
+    assert refused(resources, policy, inside, tags) == inside
+
+
+def test_who_may_acquire_writes_buckets_and_nothing_else(resources: Mapping[str, Any]) -> None:
+    tenant = Tenant()
+    tenant.write()
+    written = [call for call in tenant.store.calls if call.action not in {"dynamodb:GetItem", "dynamodb:BatchGetItem"}]
+    assert written
+    for policy in ("AcquirePolicy", "AcquireOwnPolicy"):
+        assert refused(resources, policy, written, tenant.tags) == written
+
+
+def test_who_may_read_writes_nothing(resources: Mapping[str, Any]) -> None:
+    tenant = Tenant()
+    tenant.acquire()
+    tenant.write()
+    written = [call for call in tenant.store.calls if call.action.endswith(("PutItem", "UpdateItem", "DeleteItem"))]
+    for policy in ("ReadPolicy", "ReadOwnPolicy"):
+        assert refused(resources, policy, written, tenant.tags) == written
+
+
+def test_the_index_of_whole_namespaces_is_for_the_whole_table_only(resources: Mapping[str, Any]) -> None:
+    tenant = Tenant()
+    tenant.repository.list_resources_with_defaults()
+    assert {call.resource for call in tenant.store.calls} == {"my-app/index/GSI4"}
+    for use in ("Read", "Full"):
+        assert refused(resources, f"{use}Policy", tenant.store.calls, {}) == []
+        assert refused(resources, f"{use}OwnPolicy", tenant.store.calls, tenant.tags) == tenant.store.calls
+
+
+@pytest.mark.parametrize("does", [SyncRepository.list_namespaces, SyncRepository.list_orphan_namespaces])
+def test_nobody_lists_the_namespaces_who_belongs_to_one(does: Any, resources: Mapping[str, Any]) -> None:
+    tenant = Tenant()
+    does(tenant.repository)
+    assert tenant.store.calls
+    for use in ("Read", "Full"):
+        assert refused(resources, f"{use}Policy", tenant.store.calls, {}) == []
+        assert refused(resources, f"{use}OwnPolicy", tenant.store.calls, tenant.tags) == tenant.store.calls
+
+
+@pytest.mark.parametrize("policy", ["AcquireOwnPolicy", "ReadOwnPolicy", "FullOwnPolicy"])
+def test_who_belongs_to_a_namespace_opens_it_by_its_key_in_the_registry(
+    policy: str, resources: Mapping[str, Any]
+) -> None:
+    tenant = Tenant()
+    SyncRepository.over(tenant.store, Options(namespace="tenant-alpha", stack="my-app", register=False))
+    assert "_/SYSTEM#" in {key for call in tenant.store.calls for key in call.keys}
+    assert refused(resources, policy, tenant.store.calls, tenant.tags) == []
+
+
+def test_the_registry_is_read_by_tenants_and_written_by_admins(resources: Mapping[str, Any]) -> None:
+    tenant = Tenant()
+    tenant.repository.register_namespace("tenant-beta")
+    written = [call for call in tenant.store.calls if call.action == "dynamodb:PutItem"]
+    assert written
+    assert refused(resources, "FullPolicy", written, {}) == []
+    assert refused(resources, "FullOwnPolicy", written, tenant.tags) == written

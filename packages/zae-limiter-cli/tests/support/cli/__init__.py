@@ -1,0 +1,1 @@
+"""What the tests of the CLI, and of the whole, share."""

@@ -1,0 +1,143 @@
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.cli.account import eventually
+from zae_limiter_cli.errors import CommandError
+from zae_limiter_cli.local.down import end
+from zae_limiter_cli.local.state_dir import Running, StateDir, state_dirs, the_one
+
+# A process that runs as a local stack does, as far as others see; it heeds SIGTERM or does not.
+STACK = """
+import os, signal, sys, time
+from zae_limiter_cli.local.state_dir import Running, StateDir
+signal.signal(signal.SIGTERM, signal.SIG_DFL if sys.argv[2] == "polite" else signal.SIG_IGN)
+state_dir = StateDir(sys.argv[1])
+state_dir.take()
+state_dir.write(Running(sys.argv[1], os.getpid(), "http://127.0.0.1:1", "us-east-1", "moto", 0.5))
+time.sleep(600)
+"""
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """What starts a stack in another process."""
+    with ExitStack() as processes:
+        yield lambda name, manner="polite": processes.enter_context(_running(name, manner))
+
+
+@contextmanager
+def _running(name: str, manner: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-c", STACK, name, manner])
+    try:
+        assert eventually(lambda: StateDir(name).running() is not None)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_what_runs_is_told_to_other_processes(start: Start) -> None:
+    process = start("my-app")
+    running = Running("my-app", process.pid, "http://127.0.0.1:1", "us-east-1", "moto", 0.5)
+    assert StateDir("my-app").running() == running
+    assert the_one(None).name == "my-app"
+
+
+def test_a_second_one_of_the_same_name_says_that_one_runs(start: Start) -> None:
+    start("my-app")
+    with pytest.raises(CommandError, match=r"my-app runs already, at http://127.0.0.1:1: .*local down --name my-app"):
+        StateDir("my-app").take()
+    StateDir("other").take()
+
+
+def test_a_stack_ends_when_it_is_asked(start: Start) -> None:
+    process = start("my-app")
+    assert end(StateDir("my-app")) == "is down"
+    assert process.wait() == -signal.SIGTERM
+
+
+def test_who_clears_up_for_a_new_one_is_told_already(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state_dir, told = StateDir("my-app"), []
+    state_dir.make()
+    (state_dir.directory / "lock").write_text("9999999999\n")  # of one that ran before: by now it may be anybody's
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: told.append(state_dir.holder()))
+    state_dir.take()
+    assert told == [os.getpid()] * 2
+
+
+def test_one_that_has_not_signed_yet_is_waited_for() -> None:
+    state_dir = StateDir("my-app")
+    state_dir.make()
+    lock = state_dir.directory / "lock"
+    threading.Timer(0.1, lock.write_text, ["12345\n"]).start()
+    assert state_dir.holder() == 12345
+    lock.write_text("")
+    with pytest.raises(CommandError, match="my-app is still starting: try again"):
+        state_dir.holder()
+
+
+def test_one_that_does_not_heed_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zae_limiter_cli.local.down.TIMEOUT_SECONDS", 0.5)
+    process = start("my-app", "stubborn")
+    assert end(StateDir("my-app")) == "was killed"
+    assert process.wait() == -signal.SIGKILL
+
+
+def test_after_a_crash_nothing_runs_and_the_next_one_may(start: Start) -> None:
+    process = start("my-app")
+    process.kill()
+    process.wait()
+    assert StateDir("my-app").running() is None
+    assert end(StateDir("my-app")) == "had crashed: nothing of it is left"
+    with pytest.raises(CommandError, match="my-app does not run"):
+        end(StateDir("my-app"))
+    start("my-app")
+
+
+def test_without_a_name_it_has_to_be_clear_which_one_is_meant(start: Start) -> None:
+    with pytest.raises(CommandError, match="no local stack runs"):
+        the_one(None)
+    start("one")
+    start("two")
+    assert the_one("one").name == "one"
+    with pytest.raises(CommandError, match="several local stacks run: one, two; choose one with --name"):
+        the_one(None)
+    assert [state_dir.name for state_dir in state_dirs()] == ["one", "two"]
+
+
+def test_a_new_one_begins_with_no_logs(state: Path) -> None:
+    state_dir = StateDir("my-app")
+    state_dir.logs.mkdir(parents=True)
+    (state_dir.logs / "old.log").write_text("old")
+    state_dir.take()
+    assert list(state_dir.logs.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_cannot_be_written_is_one_line(state: Path) -> None:
+    state.chmod(0o500)
+    with pytest.raises(CommandError, match="Permission denied; set XDG_STATE_HOME"):
+        StateDir("my-app").take()
+
+
+def test_a_state_that_is_no_directory_is_one_line(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (state / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(state / "file"))
+    with pytest.raises(CommandError, match=r"Not a directory; set XDG_STATE_HOME"):
+        StateDir("my-app").take()

@@ -1,0 +1,174 @@
+"""How buckets stand: what a read of them says, over all shards and all entities; in both variants."""
+
+from dataclasses import replace
+
+import pytest
+
+from support.core.shards import split
+from support.core.worlds import World, take
+from zae_limiter import Limit, ValidationError
+from zae_limiter.buckets import BucketLimit, LimitCapacity
+from zae_limiter.flows.bucket.reading import get_buckets, get_resource_capacity
+from zae_limiter.flows.steps import play
+from zae_limiter.operations.values import BatchGet, Delete, Key, Operation, Query
+from zae_limiter.schema import keys
+
+RPM = Limit.per_minute("rpm", 60)
+TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
+
+
+async def test_a_bucket_tells_what_is_left_what_was_consumed_and_when_it_goes(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM, TPM])
+    await take(limiter, "e", "r", rpm=20, tpm=500)
+    made_ms = world.clock.now_ms()
+    world.clock.advance(seconds=5)
+    bucket = await limiter.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert (bucket.entity_id, bucket.resource, bucket.shard_count, bucket.anchor_ms) == ("e", "r", 1, made_ms)
+    assert bucket.limits == (BucketLimit(RPM, 45, 20), BucketLimit(TPM, 9_000, 500))
+    assert bucket.available == await limiter.available("e", "r")
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    assert bucket.expires_at_ms == item["ttl"] * 1000
+
+
+async def test_debt_is_negative(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        await lease.adjust(rpm=99)
+    bucket = await limiter.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert bucket.limits == (BucketLimit(RPM, -40, 100),)
+
+
+async def test_where_there_is_no_bucket_there_is_nothing(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    repository = limiter.repository
+    await take(limiter, "e", "r", rpm=1)
+    assert await repository.get_bucket("e", "other") is None
+    assert await repository.get_bucket("other", "r") is None
+    assert await repository.get_buckets("other") == []
+    assert await repository.get_buckets("e", "other") == []
+    capacity = await repository.get_resource_capacity("other")
+    assert (capacity.limits, capacity.entities) == ((), 0)
+
+
+async def test_a_bucket_with_limits_of_the_entitys_own_does_not_expire(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_limits("e", [RPM])
+    await take(limiter, "e", "r", rpm=1)
+    bucket = await limiter.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert bucket.expires_at_ms is None
+
+
+async def test_the_shards_of_a_bucket_are_summed(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM, TPM])
+    await take(limiter, "e", "r", rpm=21, tpm=501)
+    split(world, limiter, "e", "r")
+    bucket = await limiter.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert bucket.shard_count == 2
+    assert bucket.limits == (BucketLimit(RPM, 39, 21), BucketLimit(TPM, 8_499, 501))
+    assert await limiter.repository.get_buckets("e") == [bucket]
+    capacity = await limiter.repository.get_resource_capacity("r")
+    assert capacity.limits == (LimitCapacity("rpm", 60, 39, 1), LimitCapacity("tpm", 6_000, 8_499, 1))
+    assert capacity.entities == 1
+
+
+async def test_the_buckets_of_an_entity_are_listed_by_resource_or_for_one(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    for resource in ("r-2", "r", "r-1"):
+        await take(limiter, "e", resource, rpm=len(resource))
+    await take(limiter, "e2", "r", rpm=1)
+    buckets = await limiter.repository.get_buckets("e")
+    assert [(bucket.resource, bucket.available) for bucket in buckets] == [
+        ("r", {"rpm": 59}),
+        ("r-1", {"rpm": 57}),
+        ("r-2", {"rpm": 57}),
+    ]
+    assert await limiter.repository.get_buckets("e", "r-1") == buckets[1:2]
+
+
+async def test_a_resources_capacity_is_that_of_all_entities_and_of_no_other_resource_or_namespace(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    elsewhere, _ = await world.process("elsewhere", default_limits=[RPM])
+    await limiter.set_limits("rich", [Limit.per_minute("rpm", 600), TPM])
+    for number in range(250):
+        await take(limiter, f"e-{number}", "r", rpm=2)
+    await take(limiter, "rich", "r", rpm=100, tpm=1_000)
+    await take(limiter, "e-1", "r2", rpm=50)
+    await take(elsewhere, "e-1", "r", rpm=50)
+    capacity = await limiter.repository.get_resource_capacity("r")
+    assert capacity.resource == "r"
+    assert capacity.entities == 251
+    assert capacity.limits == (
+        LimitCapacity("rpm", 250 * 60 + 600, 250 * 58 + 500, 251),
+        LimitCapacity("tpm", 6_000, 8_000, 1),
+    )
+
+
+async def test_one_bucket_is_one_read_and_the_others_are_read_a_hundred_at_a_time(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    for number in range(150):
+        await take(limiter, f"e-{number}", "r", rpm=1)
+    wire.sent()
+    await limiter.repository.get_bucket("e-1", "r")
+    assert wire.sent() == ["BatchGet"]
+    await limiter.repository.get_buckets("e-1", "r")
+    assert wire.sent() == ["BatchGet"]
+    await limiter.repository.get_buckets("e-1")
+    assert wire.sent() == ["Query", "BatchGet"]
+    await limiter.repository.get_resource_capacity("r")
+    assert wire.sent() == ["Query", "BatchGet", "BatchGet"]
+
+
+async def test_a_bucket_that_goes_while_the_others_are_read_does_not_count(async_world: World) -> None:
+    limiter, _ = await async_world.process(default_limits=[RPM])
+    for entity in ("stays", "goes"):
+        await take(limiter, entity, "r", rpm=1)
+    gone = Key(keys.pk_bucket(limiter.repository.namespace_id, "goes", "r", 0), keys.sk_state())
+
+    def perform(operation: Operation) -> object:
+        if isinstance(operation, BatchGet):
+            async_world.table.execute(Delete(gone))
+        return async_world.table.execute(operation)
+
+    capacity = play(get_resource_capacity(limiter.repository.namespace_state, "r"), perform)
+    assert (capacity.entities, capacity.limits) == (1, (LimitCapacity("rpm", 60, 59, 1),))
+
+
+async def test_pages_are_followed_to_the_end(async_world: World) -> None:
+    limiter, _ = await async_world.process(default_limits=[RPM])
+    for number in range(7):
+        await take(limiter, f"e-{number}", "r", rpm=1)
+        await take(limiter, "e", f"r-{number}", rpm=1)
+    pages: list[Query] = []
+
+    def perform(operation: Operation) -> object:
+        if isinstance(operation, Query):
+            pages.append(operation)
+            operation = replace(operation, limit=3)
+        return async_world.table.execute(operation)
+
+    namespace_state = limiter.repository.namespace_state
+    assert play(get_resource_capacity(namespace_state, "r"), perform).entities == 7
+    assert len(play(get_buckets(namespace_state, "e", None), perform)) == 7
+    assert len(pages) == 6
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("get_bucket", ("", "r")),
+        ("get_bucket", ("e", "_default_")),
+        ("get_buckets", ("e#", None)),
+        ("get_buckets", ("e", "")),
+        ("get_resource_capacity", ("1",)),
+    ],
+)
+async def test_bad_names_are_refused_before_any_request(world: World, method: str, arguments: tuple[str, ...]) -> None:
+    limiter, wire = await world.process()
+    with pytest.raises(ValidationError):
+        await getattr(limiter.repository, method)(*arguments)
+    assert wire.sent() == []

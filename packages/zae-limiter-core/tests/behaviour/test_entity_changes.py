@@ -1,0 +1,218 @@
+"""Entities change and go, and the tree keeps its two levels; in both variants."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+from support.core.worlds import World, passes, take
+from zae_limiter import (
+    EntityError,
+    EntityHasChildrenError,
+    EntityNotFoundError,
+    Limit,
+    RateLimiterUnavailable,
+    ValidationError,
+)
+from zae_limiter.operations.errors import OutcomeUnknown, Reason, TransactionCancelled
+from zae_limiter.operations.values import Query, Transact
+
+RPM = Limit.per_minute("rpm", 60)
+
+
+async def test_an_update_changes_what_is_given_and_nothing_else(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.create_entity("p")
+    made = await limiter.create_entity("e", "A key", "p", True, {"team": "blue"})
+    renamed = await limiter.update_entity("e", name="Another")
+    assert (renamed.name, renamed.parent_id, renamed.cascade) == ("Another", "p", True)
+    assert (renamed.metadata, renamed.created_at, renamed.version) == ({"team": "blue"}, made.created_at, 2)
+    nameless = await limiter.update_entity("e", name=None, metadata={"cost": "7"})
+    assert (nameless.name, nameless.metadata, nameless.version) == (None, {"cost": "7"}, 3)
+    uncontended = await limiter.update_entity("e", parent_id=None, cascade=False, metadata=None)
+    assert (uncontended.parent_id, uncontended.cascade, uncontended.metadata) == (None, False, {})
+    assert await limiter.get_entity("e") == uncontended
+
+
+async def test_an_update_that_changes_nothing_writes_nothing(world: World) -> None:
+    limiter, wire = await world.process()
+    made = await limiter.create_entity("e", "A key")
+    wire.sent()
+    assert await limiter.update_entity("e", name="A key", parent_id=None, cascade=False) == made
+    assert await limiter.update_entity("e") == made
+    assert wire.sent() == ["BatchGet", "BatchGet"]
+
+
+async def test_children_follow_their_parent(world: World) -> None:
+    limiter, _ = await world.process()
+    for entity in ("p", "q", "e"):
+        await limiter.create_entity(entity)
+
+    async def children() -> dict[str, list[str]]:
+        return {p: [child.entity_id for child in await limiter.get_children(p)] for p in ("p", "q")}
+
+    await limiter.update_entity("e", parent_id="p")
+    assert await children() == {"p": ["e"], "q": []}
+    await limiter.update_entity("e", parent_id="q")
+    assert await children() == {"p": [], "q": ["e"]}
+    await limiter.update_entity("p", parent_id="q")
+    assert await children() == {"p": [], "q": ["e", "p"]}
+    for child in ("e", "p"):
+        await limiter.update_entity(child, parent_id=None)
+    assert await children() == {"p": [], "q": []}
+    await limiter.update_entity("q", parent_id="p")
+    assert await children() == {"p": ["q"], "q": []}
+
+
+async def test_an_update_keeps_the_tree_at_two_levels(world: World) -> None:
+    limiter, _ = await world.process()
+    for entity in ("top", "other"):
+        await limiter.create_entity(entity)
+    await limiter.create_entity("child", parent_id="top")
+    for entity, parent, problem in (
+        ("other", "child", "has a parent itself, top"),
+        ("top", "other", "children itself, 1"),
+        ("top", "top", "own parent"),
+    ):
+        with pytest.raises(ValidationError, match=problem):
+            await limiter.update_entity(entity, parent_id=parent)
+    with pytest.raises(EntityNotFoundError, match="'nobody'"):
+        await limiter.update_entity("other", parent_id="nobody")
+    with pytest.raises(EntityNotFoundError, match="'never'"):
+        await limiter.update_entity("never", name="x")
+    assert [(await limiter.get_entity(entity)).version for entity in ("top", "other")] == [1, 1]  # type: ignore[union-attr]
+
+
+async def test_cascade_needs_a_parent(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.create_entity("p")
+    await limiter.create_entity("e")
+    with pytest.raises(ValidationError, match="needs a parent_id"):
+        await limiter.update_entity("e", cascade=True)
+    await limiter.update_entity("e", parent_id="p", cascade=True)
+    with pytest.raises(ValidationError, match="needs a parent_id"):
+        await limiter.update_entity("e", parent_id=None)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"name": 7},
+        {"parent_id": "a#b"},
+        {"parent_id": "e"},
+        {"cascade": 1},
+        {"cascade": True, "parent_id": None},
+        {"metadata": {"a": 1}},
+        {"metadata": "ab"},
+        {"principal": ""},
+    ],
+)
+async def test_bad_input_is_refused_before_any_request(world: World, given: dict[str, Any]) -> None:
+    limiter, wire = await world.process()
+    with pytest.raises(ValidationError):
+        await limiter.update_entity("e", **given)
+    with pytest.raises(ValidationError):
+        await limiter.delete_entity("e#")
+    assert wire.sent() == []
+
+
+async def test_a_lost_race_is_decided_again_from_what_the_other_wrote(world: World) -> None:
+    here, wire = await world.process()
+    there, _ = await world.process()
+    await here.create_entity("e", "first")
+    wire.break_once(TransactionCancelled((Reason("ConditionalCheckFailed"), Reason(None))), on=Transact)
+    await there.update_entity("e", metadata={"by": "the other"})
+    after = await here.update_entity("e", name="second")
+    assert (after.name, after.metadata, after.version) == ("second", {"by": "the other"}, 3)
+
+
+async def test_an_update_whose_answer_was_lost_is_applied_once(world: World) -> None:
+    limiter, wire = await world.process()
+    await limiter.create_entity("p")
+    await limiter.create_entity("e")
+    wire.break_once(OutcomeUnknown("lost"), on=Transact, applied=True)
+    assert (await limiter.update_entity("e", parent_id="p")).version == 2
+    with pytest.raises(EntityHasChildrenError, match="children, 1"):
+        await limiter.delete_entity("p")
+
+
+async def test_acquires_follow_a_new_parent_at_once_here_and_elsewhere_within_a_cache_life(world: World) -> None:
+    here, elsewhere = [(await world.process(default_limits=[RPM])).limiter for _ in range(2)]
+    for parent in ("p", "q"):
+        await here.create_entity(parent)
+    await here.create_entity("e", parent_id="p", cascade=True)
+    for limiter in (here, elsewhere):
+        await take(limiter, "e", "r", rpm=1)
+    await here.update_entity("e", parent_id="q")
+    await take(here, "e", "r", rpm=1)
+    assert [await here.available(parent, "r") for parent in ("p", "q")] == [{"rpm": 58}, {"rpm": 59}]
+    world.clock.advance(seconds=61)
+    await take(elsewhere, "e", "r", rpm=1)
+    assert [await here.available(parent, "r") for parent in ("p", "q")] == [{"rpm": 60}, {"rpm": 59}]
+    await here.update_entity("e", cascade=False)
+    await take(here, "e", "r", rpm=1)
+    assert await here.available("q", "r") == {"rpm": 59}
+
+
+async def test_an_entity_goes_with_its_limits_and_its_buckets_and_nobody_elses(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    for entity in ("e", "e-2"):
+        await limiter.create_entity(entity)
+        await limiter.set_limits(entity, [RPM])
+        for resource in ("r", "s/1"):
+            await limiter.set_limits(entity, [RPM], resource)
+            await take(limiter, entity, resource, rpm=50)
+    await limiter.delete_entity("e")
+    assert await limiter.get_entity("e") is None
+    ns = limiter.repository.namespace_id
+    left = [(item["PK"], item["SK"]) for item in world.table.execute(Query(ns, index="GSI4")).items]
+    assert {pk for pk, _ in left if pk.endswith("#e") or "#e#" in pk} == {f"{ns}/AUDIT#e"}
+    assert len([pk for pk, sk in left if "e-2" in pk and not sk.startswith("#AUDIT")]) == 6
+    assert await limiter.get_limits("e", "r") == []
+    assert await limiter.available("e-2", "r") == {"rpm": 10}
+    assert await passes(limiter, "e", "r", rpm=60)  # an entity that has no record has a bucket of its own all the same
+    await limiter.delete_entity("e")
+    assert world.bucket_of(limiter, "e", "r") is None
+    wire.sent()
+    with pytest.raises(EntityNotFoundError):
+        await limiter.delete_entity("e")
+    assert wire.sent() == ["Get", "Query", "Query"]
+
+
+async def test_a_parent_stays_as_long_as_it_has_children(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.create_entity("p")
+    for child in ("c-1", "c-2"):
+        await limiter.create_entity(child, parent_id="p")
+    await limiter.set_limits("p", [RPM])
+    with pytest.raises(EntityHasChildrenError, match="'p' has children, 2") as caught:
+        await limiter.delete_entity("p")
+    assert isinstance(caught.value, EntityError)
+    assert pickle.loads(pickle.dumps(caught.value)).children == 2
+    assert await limiter.get_limits("p") == [RPM]
+    await limiter.delete_entity("c-1")
+    await limiter.update_entity("c-2", parent_id=None)
+    await limiter.delete_entity("p")
+    assert (await limiter.get_entity("p"), await limiter.get_limits("p")) == (None, [])
+
+
+async def test_an_entity_with_more_configs_than_a_transaction_holds_goes_whole(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.create_entity("e")
+    places = [("e", f"r-{number:03d}") for number in range(130)]
+    await limiter.set_many_limits({place: [RPM] for place in places})
+    await limiter.delete_entity("e")
+    assert await limiter.list_resources_with_entity_configs() == []
+    events = (await limiter.repository.get_audit_events("e", limit=1000)).events
+    gone = [event for event in events if event.action == "entity_deleted"]
+    assert len((gone[0].before or {})["configs"]) == 90
+    assert len([event for event in events if event.action == "limits_deleted"]) == 40
+    assert len({event.event_id for event in events}) == 130 + 1 + 1 + 40
+
+
+async def test_a_store_that_is_away_is_unavailable(world: World) -> None:
+    limiter, wire = await world.process()
+    wire.break_down(OutcomeUnknown("gone"))
+    for change in (limiter.update_entity("e", name="x"), limiter.delete_entity("e"), limiter.create_entity("e")):
+        with pytest.raises(RateLimiterUnavailable):
+            await change

@@ -1,0 +1,101 @@
+"""Histories of several processes on one table, none of which may break the invariant; and faults that must be found."""
+
+from dataclasses import fields
+
+import pytest
+
+from simulation.books import Rule, Stand
+from simulation.histories import tried
+from simulation.kernel import Violation
+from simulation.ledger import Ledger
+from simulation.mutants import MUTANTS, Mutant, killer
+from simulation.oracle import Application, Change, fastest
+from simulation.plan import Plan
+from simulation.shrink import TROUBLES
+from simulation.world import World, simulate
+
+
+@pytest.mark.slow
+def test_no_history_breaks_the_invariant() -> None:
+    wrong = [problem for _, found in tried(1, 2_000) for _, problem in found]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+def test_the_histories_are_worth_something() -> None:
+    answers: dict[str, int] = {}
+    lost = reshaped = created = split = dropped = returned = 0
+    for seed in range(1, 61):
+        world, gone = simulate(seed), set()
+        for _, caller, _ in world.lives:
+            answers[caller.answer] = answers.get(caller.answer, 0) + 1
+        for write in world.oracle.applications:
+            lost += not write.confirmed
+            reshaped += write.moved and not write.splits
+            split += write.splits
+            created += any(change.new for change in write.changes.values())
+            dropped += len(write.dropped)
+            returned += any(change.new and (write.pk, name) in gone for name, change in write.changes.items())
+            gone |= {(write.pk, name) for name in write.dropped}
+    assert min(answers["admitted"], answers["refused"], answers["Cancelled"], answers["RateLimiterUnavailable"]) > 50
+    assert min(lost, reshaped, created, split) > 50
+    assert min(dropped, returned) > 1, (dropped, returned)
+
+
+def test_a_history_is_told_by_its_seed() -> None:
+    def told(world: World) -> list[tuple[str, int, int]]:
+        return [(write.pk, write.decided_ms, write.applied_ms) for write in world.oracle.applications]
+
+    assert told(simulate(17)) == told(simulate(17)) != told(simulate(18))
+
+
+def test_a_smaller_history_can_do_without_any_of_the_troubles() -> None:
+    assert set(TROUBLES) == {each.name for each in fields(Plan) if each.default == 0} - {"one_by_one"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
+def test_a_deliberate_fault_is_found(mutant: Mutant) -> None:
+    assert killer(mutant, range(1, 2_000))
+
+
+RULE = Rule(ceiling=10_000, refill=1_000, period=1_000)
+
+
+def test_the_ledger_allows_the_ceiling_and_what_is_minted() -> None:
+    ledger = Ledger(0)
+    ledger.enter(0, RULE, net=10_000, wanted=10_000, new=True)
+    ledger.enter(3_000, RULE, net=3_000, wanted=3_000, new=False)
+    with pytest.raises(Violation, match="1 millitokens more"):
+        ledger.enter(3_999, RULE, net=1_000, wanted=1_000, new=False)
+
+
+def test_the_ledger_sees_an_idle_minute_paid_out_twice() -> None:
+    ledger = Ledger(0)
+    ledger.enter(0, RULE, net=1_000, wanted=1_000, new=True)
+    ledger.enter(60_000, RULE, net=10_000, wanted=10_000, new=False)
+    with pytest.raises(Violation, match="10000 millitokens more"):
+        ledger.enter(60_000, RULE, net=10_000, wanted=10_000, new=False)
+
+
+def test_the_ledger_allows_what_clocks_differ_by_once() -> None:
+    ledger = Ledger(500)
+    ledger.enter(0, RULE, net=10_000, wanted=10_000, new=True)
+    ledger.enter(0, RULE, net=500, wanted=500, new=False)
+    with pytest.raises(Violation):
+        ledger.enter(0, RULE, net=1, wanted=1, new=False)
+
+
+def test_a_rule_counts_from_before_it_is_written_until_after_the_next_by_what_clocks_and_delays_allow() -> None:
+    slow, fast = RULE, Rule(ceiling=10_000, refill=9_000, period=1_000)
+
+    def write(at_ms: int, rule: Rule, shard: int = 0) -> Application:
+        stand = Stand(rule, shard, 2, 0, at_ms)
+        change = Change(0, 0, rule.ceiling, stand, rule.ceiling, 0, new=False)
+        return Application(f"b#{shard}", at_ms, at_ms, at_ms, {"rpm": change}, moved=True, splits=False)
+
+    told = [(0, slow), (1_000, slow), (5_000, fast), (6_000, slow), (6_900, slow), (9_000, slow)]
+    rules = list(fastest([write(*each) for each in told], "rpm", 100))
+    assert rules == [slow, fast, fast, fast, slow, slow]
+    others = [write(0, fast, 1), *(write(*each) for each in told[:2])]
+    assert list(fastest(others, "rpm", 100)) == [fast] * 3

@@ -1,0 +1,250 @@
+"""The page of the table and what the code writes say the same: records, keys, index keys, attributes.
+
+A script writes every record with every attribute that it can have, over a table in memory; the page is read as tables.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.core.shards import played, split
+from support.core.worlds import World
+from zae_limiter import Limit, ProvisionerState, RateLimitExceeded, VersionRecord
+from zae_limiter.flows.records.usage_counting import Use, count_usage
+from zae_limiter.memory.table import MemoryStore
+from zae_limiter.naming import RESERVED_LIMIT_NAMES
+from zae_limiter.operations.values import Item, Operation
+from zae_limiter.provisioner import HandledEvent, ProvisionerLock, StoredConfig
+from zae_limiter.schema import keys
+from zae_limiter.schema.changes import Consumption
+from zae_limiter.schema.table import INDEXES
+from zae_limiter.schema.usage import SnapshotId, stream_mark
+
+DOCS = Path(__file__).parents[4] / "docs"
+if not DOCS.is_dir():
+    pytest.skip("the docs are not here: the tests were taken out of the checkout", allow_module_level=True)
+
+RPM = Limit.per_minute("rpm", 60)
+TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
+TEMPLATES = {r"b_wcu_tc": "b_wcu_tc", r"b_(?:rpm|tpm)_(\w+)": r"b_{limit}_\1", r"l_(?:rpm|tpm)_(\w+)": r"l_{limit}_\1"}
+TEMPLATES |= {r"rpm|tpm": "{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit}", r"_counted_\d+": "_counted_{shard}"}
+BUILDERS = {
+    "bucket": (keys.pk_bucket("{ns}", "{entity}", "{resource}", "{shard}"), keys.sk_state()),  # type: ignore[arg-type]
+    "entity": (keys.pk_entity("{ns}", "{entity}"), keys.sk_meta()),
+    "entity config": (keys.pk_entity("{ns}", "{entity}"), keys.sk_config("{resource}")),
+    "resource config": (keys.pk_resource("{ns}", "{resource}"), keys.sk_config()),
+    "system config": (keys.pk_system("{ns}"), keys.sk_config()),
+    "usage snapshot": (keys.pk_entity("{ns}", "{entity}"), keys.sk_usage("{resource}", "{window}")),
+    "audit event": (keys.pk_audit("{ns}", "{subject}"), keys.sk_audit("{event}")),
+    "provisioner state": (keys.pk_system("{ns}"), keys.sk_provisioner()),
+    "provisioner state part": (keys.pk_system("{ns}"), keys.sk_provisioner("{number}")),  # type: ignore[arg-type]
+    "namespace by name": (keys.pk_system(keys.REGISTRY), keys.sk_namespace("{name}")),
+    "namespace by id": (keys.pk_system(keys.REGISTRY), keys.sk_nsid("{id}")),
+    "version": (keys.pk_system(keys.REGISTRY), keys.sk_version()),
+}
+
+
+@dataclass
+class Page:
+    """What the page says: the keys of each record, the patterns of its index keys, and its other attributes.
+
+    ``always`` has those that each item of the record has.
+    """
+
+    records: dict[str, tuple[str, str]] = field(default_factory=dict)
+    index_keys: dict[str, dict[str, str]] = field(default_factory=dict)
+    attributes: dict[str, set[str]] = field(default_factory=dict)
+    always: dict[str, set[str]] = field(default_factory=dict)
+
+    def all_of(self, record: str) -> set[str]:
+        """Every attribute that the record has, by the page."""
+        return {"PK", "SK", *self.index_keys.get(record, ()), *self.attributes[record]}
+
+    def record_of(self, item: Item) -> str:
+        """The one record of the page that the item's keys are of."""
+        [record] = [name for name, (pk, sk) in self.records.items() if _fits(pk, item["PK"]) and _fits(sk, item["SK"])]
+        return record
+
+
+def read_page(text: str) -> Page:
+    page = Page()
+    for heading, cells in _rows(text):
+        if heading == "## Records":
+            page.records[cells[0]] = cells[1], cells[2]
+        elif heading == "## Indexes":
+            own = page.index_keys.setdefault(cells[1], {})
+            own |= {f"{cells[0]}PK": cells[2], f"{cells[0]}SK": cells[3]}
+        elif heading.startswith("### "):
+            record = heading.removeprefix("### ")
+            assert cells[0] not in page.attributes.setdefault(record, set()), f"{cells[0]} stands twice at {record}"
+            page.attributes[record].add(cells[0])
+            page.always.setdefault(record, set()).update(cells[:1] if cells[-1] == "always" else ())
+    return page
+
+
+def _rows(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The rows of each table, under the heading that it stands below; without its head."""
+    heading, in_table = "", False
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading = line
+        cells = [cell.strip().strip("`") for cell in line.split("|")[1:-1]]
+        if in_table and cells and not set(cells[0]) <= set("-"):
+            yield heading, cells
+        in_table = bool(cells)
+
+
+def _fits(pattern: str, key: object) -> bool:
+    parts = re.split(r"(\{\w+\})", pattern)
+    wanted = "".join(
+        {"{ns}": "[^/#]+", "{entity}": "[^#]+"}.get(part, "[^#]+") if i % 2 else re.escape(part)
+        for i, part in enumerate(parts)
+    )
+    return re.fullmatch(wanted, str(key)) is not None
+
+
+def plain(attribute: str) -> str:
+    """The attribute as the page spells it, without the names of this test's limits."""
+    for pattern, template in TEMPLATES.items():
+        if re.fullmatch(pattern, attribute):
+            return re.sub(pattern, template, attribute)
+    return attribute
+
+
+class Recorder(MemoryStore):
+    """A table that remembers each item that it ever had."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[Item] = []
+
+    def execute(self, operation: Operation) -> Any:
+        before = dict(self._items)
+        answer = super().execute(operation)
+        self.written += [item for key, item in self._items.items() if item is not before.get(key)]
+        return answer
+
+
+@pytest.fixture(scope="module")
+def page() -> Page:
+    return read_page((DOCS / "design" / "table.md").read_text())
+
+
+@pytest.fixture
+async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[Item]:
+    """Every item that the script wrote."""
+    monkeypatch.setattr("zae_limiter.flows.records.purge.SETTLE_SECONDS", 0)
+    world, table = async_world, Recorder()
+    world.table = table
+    await _write_what_limits_need(world)
+    await _write_what_the_provisioner_needs(world)
+    await _write_what_a_stack_needs(world)
+    return table.written
+
+
+async def _write_what_limits_need(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_system_defaults([RPM, TPM], "allow", principal="me")
+    await limiter.set_resource_defaults("gpt-4", [RPM, TPM], principal="me")
+    await limiter.set_limits("project", [RPM, TPM], "gpt-4", principal="me")
+    await limiter.set_limits("project", [RPM], "gpt-4", principal="me")
+    await limiter.create_entity("project", name="a project", principal="me")
+    await limiter.create_entity("key", parent_id="project", cascade=True)
+    async with limiter.acquire("key", "gpt-4", {"rpm": 1, "tpm": 500}) as lease:
+        await lease.adjust(tpm=-100)
+    split(world, limiter, "key", "gpt-4")
+    async with limiter.acquire("key", "gpt-4", {"rpm": 1}, limits=[Limit.per_minute("rpm", 70)]):
+        pass  # by another shape
+    await limiter.repository.reset_bucket("key", "gpt-4", principal="me")
+    await limiter.repository.credit_bucket("key", "gpt-4", {"rpm": 1}, principal="me")
+    with pytest.raises(RateLimitExceeded):
+        await limiter.acquire("key", "gpt-4", {"rpm": 61}).__aenter__()
+    ns = limiter.repository.namespace_id
+    snapshot = SnapshotId(ns, "key", "gpt-4", "hourly", datetime(2026, 1, 1, tzinfo=UTC))
+    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}))
+    played(world.table, count_usage(snapshot, 0, [use], expires_at=1_800_000_000))
+    kept = replace(snapshot, window="daily")
+    played(world.table, count_usage(kept, 1, [Use(use.mark, Consumption({}, 1))], expires_at=None))
+    for_ever, _ = await world.process(audit_retention_days=0)
+    await for_ever.delete_system_defaults()
+    await for_ever.set_system_defaults([], "block")
+
+
+async def _write_what_the_provisioner_needs(world: World) -> None:
+    limiter, _ = await world.process()
+    repository, printed = limiter.repository, "0" * 32
+    for place in ((None, None), (None, "gpt-4"), ("project", "gpt-4")):
+        await repository.put_configs({place: StoredConfig((RPM, TPM), fingerprint=printed)})
+    small = ProvisionerState(
+        managed_system=True,
+        managed_resources=["gpt-4"],
+        managed_entities={"project": ["gpt-4"]},
+        intended_system=True,
+        intended_resources=["gpt-5"],
+        intended_entities={"key": ["gpt-5"]},
+        last_applied="2026-01-01T00:00:00Z",
+        applied_hash="sha256:0",
+        owner="cli",
+        lock=ProvisionerLock("id", "cli", 1),
+        handled=[HandledEvent("Create 1", ok=True)],
+    )
+    await repository.put_provisioner_state(small, expected_serial=0)
+    many = {f"entity-{number}": ["gpt-4"] for number in range(400)}
+    large = ProvisionerState(managed_entities=many, intended_resources=["gpt-5"], intended_entities={"key": ["gpt-5"]})
+    await repository.put_provisioner_state(large, expected_serial=1)
+    await repository.put_provisioner_state(ProvisionerState(managed_entities=many), expected_serial=2)
+
+
+async def _write_what_a_stack_needs(world: World) -> None:
+    repository = (await world.process("other")).repository
+    await repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
+    await repository.delete_namespace("other")
+    await repository.recover_namespace(repository.namespace_id)
+    await repository.delete_namespace("other")
+    await repository.purge_namespace(repository.namespace_id)
+
+
+def by_record(page: Page, written: list[Item]) -> Mapping[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for item in written:
+        found.setdefault(page.record_of(item), set()).update(map(plain, item))
+    return found
+
+
+async def test_each_record_is_written_with_just_the_attributes_that_the_page_lists(
+    page: Page, written: list[Item]
+) -> None:
+    assert by_record(page, written) == {record: page.all_of(record) for record in page.records}
+
+
+async def test_what_the_page_calls_always_there_is_in_every_item_and_the_rest_is_not(
+    page: Page, written: list[Item]
+) -> None:
+    common: dict[str, set[str]] = {}
+    for item in written:
+        names = set(map(plain, item))
+        record = page.record_of(item)
+        common[record] = common.get(record, names) & names
+    assert {record: common[record] & page.attributes[record] for record in page.records} == page.always
+
+
+def test_the_keys_of_the_page_are_those_that_the_schema_builds(page: Page) -> None:
+    assert page.records == BUILDERS
+
+
+async def test_an_item_stands_in_an_index_where_the_page_says(page: Page, written: list[Item]) -> None:
+    for item in written:
+        for name, pattern in page.index_keys.get(page.record_of(item), {}).items():
+            assert name not in item or _fits(pattern, item[name]), (name, item[name], pattern)
+    assert {name[:4] for names in page.index_keys.values() for name in names} == {*INDEXES}
+
+
+def test_no_limit_is_named_like_an_attribute_of_the_page_and_every_other_name_is_free(page: Page) -> None:
+    listed = {name for record in page.records for name in page.all_of(record)}
+    fixed = {name for name in listed if "{" not in name and not name.startswith("b_")}
+    assert {*RESERVED_LIMIT_NAMES} - {"wcu"} == fixed

@@ -1,0 +1,58 @@
+"""No write exceeds what DynamoDB takes of expressions, however many limits a bucket has, whatever their names."""
+
+import re
+from typing import Any
+
+import pytest
+
+from support.core.widest import CASES, Case
+from zae_limiter.memory.effects import MAX_ITEM_BYTES
+from zae_limiter.memory.table import MemoryStore
+from zae_limiter.operations.capacity import item_size
+from zae_limiter.operations.render import render
+from zae_limiter.operations.values import Get, Put, Transact, Update
+
+MAX_EXPRESSION_BYTES = 4096
+MAX_OPERATORS = 300
+MAX_NAMES_AND_VALUES_BYTES = 2 * 1024 * 1024
+# Counted more strictly than need be: an AND inside BETWEEN, and each function.
+OPERATOR = re.compile(r"BETWEEN|AND|OR|NOT|>=|<=|<>|[=<>+]|attribute_\w+")
+
+case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
+
+
+def written(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """The single writes of a rendered request."""
+    if "TransactItems" not in request:
+        return [request]
+    return [write for item in request["TransactItems"] for write in item.values()]
+
+
+@case
+def test_no_expression_is_longer_than_dynamodb_takes(case: Case) -> None:
+    for write in written(render(case.make(), "t")[1]):
+        for kind in ("UpdateExpression", "ConditionExpression"):
+            assert len(write.get(kind, "").encode()) <= MAX_EXPRESSION_BYTES, kind
+            operators = OPERATOR.findall(write.get(kind, "")) if kind == "ConditionExpression" else []
+            assert len(operators) <= MAX_OPERATORS, kind
+        placed = {name: write.get(name) for name in ("ExpressionAttributeNames", "ExpressionAttributeValues")}
+        assert len(str(placed)) < MAX_NAMES_AND_VALUES_BYTES
+
+
+@case
+def test_it_is_applied_and_leaves_an_item_that_is_far_from_too_large(case: Case) -> None:
+    table, operation = MemoryStore(), case.make()
+    if case.before is not None:
+        table.execute(Put(case.before))
+    table.execute(operation)
+    writes = operation.writes if isinstance(operation, Transact) else (operation,)
+    for write in writes:
+        assert isinstance(write, (Put, Update))
+        key = write.key if isinstance(write, Update) else None
+        item = table.execute(Get(key)) if key is not None else write.item  # type: ignore[union-attr]
+        assert item_size(item) < MAX_ITEM_BYTES // 8
+
+
+def test_the_cases_are_as_wide_as_they_claim() -> None:
+    widest = {case.name: len(written(render(case.make(), "t")[1])[0].get("UpdateExpression", "")) for case in CASES}
+    assert max(widest.values()) > 3_500, widest

@@ -1,0 +1,1 @@
+"""What the tests of core and of what stands on it share."""

@@ -1,0 +1,148 @@
+"""One script for both variants: the sync classes under an async face.
+
+Lives here: that face, and processes over one table. Never: a claim.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Literal, NamedTuple, cast
+
+from zae_limiter import (
+    Lease,
+    Limit,
+    Options,
+    RateLimiter,
+    RateLimitExceeded,
+    Repository,
+    SyncLease,
+    SyncRateLimiter,
+    SyncRepository,
+)
+from zae_limiter.memory.table import MemoryStore
+from zae_limiter.operations.capacity import Meter
+from zae_limiter.operations.values import Get, Item, Key
+from zae_limiter.schema import keys
+from zae_limiter.testing import ManualClock
+
+from .wires import SyncWireStore, Wire, WireStore
+
+TWINS: dict[type, type] = {
+    SyncRateLimiter: RateLimiter,
+    SyncRepository: Repository,
+    SyncLease: Lease,
+}
+THREADS = ThreadPoolExecutor(max_workers=128)
+
+
+class Awaited:
+    """A sync object whose methods run in threads, so that a script awaits them where it awaits those of the twin."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+        self._twin = TWINS[type(target)]
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._target, name)
+        if not callable(value):
+            return awaited(value)
+        if inspect.iscoroutinefunction(getattr(self._twin, name)):
+            return partial(in_thread, value)
+        return lambda *args, **kwargs: awaited(value(*args, **kwargs))
+
+    async def __aenter__(self) -> Any:
+        return await in_thread(self._target.__enter__)
+
+    async def __aexit__(self, *error: object) -> None:
+        await in_thread(self._target.__exit__, *error)
+
+
+def awaited(value: Any) -> Any:
+    """The value; under an async face where it has a twin."""
+    return Awaited(value) if type(value) in TWINS else value
+
+
+async def in_thread(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What the call returns, from a thread of its own."""
+    return awaited(await asyncio.get_running_loop().run_in_executor(THREADS, partial(call, *args, **kwargs)))
+
+
+class Process(NamedTuple):
+    """A limiter with a repository, caches and a wire of its own: what another process would be."""
+
+    limiter: RateLimiter
+    wire: Wire
+
+    @property
+    def repository(self) -> Repository:
+        return self.limiter.repository
+
+
+class World:
+    """One table, one clock, and processes of one variant over it."""
+
+    def __init__(self, variant: Literal["async", "sync"]) -> None:
+        self.variant = variant
+        self.clock = ManualClock()
+        self.meter = Meter()
+        self.table = MemoryStore(self.meter)
+
+    async def process(
+        self, namespace: str = "default", *, default_limits: list[Limit] | None = None, **options: Any
+    ) -> Process:
+        wire = Wire(self.table)
+        chosen = Options(namespace=namespace, **{"clock": self.clock, **options})
+        if self.variant == "async":
+            limiter = RateLimiter(await Repository.over(WireStore(wire), chosen), default_limits=default_limits)
+        else:
+            repository = SyncRepository.over(SyncWireStore(wire), chosen)
+            limiter = cast("RateLimiter", Awaited(SyncRateLimiter(repository, default_limits=default_limits)))
+        wire.sent()
+        return Process(limiter, wire)
+
+    def bucket_of(self, limiter: RateLimiter, entity_id: str, resource: str) -> Item | None:
+        """The bucket's item as the table has it."""
+        pk = keys.pk_bucket(limiter.repository.namespace_id, entity_id, resource, 0)
+        item: Item | None = self.table.execute(Get(Key(pk, keys.sk_state())))
+        return item
+
+    def expire(self) -> int:
+        """Remove what is past its ``ttl``."""
+        return self.table.expire(self.clock.now_ms() // 1000)
+
+
+async def take(limiter: RateLimiter, entity_id: str, resource: str, **consume: int) -> None:
+    """Acquire, and leave the block at once."""
+    async with limiter.acquire(entity_id, resource, consume):
+        pass
+
+
+async def passes(limiter: RateLimiter, entity_id: str, resource: str, **consume: int) -> bool:
+    """Whether such an acquire was admitted."""
+    try:
+        await take(limiter, entity_id, resource, **consume)
+    except RateLimitExceeded:
+        return False
+    return True
+
+
+async def drain(limiter: RateLimiter, entity_id: str, resource: str, limit: str, *, step: int = 1) -> int:
+    """How many tokens were admitted, in takes of ``step``, until one was refused."""
+    admitted = 0
+    while await passes(limiter, entity_id, resource, **{limit: step}):
+        admitted += step
+    return admitted
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds; fails after five seconds."""
+    async with asyncio.timeout(5):
+        while not holds():  # noqa: ASYNC110 - threads tell no event of this loop
+            await asyncio.sleep(0.001)
+
+
+async def outcomes(*awaitables: Awaitable[Any]) -> list[Any]:
+    """The results at the same time; exceptions as values."""
+    return await asyncio.gather(*awaitables, return_exceptions=True)

@@ -1,0 +1,115 @@
+"""The straight path writes what the rules would have written, or steps aside."""
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.core.plays import NOW, RPM, Stage, bucket_item, stage
+from zae_limiter.flows.bucket.batch import fit_batch
+from zae_limiter.flows.bucket.fast_path import fast_path_update
+from zae_limiter.flows.bucket.write_plans import ConsumeWrite
+from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.limits import Limit
+from zae_limiter.operations.values import Update
+from zae_limiter.resolution import Config
+
+TPM = Limit.custom("tpm", 7, burst=11, refill_amount=3, refill_period=13)
+LIMITS = (RPM, TPM)
+
+
+class Case(NamedTuple):
+    """One acquire of one bucket that was seen ``seen_ms`` before it, and ``elapsed_ms`` behind its anchor."""
+
+    tokens: tuple[int, int]
+    checked: dict[str, int]
+    elapsed_ms: int = 0
+    seen_ms: int = 0
+    shard_count: int = 1
+    ttl: int | None = None
+    own: bool = False
+    multiplier: int = 7
+
+
+def seen(case: Case) -> Stage:
+    more = {"shard_count": case.shard_count} | ({} if case.ttl is None else {"ttl": case.ttl})
+    it = stage(ttl_multiplier=case.multiplier)
+    it.sees(bucket_item(dict(zip(LIMITS, case.tokens, strict=True)), rf=NOW - case.elapsed_ms, **more))
+    it.clock.advance(ms=case.seen_ms)
+    return it
+
+
+def lone(case: Case) -> Update | None:
+    it = seen(case)
+    request = it.request(config=Config(LIMITS, 0, own=case.own), checked=case.checked)
+    return fast_path_update(
+        it.namespace_state, it.cached, state=it.cached.state, requests=[request], now_ms=it.clock.now_ms()
+    )
+
+
+def by_the_rules(case: Case) -> tuple[Update, list[BucketRequest]]:
+    """What the batch of this one entry writes, and whom it leaves out."""
+    it = seen(case)
+    state, config = it.cached.state, Config(LIMITS, 0, own=case.own)
+    assert state is not None
+    plan = ConsumeWrite(it.cached, state, it.clock.now_ms(), case.multiplier, config, frozenset())
+    load = fit_batch([it.request(config=config, checked=case.checked)], plan.headroom, plan.ceilings)
+    return plan.write(load), load.short
+
+
+def balances(case: Case) -> list[int]:
+    """What there is of each limit when it is acquired."""
+    state, now_ms = seen(case).cached.state, NOW + case.seen_ms
+    assert state is not None
+    return [
+        tokens + state.shard_limits[limit.name].minted_since_anchor(now_ms)
+        for limit, tokens in zip(LIMITS, case.tokens, strict=True)
+    ]
+
+
+def milli(ceiling: int, *, least: int) -> st.SearchStrategy[int]:
+    """Balances and amounts: anywhere, and often where a rule changes."""
+    return st.sampled_from([least, 0, 1, 1000, ceiling - 1, ceiling, ceiling + 1]) | st.integers(least, 2 * ceiling)
+
+
+CASES = st.builds(
+    Case,
+    tokens=st.tuples(milli(RPM.ceiling_milli, least=-5000), milli(TPM.ceiling_milli, least=-5000)),
+    checked=st.fixed_dictionaries(
+        {}, optional={"rpm": milli(RPM.ceiling_milli, least=0), "tpm": milli(TPM.ceiling_milli, least=0)}
+    ).filter(bool),
+    elapsed_ms=st.integers(-5000, 120_000),
+    seen_ms=st.integers(0, 2000),
+    shard_count=st.sampled_from([1, 1, 1, 3]),
+    ttl=st.none() | st.just(NOW // 1000),
+    own=st.booleans(),
+    multiplier=st.sampled_from([0, 1, 7]),
+)
+
+
+@given(CASES)
+def test_the_straight_path_writes_what_the_batch_of_one_writes_or_nothing(case: Case) -> None:
+    write = lone(case)
+    expected, short = by_the_rules(case)
+    assert write is None or (write, []) == (expected, short)
+
+
+@given(CASES)
+def test_it_steps_aside_for_nothing_but_what_it_says(case: Case) -> None:
+    expected, short = by_the_rules(case)
+    another_case = bool(short) or case.shard_count > 1 or 0 in case.checked.values() or "ttl" in expected.remove
+    begins_to_expire, in_debt = "ttl" in expected.when.absent, min(balances(case)) < 0
+    assert (lone(case) is None) == (another_case or begins_to_expire or in_debt)
+
+
+@pytest.mark.parametrize("ttl", [NOW // 1000, NOW // 1000 + 100_000])
+def test_it_keeps_a_bucket_that_others_may_have_emptied_for_as_long_as_the_rules_do(ttl: int) -> None:
+    case = Case((60_000, 11_000), {"rpm": 1000}, ttl=ttl, multiplier=1)
+    write = lone(case)
+    assert write is not None
+    assert write == by_the_rules(case)[0]
+
+
+def test_a_limit_that_the_bucket_has_not_is_another_case() -> None:
+    assert lone(Case((60_000, 11_000), {"rpm": 1000, "other": 1000})) is None

@@ -1,0 +1,98 @@
+"""The keys of the JSON documents, as docs/cli.md lists them, against documents that hold every key there is."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.manifest.manifests import resource
+from zae_limiter_manifest import (
+    Address,
+    Answer,
+    Change,
+    Failure,
+    LimitDecl,
+    LockReport,
+    ManagedSet,
+    ManifestError,
+    Plan,
+    ResourceDecl,
+    StateReport,
+    SystemDecl,
+    load,
+)
+from zae_limiter_manifest.render import as_json
+
+PAGE = (Path(__file__).parents[5] / "docs" / "cli.md").read_text("utf-8")
+TABLE = re.compile(r"<!-- keys: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
+
+USER, GONE = Address("gpt-4", "user-123"), Address("gone")
+WHOLE = ResourceDecl({"rpm": LimitDecl(5, burst=6, refill_amount=7, refill_period=8)})
+CHANGES = (
+    Change(Address(), SystemDecl(on_unavailable="allow"), SystemDecl(on_unavailable="block"), drift=True),
+    Change(Address("gpt-4"), WHOLE, resource(rpm=1), adopted=True),
+)
+PLAN = Plan("tenant-alpha", CHANGES, forgotten=(GONE,), unmanaged=(GONE,), taken_from="a stack")
+ERRORS = [Failure("not_written", "away", address=USER), Failure("invalid_manifest", "bad", path="system")]
+LOCK = LockReport("abc", "cli", "2026-01-01T00:00:00Z")
+STATE = StateReport(ManagedSet(system=True), 7, lock=LOCK)
+
+
+def documented() -> dict[str, set[str]]:
+    """The keys in the first column of each table of the page."""
+    cells = {name: [row.split(" | ")[0] for row in rows.splitlines()[2:]] for name, rows in TABLE.findall(PAGE)}
+    return {name: set(re.findall(r"`(\w+)`", " ".join(column))) for name, column in cells.items()}
+
+
+def problems() -> str:
+    with pytest.raises(ManifestError) as caught:
+        load("namespace: 1")
+    return as_json.render_problems(caught.value.problems)
+
+
+def keys(objects: Iterable[Mapping[str, Any]]) -> set[str]:
+    return {key for each in objects for key in each}
+
+
+def test_every_key_of_a_json_document_stands_in_the_page_and_no_other() -> None:
+    answer = Answer.applied(PLAN, errors=ERRORS, remaining=1)
+    texts = (
+        as_json.render_plan(PLAN),
+        as_json.render_drift(PLAN),
+        as_json.render_applied(answer),
+        as_json.render_state("tenant-alpha", STATE),
+        problems(),
+    )
+    documents = [json.loads(text) for text in texts]
+    plan, drift, applied = (document["namespaces"][0] for document in documents[:3])
+    state, (problem,) = documents[3]["state"], documents[4]["problems"]
+    changes = [*plan["changes"], *drift["drifted"], *drift["pending"], *applied["changes"]]
+    assert documented() == {
+        "document": keys(documents),
+        "plan": keys([plan]),
+        "applied": keys([applied]) - keys([plan]),
+        "drift": keys([drift]),
+        "change": keys(changes),
+        "limit": keys(limit for each in changes for limit in each["before"].values()),
+        "field": keys(field for each in changes for field in each["fields"]),
+        "item": keys([*plan["forgotten"], *plan["unmanaged"], *drift["unmanaged"]]),
+        "error": keys(applied["errors"]),
+        "state": keys([state]),
+        "lock": keys([state["lock"]]),
+        "managed": keys([state["managed"]]),
+        "problem": keys([problem]),
+    }
+    assert keys([plan]) - keys([applied]) == {"changes_hash", "guarded"}
+
+    (kinds,) = re.findall(r"^\| `kind` .*$", PAGE, re.MULTILINE)
+    assert [each["kind"] for each in documents if f"`{each['kind']}`" not in kinds] == []
+
+
+def test_the_page_tells_the_version_and_what_a_refusal_lacks() -> None:
+    assert f"`schema_version` is its first key and is {as_json.SCHEMA_VERSION}." in PAGE
+    refused = json.loads(as_json.render_applied(Answer.failed(ERRORS)))["namespaces"][0]
+    assert (refused["serial"], refused["manifest_hash"], refused["changes"]) == (None, None, [])
+    assert not {"managed", "declared"} & keys([refused])

@@ -1,0 +1,96 @@
+"""Manifests, tables and plans for tests: the design's own, and any that there may be.
+Never an assertion."""
+
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from zae_limiter_manifest import (
+    Address,
+    EntityDecl,
+    LimitDecl,
+    LimitsManifest,
+    LiveItem,
+    ManagedSet,
+    ResourceDecl,
+    SystemDecl,
+    fingerprint,
+)
+
+DESIGN = (Path(__file__).parents[5] / "testdata" / "tenant-alpha.limits.yaml").read_text("utf-8")
+
+RESOURCES = ["gpt-4", "a/b:1", "yes", "r.1"]
+ENTITIES = ["1", "0x1f", "2024-01-01", "1:30", "u@x", "on"]
+
+namespaces = st.from_regex(r"\A[A-Za-z][A-Za-z0-9_.-]{0,9}\Z")
+limits = st.builds(
+    lambda capacity, more, refill, period: LimitDecl(
+        capacity, burst=capacity + more, refill_amount=refill, refill_period=period
+    ),
+    st.integers(1, 1000),
+    st.integers(0, 3),
+    st.integers(1, 10**15),
+    st.integers(1, 3_153_600_000),
+) | st.builds(LimitDecl, st.integers(1, 10**15))
+limit_maps = st.dictionaries(st.sampled_from(["rpm", "tpm", "on", "null", "a.b"]), limits, min_size=1)
+resources = st.builds(ResourceDecl, limit_maps)
+systems = st.builds(
+    SystemDecl, on_unavailable=st.sampled_from([None, "allow", "block"]), limits=st.just({}) | limit_maps
+).filter(lambda system: system != SystemDecl())
+entities = st.builds(
+    EntityDecl, st.dictionaries(st.sampled_from(["_default_", *RESOURCES]), resources, min_size=1, max_size=2)
+)
+manifests = st.builds(
+    LimitsManifest,
+    namespaces,
+    system=st.none() | systems,
+    resources=st.dictionaries(st.sampled_from(RESOURCES), resources, max_size=3),
+    entities=st.dictionaries(st.sampled_from(ENTITIES), entities, max_size=3),
+)
+
+
+@st.composite
+def tables(draw: st.DrawFn, manifest: LimitsManifest) -> dict[Address, LiveItem]:
+    """What may stand in a table beside a manifest: as applied, changed by hand, gone, and what the manifest has not."""
+    others = draw(manifests)
+    stands = {**dict(others.declared()), **dict(manifest.declared())}
+    table = {}
+    for address, decl in stands.items():
+        made = draw(st.sampled_from(["written", "by hand", "changed", "absent"]))
+        if made == "written":
+            table[address] = written(decl)
+        elif made == "by hand":
+            table[address] = LiveItem(decl)
+        elif made == "changed":
+            table[address] = LiveItem(draw(systems if address.level == "system" else resources), fingerprint(decl))
+    return table
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[LimitsManifest, dict[Address, LiveItem], ManagedSet]:
+    """A manifest, a table, and what was managed before: any part of either, and what is nowhere any more."""
+    manifest = draw(manifests)
+    table = draw(tables(manifest))
+    candidates = [*table, *(address for address, _ in manifest.declared()), Address("gone"), Address("gone", "user-9")]
+    return manifest, table, ManagedSet.of(draw(st.lists(st.sampled_from(candidates))))
+
+
+def written(decl: SystemDecl | ResourceDecl) -> LiveItem:
+    """As a provisioner leaves it."""
+    return LiveItem(decl, fingerprint(decl))
+
+
+def applied(manifest: LimitsManifest) -> dict[Address, LiveItem]:
+    """A table to which just this manifest was applied."""
+    return {address: written(decl) for address, decl in manifest.declared()}
+
+
+def resource(**capacities: int) -> ResourceDecl:
+    """Limits by name and capacity."""
+    return ResourceDecl({name: LimitDecl(capacity) for name, capacity in capacities.items()})
+
+
+def manifest_of(resources: dict[str, ResourceDecl], **more: Any) -> LimitsManifest:
+    """A manifest of `tenant-alpha` with these resources."""
+    return LimitsManifest("tenant-alpha", resources=resources, **more)

@@ -1,0 +1,145 @@
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.manifest.manifests import DESIGN, manifests
+from zae_limiter_manifest import LimitsManifest, ManifestError, StackProperties, load, render_template
+
+ALPHA = StackProperties(load(DESIGN))
+
+
+def as_cloudformation_hands_over(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: as_cloudformation_hands_over(item) for key, item in value.items()}
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value)
+        case _:
+            return value
+
+
+def test_fields_are_in_pascal_case_and_names_keep_their_spelling() -> None:
+    assert ALPHA.to_dict() == {
+        "Namespace": "tenant-alpha",
+        "System": {"OnUnavailable": "allow", "Limits": {"rpm": {"Capacity": 10000}, "tpm": {"Capacity": 100000}}},
+        "Resources": {
+            "gpt-4": {"Limits": {"rpm": {"Capacity": 1000}, "tpm": {"Capacity": 50000, "Burst": 75000}}},
+        },
+        "Entities": {
+            "user-123": {
+                "Resources": {
+                    "_default_": {"Limits": {"rpm": {"Capacity": 200}}},
+                    "gpt-4": {"Limits": {"rpm": {"Capacity": 500}}},
+                }
+            }
+        },
+    }
+
+
+@given(manifests, st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_properties_come_back_as_numbers_and_as_text(manifest: LimitsManifest, take_over: bool) -> None:  # noqa: FBT001
+    asked = StackProperties(manifest, take_over=take_over)
+    assert StackProperties.from_dict(asked.to_dict()) == asked
+    assert StackProperties.from_dict(as_cloudformation_hands_over(asked.to_dict())) == asked
+
+
+def with_limit(**fields: Any) -> dict[str, Any]:
+    return {"Namespace": "a", "Resources": {"gpt-4": {"Limits": {"rpm": {"Capacity": 5, **fields}}}}}
+
+
+@pytest.mark.parametrize("capacity", [500_000_000, "500000000", "5.0E8", "5e8"])
+def test_a_number_may_be_text_as_cloudformation_writes_it(capacity: Any) -> None:
+    manifest = StackProperties.from_dict(with_limit(Capacity=capacity)).manifest
+    assert manifest.resources["gpt-4"].limits["rpm"].capacity == 500_000_000
+
+
+@pytest.mark.parametrize(
+    "capacity", ["", "ten", "1.5", "5.0", "1.5E0", " 5", "5\n", "\u0665", "0x5", "1e99", "+5", True, 5.0]
+)
+def test_what_is_no_whole_number_is_refused(capacity: Any) -> None:
+    with pytest.raises(ManifestError, match=r"Resources\.gpt-4\.Limits\.rpm\.Capacity: must be "):
+        StackProperties.from_dict(with_limit(Capacity=capacity))
+
+
+@pytest.mark.parametrize(("said", "take_over"), [(True, True), ("true", True), (False, False), ("false", False)])
+def test_to_take_over_may_be_text(said: object, *, take_over: bool) -> None:
+    assert StackProperties.from_dict({"Namespace": "a", "TakeOver": said}).take_over is take_over
+
+
+def test_what_is_cloudformations_own_is_passed_over() -> None:
+    raw = {**ALPHA.to_dict(), "ServiceToken": "arn:aws:lambda:us-east-1:1:function:x", "ServiceTimeout": "60"}
+    assert StackProperties.from_dict(raw) == ALPHA
+
+
+def test_every_mistake_is_told_with_the_path_of_its_property() -> None:
+    raw = {
+        "Namespace": "1",
+        "Systems": {},
+        "TakeOver": "maybe",
+        "System": {"OnUnavailable": "allowed", "limits": {}},
+        "Resources": {"gpt-4": {"Limits": {"rpm": {"Capacity": "5", "Burst": "4"}, "wcu": {"Capacity": "0"}, "x": {}}}},
+        "Entities": {"u#1": {"Resources": {}}},
+    }
+    with pytest.raises(ManifestError) as caught:
+        StackProperties.from_dict(raw)
+    paths = {problem.path: problem.message for problem in caught.value.problems}
+    assert paths["Systems"] == 'unknown key "Systems", did you mean `System`?'
+    assert paths["System.limits"] == 'unknown key "limits", did you mean `Limits`?'
+    assert paths["TakeOver"] == 'must be true or false, not the string "maybe"'
+    assert paths["Resources.gpt-4.Limits.rpm.Burst"] == "must be at least the capacity: 4 < 5"
+    assert paths["Resources.gpt-4.Limits.x"] == "`Capacity` is missing"
+    assert set(paths) >= {
+        "Namespace",
+        "System.OnUnavailable",
+        "Resources.gpt-4.Limits.wcu",
+        "Resources.gpt-4.Limits.wcu.Capacity",
+        'Entities["u#1"]',
+        'Entities["u#1"].Resources',
+    }
+    assert str(caught.value).startswith("ResourceProperties: Namespace: ")
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads `!ImportValue`."""
+
+
+_Loader.add_constructor("!ImportValue", lambda loader, node: {"Fn::ImportValue": loader.construct_scalar(node)})
+
+
+def read(template: str) -> Any:
+    return yaml.load(template, Loader=_Loader)
+
+
+def test_the_template_is_one_resource_of_the_provisioner_of_that_name() -> None:
+    template = read(render_template(ALPHA, "my-app"))
+    assert template["AWSTemplateFormatVersion"] == "2010-09-09"
+    assert "tenant-alpha" in template["Description"]
+    assert template["Resources"] == {
+        "TenantLimits": {
+            "Type": "Custom::ZaeLimiterLimits",
+            "Properties": {
+                "ServiceToken": {"Fn::ImportValue": "my-app-LimitsProvisionerArn"},
+                **ALPHA.to_dict(),
+            },
+        }
+    }
+
+
+@given(manifests, st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_properties_of_a_template_are_those_it_was_made_of(manifest: LimitsManifest, take_over: bool) -> None:  # noqa: FBT001
+    asked = StackProperties(manifest, take_over=take_over)
+    properties = read(render_template(asked, "my-app"))["Resources"]["TenantLimits"]["Properties"]
+    assert StackProperties.from_dict(properties) == asked
+
+
+@pytest.mark.parametrize("name", ["", "1a", "my_app", "a" * 129, "a\n", "${x}"])
+def test_what_cannot_be_a_stacks_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="is not a valid stack name"):
+        render_template(ALPHA, name)

@@ -1,0 +1,59 @@
+import yaml
+from hypothesis import given, settings
+
+from support.manifest.manifests import DESIGN, manifests
+from zae_limiter_manifest import LimitsManifest, dump, load
+
+
+def test_a_manifest_is_dumped_as_people_write_it() -> None:
+    assert dump(load(DESIGN)) == (
+        "namespace: tenant-alpha\n"
+        "system:\n"
+        "  on_unavailable: allow\n"
+        "  limits:\n"
+        "    rpm: {capacity: 10000}\n"
+        "    tpm: {capacity: 100000}\n"
+        "resources:\n"
+        "  gpt-4:\n"
+        "    limits:\n"
+        "      rpm: {capacity: 1000}\n"
+        "      tpm: {capacity: 50000, burst: 75000}\n"
+        "entities:\n"
+        "  user-123:\n"
+        "    resources:\n"
+        "      _default_:\n"
+        "        limits:\n"
+        "          rpm: {capacity: 200}\n"
+        "      gpt-4:\n"
+        "        limits:\n"
+        "          rpm: {capacity: 500}\n"
+    )
+
+
+@given(manifests)
+@settings(max_examples=100, deadline=None)
+def test_what_is_dumped_loads_as_an_equal_manifest(manifest: LimitsManifest) -> None:
+    text = dump(manifest)
+    assert load(text) == manifest
+    assert load(text).canonical_hash() == manifest.canonical_hash()
+
+
+@given(manifests)
+@settings(max_examples=60, deadline=None)
+def test_any_yaml_reader_reads_what_is_dumped_as_the_plain_values(manifest: LimitsManifest) -> None:
+    assert yaml.safe_load(dump(manifest)) == manifest.to_dict()
+
+
+def test_equal_manifests_give_equal_texts() -> None:
+    one = LimitsManifest.from_dict({"namespace": "a", "resources": {"x": _limits(1), "y": _limits(2)}})
+    other = LimitsManifest.from_dict({"resources": {"y": _limits(2), "x": _limits(1)}, "namespace": "a"})
+    assert dump(one) == dump(other)
+
+
+def test_words_and_numbers_are_quoted_where_they_are_names() -> None:
+    text = dump(LimitsManifest.from_dict({"namespace": "No", "entities": {"1e3": {"resources": {"y": _limits(1)}}}}))
+    assert [line for line in text.splitlines() if '"' in line] == ['namespace: "No"', '  "1e3":', '      "y":']
+
+
+def _limits(capacity: int) -> dict[str, object]:
+    return {"limits": {"rpm": {"capacity": capacity}}}

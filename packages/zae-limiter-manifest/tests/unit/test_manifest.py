@@ -1,0 +1,173 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+
+from support.manifest.manifests import DESIGN, manifests, resource
+from zae_limiter_manifest import (
+    Address,
+    EntityDecl,
+    LimitDecl,
+    LimitsManifest,
+    ManagedSet,
+    ManifestError,
+    ResourceDecl,
+    SystemDecl,
+    load,
+    load_all,
+)
+
+
+def test_the_manifest_of_the_design_loads() -> None:
+    assert load(DESIGN) == LimitsManifest(
+        "tenant-alpha",
+        system=SystemDecl(on_unavailable="allow", limits={"rpm": LimitDecl(10_000), "tpm": LimitDecl(100_000)}),
+        resources={"gpt-4": ResourceDecl({"rpm": LimitDecl(1000), "tpm": LimitDecl(50_000, burst=75_000)})},
+        entities={
+            "user-123": EntityDecl(
+                {"gpt-4": ResourceDecl({"rpm": LimitDecl(500)}), "_default_": ResourceDecl({"rpm": LimitDecl(200)})}
+            )
+        },
+    )
+
+
+def test_the_example_loads() -> None:
+    example = Path(__file__).parents[4] / "examples" / "tenant-alpha.limits.yaml"
+    assert load(example.read_text("utf-8"), example.name).namespace == "tenant-alpha"
+
+
+def test_aliases_share_limits() -> None:
+    manifest = load("namespace: a\nresources:\n  r1: &r {limits: {rpm: {capacity: 5}}}\n  r2: *r\n")
+    assert manifest.resources["r2"] == ResourceDecl({"rpm": LimitDecl(5)})
+
+
+def test_from_dict_tells_every_mistake_without_a_place() -> None:
+    with pytest.raises(ManifestError) as caught:
+        LimitsManifest.from_dict(
+            {"namespace": "a", "systems": {}, "system": {"limits": {"rpm": {"capacity": 0}}}}, "event"
+        )
+    assert str(caught.value).splitlines() == [
+        'event: systems: unknown key "systems", did you mean `system`?',
+        "event: system.limits.rpm.capacity: must be at least 1, not 0",
+    ]
+
+
+@pytest.mark.parametrize("raw", [None, [], "x", 5, {1: 2}, {"namespace": {}}])
+def test_from_dict_refuses_what_is_no_manifest(raw: Any) -> None:
+    with pytest.raises(ManifestError):
+        LimitsManifest.from_dict(raw)
+
+
+def test_a_system_that_says_nothing_is_none() -> None:
+    assert load("namespace: a\nsystem: {}\nresources: {}\nentities: {}\n") == LimitsManifest("a")
+    assert LimitsManifest("a", system=SystemDecl()).system is None
+
+
+@given(manifests)
+@settings(max_examples=60, deadline=None)
+def test_plain_values_come_back_as_an_equal_manifest(manifest: LimitsManifest) -> None:
+    assert LimitsManifest.from_dict(json.loads(json.dumps(manifest.to_dict()))) == manifest
+
+
+@given(manifests)
+@settings(max_examples=60, deadline=None)
+def test_what_is_declared_by_address_makes_the_manifest_again(manifest: LimitsManifest) -> None:
+    declared = dict(manifest.declared())
+    assert LimitsManifest.of(manifest.namespace, declared) == manifest
+    assert set(declared) == set(manifest.managed_set())
+    assert list(declared) == sorted(declared, key=lambda address: address.rank)
+
+
+def test_what_cannot_stand_at_an_address_makes_no_manifest() -> None:
+    with pytest.raises(TypeError, match="does not belong at system"):
+        LimitsManifest.of("a", {Address(): resource(rpm=1)})
+    with pytest.raises(TypeError, match="does not belong at resource gpt-4"):
+        LimitsManifest.of("a", {Address("gpt-4"): SystemDecl(limits={"rpm": LimitDecl(1)})})
+
+
+def test_bytes_are_read_as_utf_8() -> None:
+    assert load(DESIGN.encode()) == load(DESIGN)
+    with pytest.raises(ManifestError) as caught:
+        load("namespace: a\n# é\xff".encode("latin-1"), "f.yaml")
+    assert str(caught.value) == "f.yaml:2:3: (document): not UTF-8 text: the byte 0xe9"
+
+
+def test_files_of_several_namespaces_load_at_once_in_their_order() -> None:
+    beta = load_all([("b.yaml", "namespace: beta"), ("a.yaml", b"namespace: alpha")])
+    assert [manifest.namespace for manifest in beta] == ["beta", "alpha"]
+    assert load_all([]) == ()
+
+
+def test_two_files_of_one_namespace_are_an_error_that_names_both() -> None:
+    with pytest.raises(ManifestError) as caught:
+        load_all([("a.yaml", "namespace: x"), ("b.yaml", "namespace: y"), ("c.yaml", "\nnamespace: x")])
+    message = 'c.yaml:2:12: namespace: "x" is declared in a.yaml:1 too: one file for each namespace'
+    assert str(caught.value) == message
+
+
+def test_mistakes_of_all_files_are_told_at_once_even_where_a_namespace_stands_twice() -> None:
+    with pytest.raises(ManifestError) as caught:
+        load_all([("a.yaml", "namespace: x\nsystems: {}"), ("b.yaml", "["), ("c.yaml", "namespace: x")])
+    assert [problem.file for problem in caught.value.problems] == ["a.yaml", "b.yaml", "c.yaml"]
+
+
+def test_to_dict_leaves_out_what_equals_its_default() -> None:
+    assert load(DESIGN).to_dict()["resources"] == {
+        "gpt-4": {"limits": {"rpm": {"capacity": 1000}, "tpm": {"capacity": 50000, "burst": 75000}}}
+    }
+    assert LimitsManifest("a").to_dict() == {"namespace": "a"}
+
+
+def _shuffled(value: Any) -> Any:
+    return {key: _shuffled(value[key]) for key in reversed(value)} if isinstance(value, dict) else value
+
+
+def _spelled_out(raw: dict[str, Any]) -> dict[str, Any]:
+    raw["resources"]["gpt-4"]["limits"]["rpm"] |= {"burst": 1000, "refill_amount": 1000, "refill_period": 60}
+    return raw
+
+
+@pytest.mark.parametrize("rewrite", [_shuffled, _spelled_out])
+def test_the_hash_is_blind_to_order_and_to_defaults_spelled_out(rewrite: Callable[[Any], Any]) -> None:
+    assert LimitsManifest.from_dict(rewrite(yaml.safe_load(DESIGN))).canonical_hash() == load(DESIGN).canonical_hash()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tenant-alpha", "tenant-beta"),
+        ("allow  ", "block  "),
+        ("75000", "75001"),
+        ("{capacity: 500}", "{capacity: 501}"),
+        ("_default_", "other"),
+        ("user-123", "user-124"),
+        ("refill_period: 60", "refill_period: 61"),
+    ],
+)
+def test_the_hash_sees_every_change(old: str, new: str) -> None:
+    assert load(DESIGN.replace(old, new)).canonical_hash() != load(DESIGN).canonical_hash()
+
+
+def test_the_hash_stays_the_same_from_release_to_release() -> None:
+    # Stored in the provisioner's state: another digest would make every apply look changed.
+    assert load(DESIGN).canonical_hash() == "sha256:b8d15a717223528dfa6f8430ddb9950e9c2f9372d47364b28130afee7947c145"
+
+
+def test_the_managed_set_names_levels_resources_and_entities() -> None:
+    assert load(DESIGN).managed_set() == ManagedSet(
+        system=True, resources=frozenset({"gpt-4"}), entities={"user-123": frozenset({"gpt-4", "_default_"})}
+    )
+    assert LimitsManifest("a").managed_set() == ManagedSet()
+
+
+def test_the_constructor_refuses_bad_names_and_wrong_classes() -> None:
+    with pytest.raises(ManifestError, match="namespace"):
+        LimitsManifest("_")
+    with pytest.raises(ManifestError, match="reserved"):
+        LimitsManifest("a", resources={"_default_": ResourceDecl({"rpm": LimitDecl(1)})})
+    with pytest.raises(TypeError):
+        LimitsManifest("a", system={"limits": {}})  # type: ignore[arg-type]

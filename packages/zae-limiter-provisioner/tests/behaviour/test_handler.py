@@ -1,0 +1,175 @@
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from support.provisioner.provisions import EVERY_LEVEL, World, entities, manifest
+from zae_limiter_manifest import Answer, pack, packing, unpack
+from zae_limiter_provisioner import handler
+from zae_limiter_provisioner.handler import on_event
+
+NO_TABLE = "http://127.0.0.1:1"
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ENDPOINT_URL_DYNAMODB": NO_TABLE,
+    "ZAEL_STACK": "my-app",
+}
+
+
+@pytest.fixture
+def over_memory(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The handler's table is the world's."""
+    monkeypatch.setattr(handler, "table_of_environment", world.table)
+
+
+@pytest.mark.parametrize("event", [{"action": "destroy"}, {}, {"action": ["apply"]}, "apply", None], ids=str)
+def test_an_unknown_action_is_an_error_that_names_the_actions_there_are(event: Any) -> None:
+    (error,) = on_event(event, None)["errors"]
+    assert error["code"] == "unknown_action"
+    assert error["message"].endswith("the actions are: plan, apply, diff, export, state, unlock")
+
+
+def test_every_mistake_of_a_manifest_is_an_error_with_its_path() -> None:
+    bad = {"namespace": "tenant-alpha", "resources": {"gpt-4": {"limits": {"rpm": {"capacity": 0}}}}, "more": 1}
+    done = on_event({"action": "apply", "manifest": bad}, None)
+    assert (done["status"], done["created"], done["namespace"]) == ("failed", 0, "tenant-alpha")
+    assert {error["path"] for error in done["errors"]} == {"more", "resources.gpt-4.limits.rpm.capacity"}
+
+
+@pytest.mark.parametrize("manifest", [None, "namespace: a", []], ids=str)
+def test_what_is_no_manifest_is_an_error(manifest: Any) -> None:
+    done = on_event({"action": "apply", "manifest": manifest}, None)
+    assert [error["code"] for error in done["errors"]] == ["invalid_manifest"]
+    assert done["namespace"] is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"expected_serial": "7"},
+        {"expected_serial": -1},
+        {"expected_plan": "abc"},
+        {"take_over": "yes"},
+        {"principal": "x" * 101},
+        {"principal": "a\nb"},
+        {"source": ""},
+        {"lock_timeout": 1.5},
+        {"namespace": "other"},
+    ],
+    ids=str,
+)
+def test_a_bad_field_is_an_error_that_names_it(fields: dict[str, Any]) -> None:
+    done = on_event({"action": "apply", "manifest": EVERY_LEVEL.to_dict(), **fields}, None)
+    (error,) = done["errors"]
+    assert error["code"] == "bad_request"
+    assert next(iter(fields)) in error["message"]
+
+
+def test_an_environment_without_a_table_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ZAEL_STACK", raising=False)
+    (error,) = on_event({"action": "state", "namespace": "tenant-alpha"}, None)["errors"]
+    assert (error["code"], "ZAEL_STACK" in error["message"]) == ("no_table", True)
+
+
+@pytest.mark.parametrize(
+    ("request_", "namespace"),
+    [
+        ({"action": "destroy", "namespace": "tenant-alpha"}, "tenant-alpha"),
+        ({"action": "plan", "manifest": {"namespace": "tenant-alpha", "more": 1}}, "tenant-alpha"),
+        ({"action": "plan", "manifest": {"namespace": "tenant alpha"}}, None),
+        ({"action": "state", "namespace": 3}, None),
+        ({"action": "state", "namespace": "tenant-alpha"}, "tenant-alpha"),
+    ],
+    ids=str,
+)
+def test_a_failed_answer_names_the_namespace_of_its_request(
+    request_: Any, namespace: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ZAEL_STACK", raising=False)
+    done = on_event(request_, None)
+    assert (done["status"], done["namespace"]) == ("failed", namespace)
+
+
+def test_a_table_that_is_away_is_an_error_in_an_answer_that_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    done = on_event({"action": "apply", "manifest": {"namespace": "tenant-alpha"}}, None)
+    (error,) = json.loads(json.dumps(done))["errors"]
+    assert error["code"] == "table_failed"
+    assert NO_TABLE in error["message"]
+
+
+@pytest.mark.usefixtures("over_memory")
+def test_each_action_is_answered_with_plain_values(world: World) -> None:
+    plain = EVERY_LEVEL.to_dict()
+    planned, applied, drift = (
+        on_event({"action": action, "manifest": plain}, None) for action in ("plan", "apply", "diff")
+    )
+    assert [each["status"] for each in (planned, applied, drift)] == ["planned", "applied", "planned"]
+    assert (planned["created"], applied["created"], drift["changes"]) == (4, 4, [])
+    exported, state = (
+        on_event({"action": action, "namespace": "tenant-alpha"}, None) for action in ("export", "state")
+    )
+    assert exported["manifest"] == plain
+    assert state["state"]["managed"]["entities"] == {"user-1": ["_default_", "gpt-4"]}
+    for each in (planned, applied, drift, exported, state):
+        assert Answer.from_dict(json.loads(json.dumps(each))).to_dict() == each
+
+
+@pytest.mark.usefixtures("over_memory")
+def test_a_table_or_an_id_that_a_request_names_is_ignored(world: World) -> None:
+    on_event({"action": "apply", "manifest": EVERY_LEVEL.to_dict(), "table_name": "x", "namespace_id": "y"}, None)
+    assert world.live() == EVERY_LEVEL
+
+
+@pytest.mark.usefixtures("over_memory")
+def test_what_goes_wrong_otherwise_is_told_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(handler, "table_of_environment", broken)
+    done = on_event({"action": "state", "namespace": "tenant-alpha"}, None)
+    (error,) = done["errors"]
+    assert done["namespace"] == "tenant-alpha"
+    assert error == {"code": "internal", "message": "RuntimeError: a mistake of ours; see the Lambda's log"}
+
+
+@pytest.mark.usefixtures("over_memory")
+def test_a_request_may_come_compressed_and_a_large_answer_goes_so_and_in_pages(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = manifest(entities=entities(300))
+    request = pack({"action": "plan", "manifest": wanted.to_dict()}, largest=10_000)
+    assert list(request) == ["packed"]
+    assert on_event(request, None)["created"] == 300
+
+    monkeypatch.setattr(handler, "page", lambda plain, after: packing.page(plain, after, largest=1_000))
+    pages = [on_event(request, None)]
+    while "next" in pages[-1]:
+        pages.append(on_event({"action": "plan", "manifest": wanted.to_dict(), "next": pages[-1]["next"]}, None))
+    assert len(pages) > 1
+    assert unpack(pages)["created"] == 300
+
+    world.apply(manifest(entities=entities(2)))
+    late = on_event({"action": "plan", "manifest": wanted.to_dict(), "next": pages[0]["next"]}, None)
+    assert late["errors"][0]["code"] == "bad_request"
+    assert on_event({"packed": "junk"}, None)["errors"][0]["code"] == "bad_request"
+
+
+def test_it_runs_with_boto3_alone_and_imports_no_client_before_it_is_asked() -> None:
+    ask = (
+        "import sys; from zae_limiter_provisioner.handler import on_event\n"
+        "before = {'boto3', 'aioboto3', 'aiohttp'} & set(sys.modules)\n"
+        "done = on_event({'action': 'apply', 'manifest': {'namespace': 'tenant-alpha'}}, None)\n"
+        "after = {'boto3', 'aioboto3', 'aiobotocore', 'aiohttp'} & set(sys.modules)\n"
+        "print(before, done['status'], after)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", ask], capture_output=True, text=True, check=True, env=ENVIRONMENT, timeout=60
+    )
+    assert answer.stdout.splitlines()[-1] == "set() failed {'boto3'}"
+    assert json.loads(answer.stdout.splitlines()[0])["status"] == "failed"

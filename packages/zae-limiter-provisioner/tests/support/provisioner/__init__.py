@@ -1,0 +1,1 @@
+"""What the tests of the provisioner and of what stands on it share."""

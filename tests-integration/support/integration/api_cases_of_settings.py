@@ -1,0 +1,204 @@
+"""What lives here: what changes of settings, and the reads of them, answer and how they refuse, case by case.
+What never does: every case of a rule (core's own tests), a cost (test_costs).
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from zae_limiter import (
+    EntityExistsError,
+    EntityHasChildrenError,
+    EntityNotFoundError,
+    NamespaceNotFoundError,
+    NamespaceStateError,
+    ProvisionerState,
+    StaleStateError,
+    StoredConfig,
+    ValidationError,
+    VersionRecord,
+)
+
+from .api_case import RPM, TPM, ApiCase, refused
+
+
+async def system_and_resource_limits(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
+    assert await limiter.get_system_defaults() == ([], None)
+    await limiter.set_system_defaults([TPM, RPM], "allow", principal="ann")
+    await limiter.set_system_defaults([RPM])
+    assert await limiter.get_system_defaults() == ([RPM], "allow")
+    await limiter.set_resource_defaults("openai/gpt-4", [RPM, TPM])
+    await limiter.set_resource_defaults("gpt-4", [TPM])
+    assert await limiter.get_resource_defaults("openai/gpt-4") == [RPM, TPM]
+    assert await limiter.get_resource_defaults("other") == []
+    assert await limiter.list_resources_with_defaults() == ["gpt-4", "openai/gpt-4"]
+    await limiter.delete_resource_defaults("gpt-4")
+    await limiter.delete_resource_defaults("gpt-4")
+    assert await limiter.list_resources_with_defaults() == ["openai/gpt-4"]
+    await limiter.delete_system_defaults()
+    assert await limiter.get_system_defaults() == ([], None)
+    await refused(
+        ValidationError,
+        limiter.set_system_defaults([]),
+        limiter.set_system_defaults([RPM], "maybe"),  # type: ignore[arg-type]
+        limiter.delete_system_defaults(principal=""),
+        limiter.set_resource_defaults("_default_", [RPM]),
+        limiter.get_resource_defaults("a#b"),
+        limiter.delete_resource_defaults(""),
+    )
+
+
+async def limits_of_entities(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
+    assert await limiter.get_limits("e", "r") == []
+    await limiter.set_limits("e", [RPM, TPM], "r")
+    await limiter.set_limits("e", [TPM], principal="ann")
+    assert (await limiter.get_limits("e", "r"), await limiter.get_limits("e")) == ([RPM, TPM], [TPM])
+    result = await limiter.set_many_limits({("f", "r"): [RPM], ("f", "s"): [RPM]})
+    assert (result.done, result.failed) == ((("f", "r"), ("f", "s")), {})
+    assert await limiter.list_entities_with_custom_limits("r") == ["e", "f"]
+    assert await limiter.list_resources_with_entity_configs() == ["_default_", "r", "s"]
+    gone = await limiter.delete_many_limits([("f", "r"), ("f", "s"), ("nobody", "r")])
+    assert (len(gone.done), gone.failed) == (3, {})
+    await limiter.delete_limits("e", "r")
+    assert await limiter.list_entities_with_custom_limits("r") == []
+    assert await limiter.list_resources_with_entity_configs() == ["_default_"]
+    await refused(
+        ValidationError,
+        limiter.set_limits("e", [], "r"),
+        limiter.get_limits("e", "r#"),
+        limiter.delete_limits("e#"),
+        limiter.set_many_limits({("e", "r"): [RPM, RPM]}),
+        limiter.delete_many_limits(["er"]),  # type: ignore[list-item]
+        limiter.list_entities_with_custom_limits("r#"),
+    )
+
+
+async def which_limits_hold(api_case: ApiCase) -> None:
+    limiter, repository = api_case.limiter, api_case.repository
+    assert await limiter.resolve_limits("e", "r") == ([], None, None)
+    levels: list[tuple[str, Callable[[], Awaitable[None]]]] = [
+        ("system", lambda: limiter.set_system_defaults([RPM], "allow")),
+        ("resource", lambda: limiter.set_resource_defaults("r", [TPM])),
+        ("entity_default", lambda: limiter.set_limits("e", [RPM])),
+        ("entity", lambda: limiter.set_limits("e", [TPM], "r")),
+    ]
+    for number, (source, set_them) in enumerate(levels):
+        await set_them()
+        assert await limiter.resolve_limits("e", "r") == ([(RPM, TPM)[number % 2]], "allow", source)
+    before = repository.get_cache_stats()
+    await limiter.resolve_limits("e", "r")
+    assert repository.get_cache_stats() == replace(before, hits=before.hits + 1)
+    assert repository.get_store_stats().breaker == "closed"
+    other = await api_case.harness.open(namespace=repository.name, clock=api_case.clock)
+    await other.delete_limits("e", "r")
+    assert (await limiter.resolve_limits("e", "r"))[2] == "entity"
+    await repository.invalidate_config_cache()
+    assert (await limiter.resolve_limits("e", "r"))[2] == "entity_default"
+    await refused(ValidationError, limiter.resolve_limits("e", "_default_"), limiter.resolve_limits("", "r"))
+
+
+async def entities(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
+    await limiter.create_entity("p")
+    made = await limiter.create_entity("e", "A key", "p", True, {"team": "blue"}, principal="ann")
+    assert (await limiter.get_entity("e"), await limiter.get_entity("nobody")) == (made, None)
+    assert await limiter.get_children("p") == [made]
+    after = await limiter.update_entity("e", name=None, cascade=False)
+    assert after == replace(made, name=None, cascade=False, version=2)
+    await refused(EntityHasChildrenError, limiter.delete_entity("p"))
+    await limiter.delete_entity("e")
+    assert (await limiter.get_entity("e"), await limiter.get_children("p")) == (None, [])
+    await refused(EntityExistsError, limiter.create_entity("p"))
+    await refused(
+        EntityNotFoundError,
+        limiter.create_entity("f", parent_id="nobody"),
+        limiter.update_entity("nobody", name="x"),
+        limiter.update_entity("p", parent_id="nobody"),
+        limiter.delete_entity("e"),
+    )
+    await refused(
+        ValidationError,
+        limiter.create_entity("f", cascade=True),
+        limiter.get_entity("a b"),
+        limiter.get_children("#"),
+        limiter.update_entity("p", parent_id="p"),
+        limiter.delete_entity(""),
+    )
+
+
+async def namespaces(api_case: ApiCase) -> None:
+    repository = api_case.repository
+    made = await repository.register_namespace("prod")
+    assert (await repository.get_namespace("prod"), await repository.get_namespace("other")) == (made, None)
+    assert {"namespaces", "prod"} <= {each.name for each in await repository.list_namespaces()}
+    prod = await repository.namespace("prod")
+    assert (prod.name, prod.namespace_id) == ("prod", made.namespace_id)
+    await prod.set_system_defaults([RPM])
+    for call in (repository.recover_namespace, repository.purge_namespace):
+        await refused(NamespaceStateError, call(made.namespace_id))
+        await refused(NamespaceNotFoundError, call("unknown"))
+        await refused(ValidationError, call("#"))
+    deleted = await repository.delete_namespace("prod")
+    assert (await repository.get_namespace("prod"), await repository.list_orphan_namespaces()) == (None, [deleted])
+    await refused(NamespaceNotFoundError, repository.delete_namespace("prod"), repository.namespace("prod"))
+    assert await repository.recover_namespace(made.namespace_id) == made
+    await repository.delete_namespace("prod")
+    assert await repository.purge_namespace(made.namespace_id) == 2
+    assert await repository.list_orphan_namespaces() == []
+    await refused(
+        ValidationError,
+        repository.register_namespace("a#b"),
+        repository.get_namespace(""),
+        repository.delete_namespace("1"),
+        repository.namespace("#"),
+    )
+
+
+async def versions_and_state(api_case: ApiCase) -> None:
+    repository = api_case.repository
+    assert await repository.get_version_record() is None
+    record = VersionRecord(1, "0.1.0", "0.1.0")
+    await repository.set_version_record(record)
+    assert await repository.get_version_record() == record
+    assert await repository.get_provisioner_state() == ProvisionerState()
+    state = ProvisionerState(True, ["r"], {"e": ["r", "_default_"]}, owner="cli")
+    put = await repository.put_provisioner_state(state, expected_serial=0)
+    assert (put.serial, await repository.get_provisioner_state()) == (1, put)
+    await refused(StaleStateError, repository.put_provisioner_state(state, expected_serial=0))
+    at = await repository.note_applied(expected_serial=1)
+    assert (await repository.get_provisioner_state()).last_applied == at
+    await refused(StaleStateError, repository.note_applied(expected_serial=2))
+    await refused(
+        ValidationError,
+        repository.set_version_record("0.1.0"),  # type: ignore[arg-type]
+        repository.put_provisioner_state(state, expected_serial=-1),
+    )
+    assert await repository.ping()
+
+
+async def configs_of_all_levels(api_case: ApiCase) -> None:
+    repository = api_case.repository
+    config = StoredConfig((RPM,), fingerprint="f")
+    configs = {(None, None): StoredConfig((), "allow"), (None, "r"): config, ("e", "_default_"): config}
+    assert set((await repository.put_configs(configs)).done) == set(configs)
+    assert await repository.get_configs([*configs, ("e", "r")]) == configs
+    assert set(await repository.list_config_places()) == set(configs)
+    await repository.set_limits("e", [TPM])
+    assert await repository.get_configs([("e", "_default_")]) == {
+        ("e", "_default_"): StoredConfig((TPM,), fingerprint="f")
+    }
+    await repository.put_configs(dict.fromkeys(configs))
+    assert await repository.get_configs(list(configs)) == {}
+    await refused(ValidationError, repository.get_configs([("e#", "r")]), repository.put_configs({("e", "#"): config}))
+
+
+API_CASES = (
+    system_and_resource_limits,
+    limits_of_entities,
+    which_limits_hold,
+    entities,
+    namespaces,
+    versions_and_state,
+    configs_of_all_levels,
+)

@@ -1,0 +1,253 @@
+"""What lives here: what reads, acquires and leases answer and how they refuse, case by case.
+What never does: every case of a rule (core's own tests), a cost (test_costs).
+"""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from zae_limiter import (
+    InfrastructureNotFoundError,
+    InvalidNameError,
+    LeaseExpiredError,
+    NamespaceNotFoundError,
+    ProvisionerState,
+    RateLimiter,
+    RateLimiterUnavailable,
+    RateLimitExceeded,
+    Repository,
+    SyncRateLimiter,
+    SyncRepository,
+    UsageSnapshot,
+    ValidationError,
+    VersionRecord,
+)
+from zae_limiter.operations.values import Put
+from zae_limiter.schema.usage import usage_item
+
+from .api_case import RPM, TPM, ApiCase, now, refused
+from .awaited import Variant
+from .harness import REGION
+
+REPOSITORIES: dict[Variant, type] = {"async": Repository, "sync": SyncRepository}
+LIMITERS: dict[Variant, type] = {"async": RateLimiter, "sync": SyncRateLimiter}
+DAY = datetime(2026, 9, 1, tzinfo=UTC)
+
+
+async def buckets(api_case: ApiCase) -> None:
+    limiter, repository = api_case.limiter, api_case.repository
+    await limiter.set_system_defaults([RPM, TPM])
+    for entity, amount in (("a", 60), ("b", 20)):
+        async with limiter.acquire(entity, "r", {"rpm": amount}):
+            pass
+    bucket = await repository.get_bucket("a", "r")
+    assert bucket is not None
+    assert (bucket.available, await repository.get_buckets("a")) == ({"rpm": 0, "tpm": 1000}, [bucket])
+    assert (await repository.get_bucket("nobody", "r"), await repository.get_buckets("nobody")) == (None, [])
+    capacity = await repository.get_resource_capacity("r")
+    assert [(each.limit_name, each.capacity, each.available) for each in capacity.limits] == [
+        ("rpm", 120, 40),
+        ("tpm", 2000, 2000),
+    ]
+    assert await repository.credit_bucket("a", "r", {"rpm": 7}, principal="ann")
+    assert await limiter.available("a", "r") == {"rpm": 7, "tpm": 1000}
+    assert await repository.reset_bucket("a", "r", principal="bob")
+    assert await limiter.available("a", "r") == {"rpm": 60, "tpm": 1000}
+    assert not await repository.reset_bucket("nobody", "r")
+    assert not await repository.credit_bucket("nobody", "r", {"rpm": 1})
+    await refused(
+        ValidationError,
+        repository.get_bucket("a", "r#"),
+        repository.get_buckets("#"),
+        repository.get_resource_capacity(""),
+        repository.reset_bucket("a", "r", principal=""),
+        repository.credit_bucket("a", "r", {"rpm": -1}),
+        repository.credit_bucket("a", "r", {"unknown": 1}),
+    )
+
+
+async def audit_and_usage(api_case: ApiCase) -> None:
+    repository = api_case.repository
+    await repository.set_limits("e", [RPM], "r", principal="ann")
+    await repository.delete_limits("e", "r")
+    newest = await repository.get_audit_events("e", limit=1)
+    older = await repository.get_audit_events("e", start=newest.next)
+    assert [(each.action, each.principal) for each in (*newest.events, *older.events)] == [
+        ("limits_deleted", None),
+        ("limits_set", "ann"),
+    ]
+    assert (await repository.get_audit_events()).events == ()
+    hours = [UsageSnapshot("e", "r", "hourly", DAY + timedelta(hours=n), {"rpm": n}, 1) for n in (1, 2)]
+    for hour in hours:
+        api_case.harness.perform(Put(usage_item(repository.namespace_id, hour)))
+    first = await repository.get_usage_snapshots(entity_id="e", limit=1)
+    rest = await repository.get_usage_snapshots(entity_id="e", next=first.next)
+    assert [*first.snapshots, *rest.snapshots] == hours
+    assert (await repository.get_usage_snapshots(resource="r", start=DAY + timedelta(hours=2))).snapshots == (hours[1],)
+    summary = await repository.get_usage_summary(resource="r")
+    assert (summary.windows, summary.total_events, summary.limits[0].total) == (2, 2, 3)
+    await refused(
+        ValidationError,
+        repository.get_audit_events("#"),
+        repository.get_audit_events("e", limit=0),
+        repository.get_usage_snapshots(),
+        repository.get_usage_snapshots(entity_id="e", next="?"),
+        repository.get_usage_summary(resource="r", start=DAY, end=DAY),
+    )
+
+
+async def acquires(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
+    await limiter.set_resource_defaults("r", [RPM, TPM])
+    assert await limiter.available("e", "r") == {"rpm": 60, "tpm": 1000}
+    async with limiter.acquire("e", "r", {"rpm": 60, "tpm": 100}) as lease:
+        assert (lease.consumed, lease.degraded) == ({"rpm": 60, "tpm": 100}, False)
+        assert [(each.limit_name, each.available) for each in lease.statuses] == [("rpm", 0), ("tpm", 900)]
+    with pytest.raises(RateLimitExceeded) as caught:
+        async with limiter.acquire("e", "r", {"rpm": 3, "tpm": 1}):
+            pass
+    assert (caught.value.retry_after_seconds, len(caught.value.statuses)) == (3.0, 2)
+    assert await limiter.time_until_available("e", "r", {"rpm": 3}) == 3.0
+    assert not await limiter.is_available("e", "r", {"rpm": 3})
+    api_case.clock.advance(3)
+    assert await limiter.is_available("e", "r", {"rpm": 3})
+    with pytest.raises(ValidationError):
+        limiter.acquire("e", "r", {"rpm": -1})
+    with pytest.raises(ValidationError):
+        async with limiter.acquire("e", "r", {"unknown": 1}):
+            pass
+    await refused(
+        ValidationError,
+        limiter.available("e", "without-limits"),
+        limiter.time_until_available("e", "r", {}),
+        limiter.is_available("e", "r", {"unknown": 1}),
+    )
+
+
+async def leases(api_case: ApiCase) -> None:
+    limiter = api_case.limiter
+    await limiter.set_resource_defaults("r", [RPM])
+    async with limiter.acquire("e", "r", {"rpm": 10}) as lease:
+        await lease.consume(rpm=5)
+        await lease.adjust(rpm=3)
+        await lease.release(rpm=1)
+        assert lease.consumed == {"rpm": 17}
+        await refused(RateLimitExceeded, lease.consume(rpm=60))
+        await refused(ValidationError, lease.consume(tpm=1), lease.adjust(rpm=-18), lease.release(rpm=-1))
+    assert await limiter.available("e", "r") == {"rpm": 43}
+    await refused(LeaseExpiredError, lease.consume(rpm=1), lease.adjust(rpm=1), lease.release(rpm=1))
+    with suppress(ZeroDivisionError):
+        async with limiter.acquire("e", "r", {"rpm": 10}):
+            raise ZeroDivisionError
+    assert await limiter.available("e", "r") == {"rpm": 43}
+    with suppress(ZeroDivisionError):
+        async with limiter.acquire("e", "r", {"rpm": 10}) as lease:
+            lease.keep()
+            raise ZeroDivisionError
+    assert await limiter.available("e", "r") == {"rpm": 33}
+    with pytest.raises(LeaseExpiredError):
+        lease.keep()
+    unused = limiter.acquire("e", "r", {"rpm": 1})
+    for name in ("consumed", "degraded", "statuses"):
+        with pytest.raises(LeaseExpiredError):
+            getattr(unused, name)
+
+
+async def opening(api_case: ApiCase) -> None:
+    harness, cls = api_case.harness, REPOSITORIES[api_case.harness.variant]
+    assert (api_case.repository.name, api_case.repository.namespace_id) == ("opening", harness.namespace_id)
+    with pytest.raises(NamespaceNotFoundError):
+        await harness.open(namespace="nobody", register=False)
+    own = cls.in_memory("own")
+    assert (own.name, await now(own.ping())) == ("own", True)
+    await now(LIMITERS[harness.variant](own).close())
+    with pytest.raises(InvalidNameError):
+        cls.in_memory("#")
+    if harness.target.endpoint_url is None:
+        return
+    place = {"region": REGION, "endpoint_url": harness.target.endpoint_url}
+    opened = await now(cls.open("opened", stack=harness.table_name, **place))
+    assert "opened" in [each.name for each in await now(opened.list_namespaces())]
+    await now(opened.close())
+    with pytest.raises(InfrastructureNotFoundError, match="no-such-table"):
+        await now(cls.open("opened", stack="no-such-table", **place))
+    builder = cls.builder().stack(harness.table_name).region(REGION).endpoint_url(harness.target.endpoint_url)
+    built = await now(builder.namespace("built").build())
+    assert {"built", "default"} <= {each.name for each in await now(built.list_namespaces())}
+    default = await now(built.delete_namespace("default"))
+    again = await now(builder.namespace("built").build())
+    assert "default" not in {each.name for each in await now(again.list_namespaces())}  # deleted, it stays so
+    await now(again.recover_namespace(default.namespace_id))
+    await now(again.close())
+    await now(built.close())
+
+
+async def without_the_store(api_case: ApiCase) -> None:
+    """Of a api_case whose store is away."""
+    limiter, repository = api_case.limiter, api_case.repository
+    assert not await repository.ping()
+    with pytest.raises(RateLimiterUnavailable):
+        async with limiter.acquire("e", "r", {"rpm": 1}):
+            pass
+    async with limiter.acquire("e", "r", {"rpm": 1}, on_unavailable="allow") as lease:
+        assert (lease.degraded, lease.consumed, lease.statuses) == (True, {"rpm": 1}, [])
+    await refused(
+        RateLimiterUnavailable,
+        limiter.available("e", "r"),
+        limiter.time_until_available("e", "r", {"rpm": 1}),
+        limiter.is_available("e", "r", {"rpm": 1}),
+        limiter.get_system_defaults(),
+        limiter.set_system_defaults([RPM]),
+        limiter.delete_system_defaults(),
+        limiter.get_resource_defaults("r"),
+        limiter.set_resource_defaults("r", [RPM]),
+        limiter.delete_resource_defaults("r"),
+        limiter.list_resources_with_defaults(),
+        limiter.get_limits("e", "r"),
+        limiter.set_limits("e", [RPM]),
+        limiter.delete_limits("e"),
+        limiter.set_many_limits({("e", "r"): [RPM]}),
+        limiter.delete_many_limits([("e", "r")]),
+        limiter.list_entities_with_custom_limits("r"),
+        limiter.list_resources_with_entity_configs(),
+        limiter.resolve_limits("e", "r"),
+        limiter.create_entity("e"),
+        limiter.get_entity("e"),
+        limiter.update_entity("e", name="x"),
+        limiter.delete_entity("e"),
+        limiter.get_children("e"),
+        repository.get_bucket("e", "r"),
+        repository.get_buckets("e"),
+        repository.get_resource_capacity("r"),
+        repository.reset_bucket("e", "r"),
+        repository.credit_bucket("e", "r", {"rpm": 1}),
+        repository.get_audit_events("e"),
+        repository.get_usage_snapshots(resource="r"),
+        repository.get_usage_summary(entity_id="e"),
+        repository.namespace("prod"),
+        repository.register_namespace("prod"),
+        repository.get_namespace("prod"),
+        repository.list_namespaces(),
+        repository.delete_namespace("prod"),
+        repository.recover_namespace("id"),
+        repository.list_orphan_namespaces(),
+        repository.purge_namespace("id"),
+        repository.get_version_record(),
+        repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0")),
+        repository.get_provisioner_state(),
+        repository.put_provisioner_state(ProvisionerState(), expected_serial=0),
+        repository.note_applied(expected_serial=1),
+        repository.get_configs([(None, None)]),
+        repository.put_configs({(None, "r"): None}),
+        repository.list_config_places(),
+    )
+
+
+API_CASES = (
+    buckets,
+    audit_and_usage,
+    acquires,
+    leases,
+    opening,
+)

@@ -1,0 +1,183 @@
+"""What lives here: calls of every public method that asks the store, in small and in typical cases, to be counted.
+What never does: what they cost.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from zae_limiter import ProvisionerState, StoredConfig, VersionRecord
+from zae_limiter.operations.capacity import Meter
+from zae_limiter.testing import ManualClock
+from zae_limiter.versions import core_version
+
+from . import cost_setup as at
+from .awaited import Variant
+from .clocks import START_MS
+from .cost_setup import KEY, LIMITS, MODEL, PROJECT, Place, Step, called
+from .harness import Harness
+from .targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A call of a method, ``when`` it is made, and what is done ``before`` it, which does not count."""
+
+    method: str
+    when: str
+    call: Step
+    before: Sequence[Step] = ()
+
+
+def case(method: str, *args: object, when: str = "", before: Sequence[Step] = (), **kwargs: object) -> Case:
+    """A call of a method with these arguments."""
+    return Case(method, when, called(method, *args, **kwargs), before)
+
+
+def stored(state: ProvisionerState, over: int = 0) -> Step:
+    """A put of a state, in place of the one of that serial."""
+    return called("put_provisioner_state", state, expected_serial=over)
+
+
+WARM = (at.resource_limits, at.take)
+PLACES = {(entity, MODEL): LIMITS for entity in at.ids(1000)}
+CONFIGS = {place: StoredConfig(tuple(limits), fingerprint="0" * 32) for place, limits in PLACES.items()}
+SMALL_STATE = ProvisionerState(True, [MODEL], {KEY: [MODEL]}, owner="cli")
+BIG_STATE = ProvisionerState(managed_entities={entity: [MODEL] for entity in at.ids(1000)})
+STATE_IN_PARTS = ProvisionerState(managed_entities={entity: ["_default_", MODEL] for entity in at.ids(10_000)})
+
+ACQUIRES = [
+    Case("acquire", "admitted", at.take, WARM),
+    Case("acquire", "refused, bucket seen within the last second", at.take_in_vain, (at.resource_limits, at.take_all)),
+    Case("acquire", "refused, bucket not seen", at.take_in_vain, (at.resource_limits, at.take_all, at.wait(1.1))),
+    Case("acquire", "limits known for too long", at.take, (*WARM, at.wait(61))),
+    Case("acquire", "bucket that the process does not know", at.take, (at.resource_limits, at.take_elsewhere)),
+    Case("acquire", "no bucket yet", at.take, (at.resource_limits,)),
+    Case("acquire", "child and parent", at.take, (at.resource_limits, at.family, at.take)),
+    Case("acquire", "child and parent, no buckets yet", at.take, (at.resource_limits, at.family)),
+    Case("acquire", "admitted, and its block raises", at.fail, WARM),
+    Case("lease.consume", "", at.consume, (*WARM, at.enter)),
+    Case("lease.adjust", "at the end of the block", at.adjust, (*WARM, at.enter)),
+    Case("lease.release", "at the end of the block", at.release, (*WARM, at.enter)),
+    case("available", KEY, MODEL, before=WARM),
+    case("time_until_available", KEY, MODEL, {"rpm": 1}, before=WARM),
+    case("is_available", KEY, MODEL, {"rpm": 1}, before=WARM),
+    case("is_available", KEY, MODEL, {"rpm": 1}, when="nothing known", before=(at.resource_limits,)),
+    case("resolve_limits", KEY, MODEL, when="known", before=WARM),
+    case("resolve_limits", KEY, MODEL, when="not known", before=(at.resource_limits,)),
+]
+BUCKETS = [
+    case("get_bucket", KEY, MODEL, before=WARM),
+    case("get_bucket", KEY, MODEL, when="2 shards", before=(*WARM, at.split)),
+    case("get_buckets", KEY, MODEL, when="of one resource", before=WARM),
+    case("get_buckets", KEY, when="10 resources", before=(at.buckets(1, 10),)),
+    case("get_resource_capacity", MODEL, when="1,000 entities", before=(at.buckets(1000, 1),)),
+    case("reset_bucket", KEY, MODEL, before=WARM),
+    case("credit_bucket", KEY, MODEL, {"rpm": 1}, before=WARM),
+    case("reset_bucket", KEY, MODEL, when="2 shards", before=(*WARM, at.split)),
+    case("credit_bucket", KEY, MODEL, {"rpm": 1}, when="2 shards", before=(*WARM, at.split)),
+    case("credit_bucket", KEY, MODEL, {"rpm": 1}, when="no bucket"),
+    case("get_usage_snapshots", entity_id=KEY, when="of an entity, 24 hours", before=(at.usage(1, 24),)),
+    case("get_usage_snapshots", resource=MODEL, when="of a resource, 100 entities", before=(at.usage(100, 1),)),
+    case("get_usage_summary", entity_id=KEY, when="of an entity, 31 days by the hour", before=(at.usage(1, 744),)),
+    case(
+        "get_usage_summary", resource=MODEL, when="of a resource, 100 entities, 10 hours", before=(at.usage(100, 10),)
+    ),
+]
+LIMITS_OF_LEVELS = [
+    case("set_system_defaults", LIMITS),
+    case("set_resource_defaults", MODEL, LIMITS),
+    case("set_limits", KEY, LIMITS, MODEL),
+    case("set_many_limits", PLACES, when="1,000 entities"),
+    case("get_system_defaults"),
+    case("get_resource_defaults", MODEL),
+    case("get_limits", KEY, MODEL),
+    case("delete_system_defaults", before=(called("set_system_defaults", LIMITS),)),
+    case("delete_resource_defaults", MODEL, before=(at.resource_limits,)),
+    case("delete_limits", KEY, MODEL, before=(at.own_limits,)),
+    case("delete_limits", KEY, MODEL, when="nothing set"),
+    case("delete_many_limits", list(PLACES), when="1,000 entities", before=(called("set_many_limits", PLACES),)),
+    case("list_resources_with_defaults", when="20 resources", before=(at.limits_of_resources(20),)),
+    case("list_entities_with_custom_limits", "model-0", when="1,000 entities", before=(at.entity_limits(1000, 1),)),
+    case("list_resources_with_entity_configs", when="20 entities on 5", before=(at.entity_limits(20, 5),)),
+    case("list_resources_with_entity_configs", when="1,000 entities on 5", before=(at.entity_limits(1000, 5),)),
+]
+ENTITIES = [
+    case("create_entity", KEY),
+    case("create_entity", KEY, parent_id=PROJECT, when="with a parent", before=(called("create_entity", PROJECT),)),
+    case("get_entity", KEY, before=(at.family,)),
+    case("get_children", PROJECT, when="100 children", before=(at.children(100),)),
+    case("update_entity", KEY, name="A key", before=(at.family,)),
+    case("update_entity", KEY, name=None, when="nothing changes", before=(at.family,)),
+    case("update_entity", KEY, parent_id=None, cascade=False, when="loses its parent", before=(at.family,)),
+    case("delete_entity", KEY, when="1 limit, 1 bucket", before=(called("create_entity", KEY), at.own_limits, at.take)),
+    case("delete_entity", KEY, when="a parent, 10 buckets", before=(at.family, at.buckets(1, 10))),
+    case("get_audit_events", KEY, when="100 events", before=(at.own_limits,) * 100),
+]
+NAMESPACES = [
+    *(Case(method, "", at.open_again) for method in ("open", "over", "namespace")),
+    *(Case(method, "a new namespace", at.open_new) for method in ("open", "over", "namespace")),
+    Case("register_namespace", "a new one", at.other_namespace),
+    Case("get_namespace", "", at.on_other("get_namespace", "name"), (at.other_namespace,)),
+    Case("delete_namespace", "", at.on_other("delete_namespace", "name"), (at.other_namespace,)),
+    Case("recover_namespace", "", at.on_other("recover_namespace", "id"), (at.deleted_namespace,)),
+    case("list_namespaces", before=(at.other_namespace,)),
+    case("list_orphan_namespaces", before=(at.deleted_namespace,)),
+    Case("purge_namespace", "1,000 items of every kind", at.on_other("purge_namespace", "id"), (at.everything(1000),)),
+    case("get_version_record"),
+    case("set_version_record", VersionRecord(1, core_version(), "0.1.0")),
+    case("get_provisioner_state", before=(stored(SMALL_STATE),)),
+    case("get_provisioner_state", when="1,000 entities", before=(stored(BIG_STATE),)),
+    case("get_provisioner_state", when="10,000 entities, twice each", before=(stored(STATE_IN_PARTS),)),
+    Case("put_provisioner_state", "", stored(SMALL_STATE)),
+    Case("put_provisioner_state", "1,000 entities", stored(BIG_STATE)),
+    Case("put_provisioner_state", "10,000 entities, twice each", stored(STATE_IN_PARTS)),
+    Case("put_provisioner_state", "in place of such a one", stored(SMALL_STATE, 1), (stored(STATE_IN_PARTS),)),
+    case("note_applied", expected_serial=1, before=(stored(SMALL_STATE),)),
+    case("put_configs", CONFIGS, when="1,000 entities"),
+    case("get_configs", list(CONFIGS), when="1,000 entities", before=(called("put_configs", CONFIGS),)),
+    case("list_config_places", when="1,000 entities", before=(called("put_configs", CONFIGS),)),
+    case("ping"),
+]
+SECTIONS: Final[Mapping[str, Sequence[Case]]] = {
+    "acquires": ACQUIRES,
+    "buckets and usage": BUCKETS,
+    "limits": LIMITS_OF_LEVELS,
+    "entities": ENTITIES,
+    "namespaces and state": NAMESPACES,
+}
+FREE: Final = {  # methods that ask nothing
+    "RateLimiter.close",
+    "Repository.close",
+    "Repository.builder",
+    "Repository.in_memory",
+    "Repository.name",
+    "Repository.namespace_id",
+    "Repository.invalidate_config_cache",
+    "Repository.get_cache_stats",
+    "Repository.get_store_stats",
+    "Lease.keep",
+    "Lease.consumed",
+    "Lease.degraded",
+    "Lease.statuses",
+}
+
+
+async def counted(case: Case, harness: Harness) -> Meter:
+    """What a case costs, on a table of its own."""
+    clock = ManualClock(START_MS)
+    place = Place(harness, await harness.open(clock=clock), clock)
+    for step in case.before:
+        await step(place)
+    harness.meter.reset()
+    await case.call(place)
+    return harness.meter.snapshot()
+
+
+async def counted_in_memory(case: Case, variant: Variant = "async") -> Meter:
+    """What DynamoDB's rules say that a case costs."""
+    harness = Harness(Target("memory"), "costs", variant)
+    try:
+        return await counted(case, harness)
+    finally:
+        await harness.close()

@@ -1,0 +1,168 @@
+"""What lives here: the aggregator's real handler on real streams: what it counts is what was consumed.
+What never does: how a batch is read (the aggregator's own tests).
+"""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import pytest
+
+from support.aggregator.streams import record
+from support.integration.consumers import ENTITIES, RESOURCES, Ledger, consume, prepare
+from support.integration.harness import Harness
+from support.integration.load import Job, Load
+from support.integration.stream_reader import Record, records_of
+from support.integration.targets import Target
+from zae_limiter import Limit, Options, SyncRepository
+from zae_limiter.operations.values import Get, Key
+from zae_limiter.schema.items import ONE_WRITE, WRITES, BucketId
+from zae_limiter.sync.store import SyncDynamoDBStore
+from zae_limiter.usage import UsageSnapshot, Window, window_start
+from zae_limiter_aggregator.handler import on_event
+
+pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.apart]
+
+# The more records a stream has, the longer a write takes: of dynoxide above all.
+ACQUIRES = {"dynamodb-local": 4_000, "dynoxide": 1_500}
+WINDOWS: tuple[Window, Window] = ("hourly", "daily")
+COUNTERS = {"rpm": ("b_rpm_tc", 1000), "tpm": ("b_tpm_tc", 1000), "events": ("ev", 1)}
+
+WindowBooks = Counter[tuple[str, str, datetime, str]]  # by entity, resource, start of the window and limit, or "events"
+
+
+@pytest.fixture
+def stack(target: Target, table_name: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The environment in which the handler finds the table; the name of the table."""
+    assert target.endpoint_url is not None
+    monkeypatch.setenv("ZAEL_STACK", table_name)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", target.endpoint_url)
+    return table_name
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Iterator[Load]:
+    crowd = Load()
+    yield crowd
+    crowd.close()
+
+
+def snapshots(target: Target, table_name: str, window: Window) -> list[UsageSnapshot]:
+    store = SyncDynamoDBStore(table_name, region="us-east-1", endpoint_url=target.endpoint_url, read_timeout=30)
+    with SyncRepository.over(store, Options()) as repository:
+        found: list[UsageSnapshot] = []
+        for entity in ENTITIES:
+            found += repository.get_usage_snapshots(entity_id=entity, window=window, limit=1000).snapshots
+        return found
+
+
+def counted(snapshots: Sequence[UsageSnapshot]) -> Ledger:
+    books: Ledger = Counter()
+    for each in snapshots:
+        books[each.entity_id, each.resource, "events"] += each.total_events
+        for limit, amount in each.consumed.items():
+            books[each.entity_id, each.resource, limit] += amount
+    return books
+
+
+def by_window(records: Sequence[Record], window: Window) -> WindowBooks:
+    """What the stream says was consumed of each limit, window by window, summed as plainly as can be."""
+    books: WindowBooks = Counter()
+    for each in records:
+        change = each["dynamodb"]
+        if change["Keys"]["SK"]["S"] == "#STATE" and "NewImage" in change:
+            new, old = change["NewImage"], change.get("OldImage", {})
+            start = window_start(window, int(change["ApproximateCreationDateTime"]) * 1000)
+            for name, (attribute, unit) in COUNTERS.items():
+                amount = int(new[attribute]["N"]) - int(old.get(attribute, {"N": "0"})["N"])
+                books[new["entity_id"]["S"], new["resource"]["S"], start, name] += amount // unit
+    return books
+
+
+def in_windows(snapshots: Sequence[UsageSnapshot]) -> WindowBooks:
+    """What the snapshots say, window by window."""
+    books: WindowBooks = Counter()
+    for each in snapshots:
+        for name, amount in {**each.consumed, "events": each.total_events}.items():
+            books[each.entity_id, each.resource, each.window_start, name] += amount
+    return books
+
+
+def something(books: WindowBooks) -> WindowBooks:
+    """The books without what is nothing; what is less than nothing stays."""
+    return Counter({place: amount for place, amount in books.items() if amount})
+
+
+def deliver(records: Sequence[Record], *, most: int, seed: int) -> None:
+    """Batches cut by chance; every one comes twice, and overlaps the one before.
+
+    Where the handler says that a record failed, as by a table that is slow, the stream comes again from there.
+    """
+    chance, position = random.Random(seed), 0
+    numbers = {each["dynamodb"]["SequenceNumber"]: index for index, each in enumerate(records)}
+    while position < len(records):
+        end = position + chance.randint(1, most)
+        begin = max(0, position - chance.randint(1, most // 4))
+        for _ in range(2):
+            failures = on_event({"Records": list(records[begin:end])}, None)["batchItemFailures"]
+        position = min([end, *(numbers[failure["itemIdentifier"]] for failure in failures)])
+
+
+async def test_usage_equals_what_three_processes_consumed(target: Target, stack: str) -> None:
+    assert target.endpoint_url is not None
+    await prepare(target.endpoint_url, stack)
+    consumed = consume(target.endpoint_url, stack, acquires=ACQUIRES[target.name], callers=100)
+    records = records_of(target.endpoint_url, stack)
+    deliver(records, most=1000, seed=1)
+    for window in WINDOWS:
+        found = snapshots(target, stack, window)
+        assert +counted(found) == +consumed
+        assert something(in_windows(found)) == something(by_window(records, window))
+    assert len({(entity, resource) for entity, resource, _ in consumed}) == len(ENTITIES) * len(RESOURCES)
+
+
+async def test_a_second_delivery_of_the_whole_stream_changes_nothing(target: Target, stack: str) -> None:
+    assert target.endpoint_url is not None
+    await prepare(target.endpoint_url, stack)
+    consumed = consume(target.endpoint_url, stack, acquires=300, callers=10)
+    for seed in range(2):  # the second time, with what the first has written itself
+        deliver(records_of(target.endpoint_url, stack), most=400, seed=seed)
+        assert +counted(snapshots(target, stack, "daily")) == +consumed
+
+
+STANDING = Limit.custom("tpm", 2000, refill_amount=1, refill_period=10 * 365 * 24 * 3600)
+
+
+def heat(harness: Harness, shard: int) -> None:
+    """Have the handler see a shard, as soon as it is there, as if it had just been written 900 times."""
+    key = Key(BucketId(harness.namespace_id, "key", "gpt-4", shard).pk, "#STATE")
+    for _ in range(600):
+        item = harness.perform(Get(key))
+        if item is not None:
+            break
+        time.sleep(0.05)
+    hot = record(1, item, {**item, WRITES: item[WRITES] + 900 * ONE_WRITE}, at_ms=time.time_ns() // 1_000_000)
+    assert on_event({"Records": [hot]}, None) == {"batchItemFailures": []}
+
+
+@pytest.mark.parametrize("variant", ["async"], indirect=True)
+async def test_shards_that_it_splits_give_no_more_and_no_less_while_processes_take_from_them(
+    harness: Harness, stack: str, crowd: Load, target: Target
+) -> None:
+    limiter = await harness.open()
+    await limiter.set_resource_defaults("gpt-4", [STANDING])
+    job = Job(target.endpoint_url or "", harness.table_name, "key", "gpt-4", "tpm", "async", most=3)
+    taking = asyncio.get_running_loop().run_in_executor(None, crowd.take, job)
+    for shard in (0, 0, 1):
+        await asyncio.to_thread(heat, harness, shard)
+    haul = await taking
+    bucket = await limiter.repository.get_bucket("key", "gpt-4")
+    assert bucket is not None
+    assert bucket.shard_count in {4, 8}  # 8 where shard 1 was one of 4 already when it was first seen
+    assert 1990 <= haul.admitted <= 2000
+    deliver(records_of(target.endpoint_url or "", stack), most=300, seed=3)
+    (usage,) = (await limiter.repository.get_usage_snapshots(entity_id="key", window="daily")).snapshots
+    assert usage.consumed == {"tpm": haul.admitted}

@@ -1,0 +1,69 @@
+"""What lives here: the proof that the tables of costs in the docs are what is counted, and that real tables agree.
+What never does: the calls (cost_cases), how they are counted (benchmarks.costs).
+"""
+
+from contextlib import closing
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from benchmarks.costs import Cost, measure
+from benchmarks.report import write_into
+
+from support.integration.call_log import public_methods
+from support.integration.cost_cases import FREE, SECTIONS, Case, counted, counted_in_memory
+from support.integration.harness import Harness
+from support.integration.stacks import drop
+from support.integration.targets import Target, apart
+from zae_limiter.operations.capacity import Meter
+
+CASES = [pytest.param(case, id=f"{case.method} {case.when}".strip()) for cases in SECTIONS.values() for case in cases]
+
+
+def test_the_tables_in_the_docs_are_what_is_counted() -> None:
+    page = written = Cost.PAGE.read_text()
+    rows = measure()
+    for block in {row.block for row in rows}:
+        written = write_into(written, block, [row for row in rows if row.block == block])
+    assert written == page, "run `just bench costs`"
+
+
+def test_every_public_method_is_in_a_table_or_free() -> None:
+    told = {case.method.removeprefix("lease.") for cases in SECTIONS.values() for case in cases}
+    untold = {method for method in public_methods() - FREE if method.split(".")[1] not in told}
+    assert untold == set()
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_both_variants_cost_the_same(case: Case) -> None:
+    assert await counted_in_memory(case, "sync") == await counted_in_memory(case, "async")
+
+
+@pytest.mark.needs("endpoint", "capacity")
+@pytest.mark.parametrize("section", SECTIONS)
+async def test_a_real_table_is_asked_the_same_and_counts_the_same(shared_target: Target, section: str) -> None:
+    with apart(shared_target) as target:  # what was written before makes an emulator slow
+        for case in SECTIONS[section]:
+            if target.name == "dynamodb-local" and "1,000" in case.when:
+                continue  # half a minute for each: dynoxide shows them
+            there, here = await _counted(case, target), await counted_in_memory(case)
+            assert told(case, there, target) == told(case, here, target)
+
+
+async def _counted(case: Case, target: Target) -> Meter:
+    harness = Harness(target, f"zael-{uuid4().hex[:12]}", "async")
+    meter = await counted(case, harness)
+    await harness.close()
+    with closing(target.client("dynamodb")) as client:
+        drop(client, harness.table_name)
+    return meter
+
+
+def told(case: Case, meter: Meter, target: Target) -> dict[str, Any]:
+    """The case, and what the target counts as AWS does."""
+    counts: dict[str, Any] = {"method": case.method, "when": case.when, "requests": meter.requests}
+    if target.name == "dynamodb-local":  # reads of what is not there are free to it, and transactions half the price
+        return counts
+    counts |= {"reads": meter.read_units, "writes": meter.write_units}
+    transacts = "TransactWriteItems" in meter.requests  # of which an emulator charges the indexes once
+    return counts if transacts else counts | {"on indexes": meter.index_units}

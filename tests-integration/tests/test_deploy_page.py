@@ -1,0 +1,87 @@
+"""What lives here: the commands of docs/deploy.md, run in their order against moto, and its table of options.
+What never does: what the commands do in detail (the CLI's own tests).
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import boto3
+import pytest
+from click.testing import CliRunner
+
+from zae_limiter_cli.main import main
+from zae_limiter_cli.stack.options import StackOptions, flag
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "deploy.md"
+BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty account at moto, which runs no Lambda, and an empty directory."""
+    from moto.awslambda.models import LambdaBackend
+    from moto.server import ThreadedMotoServer
+
+    monkeypatch.setattr(LambdaBackend, "send_dynamodb_items", lambda *_: "")
+    monkeypatch.chdir(tmp_path)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    urlopen(Request(f"http://{host}:{port}/moto-api/reset", method="POST")).close()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    yield
+    server.stop()
+
+
+def run(line: str) -> None:
+    words = shlex.split(line, comments=True)
+    if words[0] == "export":
+        name, value = words[1].split("=")
+        os.environ[name] = value
+    elif words[:3] == ["aws", "cloudformation", "deploy"]:
+        given = dict(zip(words[3::2], words[4::2], strict=True))
+        boto3.client("cloudformation").create_stack(
+            StackName=given["--stack-name"],
+            TemplateBody=Path(given["--template-file"]).read_text(encoding="utf-8"),
+            Capabilities=[given["--capabilities"]],
+        )
+    else:
+        assert words[0] == "zae-limiter"
+        _zae_limiter(words[1:])
+
+
+def _zae_limiter(words: list[str]) -> None:
+    """Run the command; ``> file`` takes its output."""
+    end = words.index(">") if ">" in words else len(words)
+    done = CliRunner().invoke(main, words[:end])
+    assert done.exit_code == 0, f"{words}: {done.output}"
+    for name in words[end + 1 :]:
+        Path(name).write_text(done.stdout, encoding="utf-8")
+
+
+def test_every_command_of_the_page_does_what_the_page_says(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZAEL_STACK", "")  # what the page exports ends with the test
+    lines = [line for block in BLOCK.findall(PAGE.read_text(encoding="utf-8")) for line in block.splitlines()]
+    assert len(lines) > 10
+    for line in lines:
+        run(line)
+
+
+def test_the_page_lists_every_option_with_its_default() -> None:
+    table = re.search(r"<!-- options -->\n(.*?)<!-- end -->", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert table is not None
+    assert table[1] == options_table()
+
+
+def options_table() -> str:
+    """The table, as the page shall have it."""
+    lines = ["| option | default | |", "|---|---|---|"]
+    for each in fields(StackOptions):
+        default = ("on" if each.default else "off") if isinstance(each.default, bool) else each.default
+        lines.append(f"| `{flag(each.name)}` | {default} | {each.metadata['help']} |")
+    return "\n".join(lines) + "\n"

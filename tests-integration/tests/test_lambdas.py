@@ -1,0 +1,147 @@
+"""What lives here: a deployed stack with its Lambdas at work, as plain clients of AWS see it.
+What never does: what the Lambdas decide (their own tests), or how a local stack is handled (test_local).
+"""
+
+import asyncio
+import re
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from support.cli.account import eventually
+from support.integration.functions import Record, Workshop
+from support.integration.targets import Target
+from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
+from zae_limiter.schema.attributes import bucket_attributes
+
+pytestmark = pytest.mark.needs("lambda")
+
+ENTITIES = [f"key-{number}" for number in range(10)]
+MILLI = 1000
+
+
+@pytest.fixture
+def workshop(target: Target) -> Iterator[Workshop]:
+    with ExitStack() as stack:
+        yield Workshop(target, stack)
+
+
+@pytest.fixture
+def namespace() -> str:
+    return f"tests-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def repository(target: Target, namespace: str) -> Iterator[SyncRepository]:
+    with SyncRepository.open(namespace, stack=target.stack, endpoint_url=target.endpoint_url) as repository:
+        yield repository
+
+
+def test_the_provisioner_applies_a_manifest_that_a_plain_client_sends(
+    workshop: Workshop, target: Target, repository: SyncRepository
+) -> None:
+    manifest = {"namespace": repository.name, "resources": {"gpt-4": {"limits": {"rpm": {"capacity": 20}}}}}
+    event = {"action": "apply", "manifest": manifest}
+    failed, answer = workshop.invoke(f"{target.stack}-limits-provisioner", event)
+    assert (failed, answer["status"], len(answer["changes"])) == (None, "applied", 1)
+    assert repository.get_resource_defaults("gpt-4") == [Limit.per_minute("rpm", 20)]
+    _, again = workshop.invoke(f"{target.stack}-limits-provisioner", event)
+    assert (again["status"], again["changes"]) == ("applied", [])
+
+
+def test_a_request_that_the_provisioner_cannot_do_is_its_answer_and_no_error_of_lambda(
+    workshop: Workshop, target: Target
+) -> None:
+    failed, answer = workshop.invoke(f"{target.stack}-limits-provisioner", {"action": "nothing"})
+    assert (failed, answer["status"]) == (None, "failed")
+    assert "nothing" in answer["errors"][0]["message"]
+
+
+@pytest.mark.needs("endpoint")
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        ("raise ValueError('no')", "ValueError", "no"),
+        ("sys.exit(3)", "Runtime.ExitError", r"RequestId: \S+ Error: Runtime exited with error: exit status 3"),
+        ("time.sleep(60)", "Sandbox.Timedout", r"RequestId: \S+ Error: Task timed out after 1.00 seconds"),
+    ],
+    ids=["raises", "exits", "overruns"],
+)
+def test_a_handler_that_fails_gives_what_lambda_gives(workshop: Workshop, body: str, kind: str, message: str) -> None:
+    name = workshop.function(f"import sys, time\ndef handler(event, context):\n    {body}", timeout=1)
+    failed, answer = workshop.invoke(name, {})
+    assert (failed, answer["errorType"]) == ("Unhandled", kind)
+    assert re.fullmatch(message, answer["errorMessage"])
+
+
+@pytest.mark.needs("streams")
+async def test_a_thousand_acquires_reach_the_stream_s_functions_each_once_and_in_order(
+    workshop: Workshop, target: Target, repository: SyncRepository, table_name: str
+) -> None:
+    repository.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 100_000)])
+    assert target.stack is not None
+    with workshop.witness(target.stack, table_name) as seen:
+        await take_700(target, repository.name)
+        take_300(repository)
+
+        def records() -> list[Record]:
+            return [record for record in seen() if is_bucket_of(record, repository.namespace_id)]
+
+        assert eventually(lambda: sum(map(consumed, records())) >= 1000 * MILLI)
+        found = records()
+    numbers = [record["dynamodb"]["SequenceNumber"] for record in found]
+    assert (sum(map(consumed, found)), len(set(numbers))) == (1000 * MILLI, len(numbers))
+    for changes in by_item(found).values():
+        assert [tc(change, "OldImage") for change in changes] == [0, *(tc(each, "NewImage") for each in changes[:-1])]
+
+    # The aggregator has read the same records.
+    assert eventually(lambda: counted(repository) == {"rpm": 1000})
+
+
+async def take_700(target: Target, namespace: str) -> None:
+    """By one process that has many calls at once, of which some share a write."""
+    opened = await Repository.open(namespace, stack=target.stack, endpoint_url=target.endpoint_url)
+    async with RateLimiter(repository=opened) as limiter:
+
+        async def take(entity: str) -> None:
+            async with limiter.acquire(entity, "gpt-4", {"rpm": 1}):
+                pass
+
+        for _ in range(14):
+            await asyncio.gather(*(take(entity) for entity in ENTITIES * 5))
+
+
+def take_300(repository: SyncRepository) -> None:
+    """One after the other."""
+    limiter = SyncRateLimiter(repository=repository)
+    for _ in range(30):
+        for entity in ENTITIES:
+            with limiter.acquire(entity, "gpt-4", {"rpm": 1}):
+                pass
+
+
+def counted(repository: SyncRepository) -> dict[str, int]:
+    return {limit.limit_name: limit.total for limit in repository.get_usage_summary(resource="gpt-4").limits}
+
+
+def is_bucket_of(record: Record, namespace_id: str) -> bool:
+    keys = record["dynamodb"]["Keys"]
+    return keys["SK"]["S"] == "#STATE" and keys["PK"]["S"].startswith(f"{namespace_id}/")
+
+
+def tc(record: Record, image: str) -> int:
+    return int(record["dynamodb"].get(image, {}).get(bucket_attributes("rpm").consumed, {"N": "0"})["N"])
+
+
+def consumed(record: Record) -> int:
+    return tc(record, "NewImage") - tc(record, "OldImage")
+
+
+def by_item(records: list[Record]) -> dict[str, list[Record]]:
+    found: defaultdict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        found[record["dynamodb"]["Keys"]["PK"]["S"]].append(record)
+    return found

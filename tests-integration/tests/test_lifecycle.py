@@ -1,0 +1,27 @@
+"""What lives here: a few lives of each kind; many are lived by `just lifecycle`.
+What never does: what one request does (test_failures).
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from lifecycle.world import KINDS, World, world
+from support.integration.fetch import Unavailable
+
+LIVES = 2
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[World]:
+    try:
+        with world() as made:
+            yield made
+    except Unavailable as reason:
+        pytest.skip(f"dynoxide: {reason}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_process_ends_in_time_and_silently_and_the_ledger_is_exact(here: World, kind: str) -> None:
+    wrong = [str(verdict) for verdict in here.live([kind], range(LIVES)) if verdict.wrongs]
+    assert not wrong, "\n".join(wrong)

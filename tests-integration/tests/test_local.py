@@ -1,0 +1,192 @@
+"""What lives here: `zae-limiter local` as a user runs it, from a shell, in processes of its own.
+What never does: what the stack in it does (test_lambdas).
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.cli.account import eventually
+from support.integration.emulators import dynamodb_local, dynoxide
+from support.integration.fetch import Unavailable, java
+from zae_limiter_cli.local.state_dir import StateDir
+
+pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
+
+COMMAND = Path(sys.executable).with_name("zae-limiter")
+NAME = "my-local-stack"
+PYTHON = re.compile(r"In Python, async or not:\n\n(.*)", re.DOTALL)
+ASYNC = """
+import asyncio
+from zae_limiter import RateLimiter, Repository
+
+async def main():
+    async with RateLimiter(repository=await Repository.open()) as limiter:
+        async with limiter.acquire("key-abc", "gpt-4", {"rpm": 1}) as lease:
+            print(lease.consumed)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where stacks of this test keep their state; those that it has left up are ended."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    yield tmp_path / "state"
+    if StateDir(NAME).is_held():
+        os.kill(StateDir(NAME).holder(), signal.SIGKILL)
+
+
+def zael(*words: str, code: int = 0) -> str:
+    """What our command says."""
+    done = subprocess.run([str(COMMAND), *words], check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def up(*options: str) -> str:
+    return zael("local", "up", "--name", NAME, "--port", "0", "--detach", *options)
+
+
+def in_shell(lines: str, python: str = "") -> str:
+    """What a shell prints that knows nothing but what `local env` printed."""
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "ZAEL_"))}
+    path = f"{COMMAND.parent}{os.pathsep}{bare['PATH']}"
+    script = f'set -e\neval "$({COMMAND} local env)"\n{lines}'
+    done = subprocess.run(
+        ["sh", "-c", script],
+        env={**bare, "PATH": path},
+        input=python,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that come from it."""
+    parents = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    found = [pid]
+    for each in found:
+        found += [child for child, parent in parents.items() if parent == each]
+    return found
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@pytest.mark.usefixtures("state")
+def test_up_gives_a_stack_that_shells_and_python_find_by_what_it_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nowhere")  # nothing of the user's AWS counts, nor the way to the world
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    told = up("--data-plane", "moto")
+    snippet = PYTHON.findall(told)[0]
+    rows = in_shell("zae-limiter status").splitlines()
+    assert {row.split()[0] for row in rows} == {"ok"}
+    assert len(rows) >= 6
+
+    in_shell(f"{sys.executable} -", "\n".join(line[2:] for line in snippet.splitlines()))
+    assert in_shell(f"{sys.executable} -", ASYNC) == "{'rpm': 1}\n"
+
+    assert "No changes" in in_shell("zae-limiter deploy")
+    assert eventually(lambda: "REPORT RequestId" in zael("local", "logs", "aggregator"))
+    assert eventually(lambda: stream()["records"] >= 2)
+    assert (stream()["function"], stream()["records"], stream()["given_up"]) == (f"{NAME}-aggregator", 2, 0)
+    assert "runs already" in zael("local", "up", "--name", NAME, "--port", "0", code=1)
+
+    processes = family(StateDir(NAME).holder())
+    assert len(processes) >= 2  # the aggregator's is among them
+    assert zael("local", "down") == f"{NAME} is down\n"
+    assert all(gone(pid) for pid in processes)
+    assert "no local stack runs" in zael("local", "down", code=1)
+
+
+def stream() -> dict[str, Any]:
+    """What the stack's only stream reader has done."""
+    (reader,) = json.loads(zael("local", "status", "--output", "json"))["streams"]
+    found: dict[str, Any] = reader
+    return found
+
+
+@pytest.mark.usefixtures("state")
+def test_a_crash_leaves_nothing_and_the_next_up_begins_anew() -> None:
+    up("--data-plane", "moto")
+    in_shell(
+        f"aws() {{ {sys.executable} - ; }}; aws",
+        f"import boto3; boto3.client('lambda').invoke(FunctionName='{NAME}-limits-provisioner', Payload=b'{{}}')",
+    )
+    processes = family(StateDir(NAME).holder())
+    assert len(processes) >= 2
+    os.kill(processes[0], signal.SIGKILL)
+    assert eventually(lambda: all(gone(pid) for pid in processes))
+    assert "is not up" in zael("local", "status", "--name", NAME, code=1)
+    assert zael("local", "down", "--name", NAME) == f"{NAME} had crashed: nothing of it is left\n"
+
+
+def _dynoxide() -> Mapping[str, str]:
+    return {"ZAEL_DYNOXIDE": dynoxide()(0)[0]}
+
+
+def _dynamodb_local() -> Mapping[str, str]:
+    command = dynamodb_local()(0)
+    return {"ZAEL_DYNAMODB_LOCAL": str(Path(command[command.index("-jar") + 1]).parent), "JAVA_HOME": _java_home()}
+
+
+def _java_home() -> str:
+    return str(Path(java()).resolve().parents[1])
+
+
+@pytest.mark.parametrize(
+    ("plane", "found"),
+    [("dynoxide", _dynoxide), ("dynamodb-local", _dynamodb_local)],
+    ids=["dynoxide", "dynamodb-local"],
+)
+@pytest.mark.usefixtures("state")
+def test_data_is_kept_and_what_was_counted_is_not_counted_again(
+    plane: str, found: Callable[[], Mapping[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        for name, value in found().items():
+            monkeypatch.setenv(name, value)
+    except Unavailable as reason:
+        pytest.skip(f"{plane}: {reason}")
+    data = str(tmp_path / "data")
+    usage = (
+        "from zae_limiter import SyncRepository\n"
+        "with SyncRepository.open() as repository:\n"
+        "    (page,) = repository.get_usage_snapshots(entity_id='key-abc').snapshots\n"
+        "    print(page.consumed, page.total_events)"
+    )
+    acquire = (
+        "from zae_limiter import Limit, SyncRateLimiter, SyncRepository\n"
+        "with SyncRateLimiter(repository=SyncRepository.open()) as limiter:\n"
+        "    limiter.set_resource_defaults('gpt-4', [Limit.per_minute('rpm', 100)])\n"
+        "    with limiter.acquire('key-abc', 'gpt-4', {'rpm': 1}): pass"
+    )
+    for times in (1, 2):
+        up("--data-plane", plane, "--data", data)
+        in_shell(f"{sys.executable} -", acquire)
+        assert eventually(lambda: f"{NAME}-aggregator: 1 records in" in zael("local", "status"))
+        assert in_shell(f"{sys.executable} -", usage) == f"{{'rpm': {times}}} {times}\n"
+        zael("local", "down")

@@ -1,0 +1,92 @@
+"""What lives here: every Python block of every README and of the docs is run, its prints held to its comments.
+What never does: an example of its own.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.integration.targets import Target
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("packages/*/README.md"), *ROOT.glob("docs/**/*.md")])
+BLOCK = re.compile(r"^( *)```python[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+PROMISE = re.compile(r"^\s*print\(.*\)  # (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block: where it stands, and its code."""
+
+    place: str
+    code: str
+
+    @property
+    def needs_a_table(self) -> bool:
+        """Whether it connects."""
+        return ".open(" in self.code or ".builder(" in self.code
+
+    @property
+    def needs_a_stack(self) -> bool:
+        """Whether it connects to what `deploy` has made, rather than to a table of its own making."""
+        return self.needs_a_table and "create_table" not in self.code
+
+
+def blocks() -> Iterator[Block]:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for found in BLOCK.finditer(text):
+            line = text.count("\n", 0, found.start(2)) + 1
+            # Blank lines in front, so that a traceback names the page's own lines.
+            yield Block(f"{page.relative_to(ROOT)}:{line}", "\n" * (line - 1) + _dedented(found))
+
+
+def _dedented(found: re.Match[str]) -> str:
+    return re.sub(f"^{found[1]}", "", found[2], flags=re.MULTILINE)
+
+
+def run(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(block.code, block.place, "exec"), {"__name__": "__main__"})
+    promised = PROMISE.findall(block.code)
+    if promised:
+        assert capsys.readouterr().out.splitlines() == promised
+
+
+ALL = list(blocks())
+
+
+def test_there_are_examples() -> None:
+    assert len(ALL) >= 8
+
+
+@pytest.mark.parametrize("block", [block for block in ALL if not block.needs_a_table], ids=lambda block: block.place)
+def test_an_example_in_memory_does_what_it_says(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
+    run(block, capsys)
+
+
+MAKES_A_TABLE = [block for block in ALL if block.needs_a_table and not block.needs_a_stack]
+
+
+@pytest.mark.needs("endpoint")
+@pytest.mark.parametrize("block", MAKES_A_TABLE, ids=lambda block: block.place)
+def test_an_example_over_a_table_does_what_it_says(
+    block: Block, target: Target, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert target.endpoint_url is not None
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", target.endpoint_url)
+    run(block, capsys)
+
+
+@pytest.mark.needs("endpoint", "lambda")
+@pytest.mark.parametrize("block", [block for block in ALL if block.needs_a_stack], ids=lambda block: block.place)
+def test_an_example_over_a_stack_does_what_it_says(
+    block: Block, target: Target, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert target.endpoint_url is not None
+    assert target.stack is not None
+    monkeypatch.setenv("AWS_ENDPOINT_URL", target.endpoint_url)
+    monkeypatch.setenv("ZAEL_STACK", target.stack)
+    run(block, capsys)
