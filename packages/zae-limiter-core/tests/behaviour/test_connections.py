@@ -3,14 +3,17 @@
 import asyncio
 import json
 import socket
+import sys
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import pytest
 
+from processes.signals import points
 from zae_limiter.aio.driver import Driver
 from zae_limiter.aio.store import DynamoDBStore
 from zae_limiter.flows.steps import Flow
@@ -119,3 +122,66 @@ def test_a_server_that_never_answers_is_not_waited_for(get: Callable[[str], obje
         with pytest.raises(OutcomeUnknown):
             get(url)
     assert time.monotonic() - begun < 2.5
+
+
+POOL = ("connectionpool.py", "connections.py", "queue.py", "threading.py")
+
+
+class Struck(BaseException):
+    """A signal handler's exception."""
+
+
+def strike(number: int) -> Callable[[FrameType, str, object], object]:
+    """A trace function that raises where the interpreter looks for signals for the n-th time in a connection pool."""
+    left = number
+
+    def enters(frame: FrameType, event: str, argument: object) -> object:
+        if not frame.f_code.co_filename.endswith(POOL):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return steps
+
+    def steps(frame: FrameType, event: str, argument: object) -> object:
+        nonlocal left
+        if event == "opcode" and frame.f_lasti in points(frame.f_code):
+            left -= 1
+            if left == 0:
+                raise Struck
+        return steps
+
+    return enters
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # lost ones
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="later Pythons crash when they are traced by opcodes")
+def test_an_interruption_anywhere_in_the_connection_pool_leaves_the_store_working(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+
+    def answer_all(connection: socket.socket) -> None:
+        while connection.recv(1, socket.MSG_PEEK):
+            answer(connection)
+
+    with serving(answer_all) as url:
+        store = SyncDynamoDBStore("t", region="us-east-1", endpoint_url=url)
+        store.perform(GET)
+        number, struck = 0, True
+        while struck:
+            number += 1
+            sys.settrace(strike(number))
+            try:
+                store.perform(GET)
+            except Struck:
+                pass
+            else:
+                struck = False
+            finally:
+                sys.settrace(None)
+            asking = threading.Thread(target=store.perform, args=(GET,), daemon=True)
+            asking.start()
+            asking.join(5)
+            assert not asking.is_alive(), f"hangs after it was interrupted at point {number}"
+        store.close()
+    assert number > 20

@@ -13,12 +13,14 @@ from types import CodeType, FrameType
 from typing import Any
 
 import zae_limiter
+from zae_limiter.flows.process import bucket_queue
+from zae_limiter.sync import driver
 
 from .threads import Actor, Scheduler
 
 LIBRARY = zae_limiter.__file__.removesuffix("__init__.py")
 OPCODES = sys.version_info < (3, 12)  # later ones crash when several threads are traced by opcodes: there, by lines
-DRIVER = ("sync/driver.py", "flows/lane.py")
+DRIVER = (driver.__file__, bucket_queue.__file__)
 
 
 class Stopped(BaseException):
@@ -105,7 +107,7 @@ class Signals:
         if self._scheduler.outside or self._scheduler.dead or not name.startswith(LIBRARY):
             return None
         plan.f_trace_opcodes, plan.f_trace_lines = OPCODES, not OPCODES
-        return self._in_driver if self._preempt and name.endswith(DRIVER) else self._in_library
+        return self._in_driver if self._preempt and name in DRIVER else self._in_library
 
     def _in_driver(self, plan: FrameType, event: str, argument: Any) -> Any:
         if _is_point(plan, event) and self._rng.random() < 0.05:

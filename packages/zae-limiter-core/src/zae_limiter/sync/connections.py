@@ -1,10 +1,12 @@
-"""Connections of the SDK that keep the time of an operation as a whole.
+"""Connections of the SDK that keep the time of an operation as a whole, in a pool that no signal can lock.
 
 Lives here: what urllib3 leaves open. Never: requests. Its time-outs are of each read by itself: a server that sends one
 byte a second is never too late for them.
 """
 
 import io
+import queue
+from collections import deque
 from http.client import HTTPException, HTTPResponse
 from socket import socket
 from typing import Any
@@ -47,6 +49,35 @@ class TimedResponse(HTTPResponse):
         self.fp: Any = io.BufferedReader(TimedReader(self.fp.detach(), sock))
 
 
+class IdleConnections:
+    """The idle connections of a pool, the last one first, without a lock.
+
+    ``queue.LifoQueue`` stays locked for ever where a signal handler raises just as it takes its lock: then every thread
+    that shares the client hangs with its next request.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._connections: deque[Any] = deque()  # whose methods no signal interrupts
+
+    def put(self, connection: Any, block: bool = False) -> None:  # noqa: ARG002, FBT001 - as urllib3 calls it
+        """Add a connection. Raises ``queue.Full``."""
+        if len(self._connections) >= self._most:
+            raise queue.Full
+        self._connections.append(connection)
+
+    def get(self, block: bool = False, timeout: float | None = None) -> Any:  # noqa: ARG002, FBT001 - likewise
+        """Take a connection out. Raises ``queue.Empty``."""
+        try:
+            return self._connections.pop()
+        except IndexError:
+            raise queue.Empty from None
+
+    def qsize(self) -> int:
+        """How many there are."""
+        return len(self._connections)
+
+
 def of_connections() -> tuple[type[Exception], ...]:
     """The errors of a connection; the SDK wraps whatever else is raised below it, a signal handler's too."""
     import urllib3
@@ -55,7 +86,7 @@ def of_connections() -> tuple[type[Exception], ...]:
 
 
 def keep_time(sdk: Any) -> None:
-    """Have a client of botocore make connections that keep the time of an operation."""
+    """Have a client of botocore make connections that keep the time of an operation, and pool them without a lock."""
     http = sdk._endpoint.http_session
     pools = {scheme: _timed_pool(pool) for scheme, pool in http._pool_classes_by_scheme.items()}
     http._pool_classes_by_scheme = http._manager.pool_classes_by_scheme = pools
@@ -70,4 +101,4 @@ def _timed_pool(pool: Any) -> Any:
         return connection.connect(self)
 
     timed = type(f"Timed{connection.__name__}", (connection,), {"response_class": TimedResponse, "connect": connect})
-    return type(f"Timed{pool.__name__}", (pool,), {"ConnectionCls": timed})
+    return type(f"Timed{pool.__name__}", (pool,), {"ConnectionCls": timed, "QueueCls": IdleConnections})
