@@ -15,11 +15,19 @@ sync:
 check: sync
     uv run ruff format --check .
     uv run ruff check .
-    uv run mypy packages/*/src packages/*/tests/typing
+    just types
     uv run lint-imports
     uv run python tools/check_siblings.py
     uv run codespell
     uv run pytest -q tools
+
+# Types of everything; a run for each package's tests, whose modules have the names of another's
+types:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    uv run mypy packages/*/src benchmarks tools conftest.py
+    for name in {{packages}}; do uv run mypy "packages/zae-limiter-$name/tests"; done
+    uv run mypy tests-integration
 
 # Each package's tests with only its own dependencies: `just test`, `just test core`
 test pkg=packages:

@@ -3,6 +3,7 @@
 Lives here: batches over 1, 10 and 100 buckets, on a table in memory. Never: a network.
 """
 
+from functools import partial
 from statistics import median
 
 from zae_limiter.clock.system import SystemClock
@@ -44,7 +45,7 @@ def _batch(size: int, buckets: int) -> list[Row]:
     batches = [[_record(size * batch + n, buckets) for n in range(size)] for batch in range(ROUNDS + 1)]
     aggregator.process(batches[0])
     meter.reset()
-    taken = [cpu_seconds(lambda batch=batch: aggregator.process(batch)) for batch in batches[1:]]
+    taken = [cpu_seconds(partial(aggregator.process, batch)) for batch in batches[1:]]
     first = meter.snapshot()
     aggregator.process(batches[-1])
     what = f"{size:,} records of {buckets} bucket{'s' if buckets > 1 else ''}"

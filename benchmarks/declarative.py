@@ -16,6 +16,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import boto3
 from attrs import evolve
@@ -55,7 +56,8 @@ class Provisioner:
 
     def ask(self, request: Request) -> tuple[Answer, list[Invocation]]:
         """The answer, all its pages."""
-        pages, invocations = [], []
+        pages: list[Any] = []
+        invocations: list[Invocation] = []
         after: str | None = None
         while not pages or after is not None:
             plain = pack(evolve(request, next=after).to_dict())
@@ -156,7 +158,7 @@ def serve(pipe: "Connection[Any, Any]", url: str) -> None:
     logging.disable(logging.INFO)
     meter = Meter()
     table = Table(SyncDynamoDBStore(TABLE, endpoint_url=url, region=REGION, read_timeout=30, meter=meter), TABLE)
-    handler.table_of_environment = lambda: table  # the same, but that its requests are counted
+    patch.object(handler, "table_of_environment", lambda: table).start()  # the same, but that its requests are counted
     while True:
         try:
             payload = pipe.recv_bytes()

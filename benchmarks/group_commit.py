@@ -15,19 +15,19 @@ from zae_limiter.operations.errors import StoreError
 
 from .canned import COST, RESOURCE, Split, entity, take, warm_limiter
 from .measure import interleaved_async, pin_client
-from .report import LimitRow
+from .report import Row
 
 CALLERS = 100
 BUCKETS = 1000
 ROUNDS = 9
 
 
-def measure() -> list[LimitRow]:
+def measure() -> list[Row]:
     pin_client()
     return [asyncio.run(_one_bucket()), asyncio.run(_many_buckets())]
 
 
-async def _one_bucket() -> LimitRow:
+async def _one_bucket() -> Row:
     each = 20
 
     async with warm_limiter(service_ms=4) as (limiter, _, server):
@@ -38,10 +38,10 @@ async def _one_bucket() -> LimitRow:
 
         await asyncio.gather(*(caller() for _ in range(CALLERS)))
         writes = server.updates() / (CALLERS * each)
-    return LimitRow(f"{CALLERS} callers of one bucket: UpdateItem of each acquire", writes, at_most=0.05)
+    return Row(f"{CALLERS} callers of one bucket: UpdateItem of each acquire", writes, at_most=0.05)
 
 
-async def _many_buckets() -> LimitRow:
+async def _many_buckets() -> Row:
     requests = [validate_request(entity(number), RESOURCE, COST) for number in range(BUCKETS)]
     async with warm_limiter(buckets=BUCKETS) as (limiter, split, _):
         repository = limiter.repository
@@ -53,7 +53,7 @@ async def _many_buckets() -> LimitRow:
             await _play(split, acquire(repository.namespace_state, request))
 
         queues, none = await interleaved_async([lambda: _all(queued, requests), lambda: _all(direct, requests)], ROUNDS)
-    return LimitRow(
+    return Row(
         f"{BUCKETS:,} buckets: CPU of an acquire over one without lanes", (queues / none - 1) * 100, "%", at_most=10
     )
 

@@ -59,7 +59,8 @@ def throttled() -> Callable[[], object]:
     limiter = Throttled(
         key="user", using=RateLimiterType.TOKEN_BUCKET.value, quota=per_min(MANY, burst=MANY), store=store.MemoryStore()
     )
-    return limiter.limit
+    acquire: Callable[[], object] = limiter.limit
+    return acquire
 
 
 def pyrate_limiter() -> Callable[[], object]:

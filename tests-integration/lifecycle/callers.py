@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from zae_limiter import Lease, RateLimiter, RateLimiterUnavailable, RateLimitExceeded, SyncLease, SyncRateLimiter
+from zae_limiter import (
+    Lease,
+    OnUnavailable,
+    RateLimiter,
+    RateLimiterUnavailable,
+    RateLimitExceeded,
+    SyncLease,
+    SyncRateLimiter,
+)
 from zae_limiter.exceptions import EventLoopError, RepositoryClosedError
 
 from .book import Call
@@ -102,7 +110,8 @@ class Callers(_Callers):
     async def take(self, entity_id: str, plan: Plan) -> Outcome:
         """One call."""
         call = self.book.call(entity_id, plan.amount)
-        policy, begun = "allow" if plan.allows else "block", time.monotonic()
+        policy: OnUnavailable = "allow" if plan.allows else "block"
+        begun = time.monotonic()
         try:
             async with self.limiter.acquire(
                 entity_id, self.place.resource, both(plan.amount), on_unavailable=policy
@@ -176,7 +185,8 @@ class SyncCallers(_Callers):
     def take(self, entity_id: str, plan: Plan) -> Outcome:
         """One call."""
         call = self.book.call(entity_id, plan.amount)
-        policy, begun = "allow" if plan.allows else "block", time.monotonic()
+        policy: OnUnavailable = "allow" if plan.allows else "block"
+        begun = time.monotonic()
         try:
             with self.limiter.acquire(
                 entity_id, self.place.resource, both(plan.amount), on_unavailable=policy

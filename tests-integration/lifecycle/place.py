@@ -74,7 +74,7 @@ def in_child(work: Any) -> int:
         work()
         code = 0
     except BaseException:  # noqa: BLE001 - told as the interpreter tells it
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -3,6 +3,7 @@ What never does: what a read says in every case (core's own tests).
 """
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -121,10 +122,11 @@ def snapshot(entity: str, resource: str, start: datetime, window: Window, amount
 @pytest.fixture
 def snapshots(harness: Harness, limiter: RateLimiter) -> list[UsageSnapshot]:
     """Two hours of two entities on two resources, and the day of each; oldest first, entities by name."""
+    windows: list[tuple[Window, int]] = [("hourly", 0), ("hourly", 1), ("daily", 0)]
     made = [
         snapshot(entity, resource, DAY + timedelta(hours=hour), window, 10 * (hour + 1))
         for resource in ("gpt-4", "gpt-4o")
-        for window, hour in (("hourly", 0), ("hourly", 1), ("daily", 0))
+        for window, hour in windows
         for entity in ("a", "b")
     ]
     assert limiter.repository.namespace_id == harness.namespace_id
@@ -144,9 +146,15 @@ async def test_usage_comes_by_entity_and_by_resource_in_pages(
     whole = await repository.get_usage_snapshots(resource="gpt-4")
     assert list(whole.snapshots) == [each for each in hourly if each.resource == "gpt-4"]
     assert cost(harness)[0] == {"Query": 1, "BatchGetItem": 1}
-    for asked in ({"entity_id": "a"}, {"resource": "gpt-4"}, {"entity_id": "b", "resource": "gpt-4o"}):
+    questions: list[dict[str, Any]] = [
+        {"entity_id": "a"},
+        {"resource": "gpt-4"},
+        {"entity_id": "b", "resource": "gpt-4o"},
+    ]
+    for asked in questions:
         whole = await repository.get_usage_snapshots(**asked)
-        found, following = [], None
+        found: list[UsageSnapshot] = []
+        following = None
         while True:
             page = await repository.get_usage_snapshots(limit=1, next=following, **asked)
             found += page.snapshots
@@ -158,7 +166,12 @@ async def test_usage_comes_by_entity_and_by_resource_in_pages(
 
 async def test_usage_is_bounded_in_time(limiter: RateLimiter, snapshots: list[UsageSnapshot]) -> None:
     later = DAY + timedelta(hours=1)
-    for asked in ({"entity_id": "a", "resource": "gpt-4"}, {"resource": "gpt-4"}, {"entity_id": "a"}):
+    questions: list[dict[str, Any]] = [
+        {"entity_id": "a", "resource": "gpt-4"},
+        {"resource": "gpt-4"},
+        {"entity_id": "a"},
+    ]
+    for asked in questions:
         after = await limiter.repository.get_usage_snapshots(start=later, **asked)
         before = await limiter.repository.get_usage_snapshots(end=later, **asked)
         daily = await limiter.repository.get_usage_snapshots(window="daily", start=DAY, **asked)

@@ -77,8 +77,11 @@ async def healthy(harness: Harness) -> RateLimiter:
 @pytest.fixture
 async def api_cases(harness: Harness, proxy: Proxy, healthy: RateLimiter) -> list[ApiCase]:
     """Every kind of failure, under both policies; a process for each, so that no breaker knows of another's."""
-    options = {"endpoint_url": proxy.url, "read_timeout": TIMEOUT}
-    return [ApiCase(await harness.open(**options), proxy, kind, policy) for kind in KINDS for policy in POLICIES]
+    return [
+        ApiCase(await harness.open(endpoint_url=proxy.url, read_timeout=TIMEOUT), proxy, kind, policy)
+        for kind in KINDS
+        for policy in POLICIES
+    ]
 
 
 async def in_each(api_cases: list[ApiCase], act: Callable[[ApiCase], Awaitable[None]]) -> None:

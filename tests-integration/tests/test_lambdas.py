@@ -129,7 +129,7 @@ def counted(repository: SyncRepository) -> dict[str, int]:
 
 def is_bucket_of(record: Record, namespace_id: str) -> bool:
     keys = record["dynamodb"]["Keys"]
-    return keys["SK"]["S"] == "#STATE" and keys["PK"]["S"].startswith(f"{namespace_id}/")
+    return bool(keys["SK"]["S"] == "#STATE" and keys["PK"]["S"].startswith(f"{namespace_id}/"))
 
 
 def tc(record: Record, image: str) -> int:

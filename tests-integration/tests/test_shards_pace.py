@@ -7,8 +7,9 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle
+from typing import Any
 
 import pytest
 
@@ -113,9 +114,9 @@ async def test_a_bucket_that_is_driven_splits_by_itself_and_spreads_its_writes(
     harness: Harness, reader: Reader, limiter: RateLimiter, closing: ExitStack
 ) -> None:
     """Three processes, one of which dies when it is about to split a shard."""
-    at = {"endpoint_url": harness.target.endpoint_url or "", "table_name": harness.table_name, "split_above": 10}
-    mortal = Place(**{**at, "split_above": 1}, lives=0, mortal=(Transact,))
-    drivers = Drivers([Place(**at), Place(**at, variant="sync"), mortal], reader)
+    at = Place(harness.target.endpoint_url or "", harness.table_name, split_above=10)
+    mortal = replace(at, split_above=1, lives=0, mortal=(Transact,))
+    drivers = Drivers([at, replace(at, variant="sync"), mortal], reader)
     closing.callback(drivers.close)
     with Watch(reader, "key", "gpt-4", "rpm"):
         drivers.begin()
@@ -150,9 +151,9 @@ async def test_a_bucket_that_the_store_throttles_splits_and_spreads_its_writes(
     harness: Harness, reader: Reader, proxy: Proxy, limiter: RateLimiter, closing: ExitStack
 ) -> None:
     proxy.faults.append(Ceiling("throttle", ""))
-    at = {"endpoint_url": proxy.url, "table_name": harness.table_name, "split_above": 200}  # more than the store takes
     tolerant = (RateLimitExceeded, RateLimiterUnavailable)
-    drivers = Drivers([Place(**at, refusals=tolerant), Place(**at, refusals=tolerant, variant="sync")], reader)
+    at = Place(proxy.url, harness.table_name, split_above=200, refusals=tolerant)  # more than the store takes
+    drivers = Drivers([at, replace(at, variant="sync")], reader)
     closing.callback(drivers.close)
     with Watch(reader, "key", "gpt-4", "rpm"):
         drivers.begin()
@@ -199,7 +200,7 @@ async def test_no_clock_splits_a_bucket_that_is_slow_or_idle(harness: Harness) -
     for entity_id in ("slow", "idle"):
         await admin.set_limits(entity_id, [STANDING], "gpt-4")
         await visit(admin, entity_id)
-    clocks = [{}, {"machine": machine(HOUR)}, {"machine": machine(-DAY)}, {"clock": Jumping()}]
+    clocks: list[dict[str, Any]] = [{}, {"machine": machine(HOUR)}, {"machine": machine(-DAY)}, {"clock": Jumping()}]
     visitors = [await harness.open(split_above=60, **clock) for clock in clocks]
     for limiter in visitors:
         await visit(limiter, "idle")

@@ -20,7 +20,8 @@ check = _load()
 
 def _problems(requirement: str, version: str = "0.1.5") -> list[str]:
     core = check.Distribution("zae-limiter-core", version, ())
-    return check.problems([core, check.Distribution("zae-limiter-cli", "0.1.0", (requirement,))])
+    found: list[str] = check.problems([core, check.Distribution("zae-limiter-cli", "0.1.0", (requirement,))])
+    return found
 
 
 @pytest.mark.parametrize("bounds", [">=0.1.0,<0.2", "~=0.1.0", "==0.1.5"])

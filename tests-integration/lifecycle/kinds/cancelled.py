@@ -1,6 +1,7 @@
 """Every task of the loop is cancelled, ours or not, as frameworks do when they shut down; the process goes on."""
 
 import asyncio
+from collections.abc import Sequence
 
 from zae_limiter import RateLimiter
 
@@ -52,7 +53,7 @@ def others() -> list[asyncio.Task[object]]:
     return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
 
-async def ended(callers: Callers, tasks: list[asyncio.Task[str]]) -> None:
+async def ended(callers: Callers, tasks: Sequence[asyncio.Task[str]]) -> None:
     """Who was cancelled ends."""
     if tasks:
         _, pending = await asyncio.wait(tasks, timeout=SERVED_SECONDS)

@@ -42,6 +42,8 @@ class AggregatedWorld(World):
     Some histories begin seconds before an hour ends, or a day; in some, buckets expire and come back hours later.
     """
 
+    aggregator: Process
+
     def __init__(self, seed: int, *, tamper: Tamper = honest) -> None:
         super().__init__(seed, tamper=tamper, epoch_ms=_begin_ms(Random(seed)))
         skew_ms = WORST_MS if self.plan.clocks else self.plan.skew_ms

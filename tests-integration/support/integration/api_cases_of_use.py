@@ -4,6 +4,7 @@ What never does: every case of a rule (core's own tests), a cost (test_costs).
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -30,8 +31,8 @@ from .api_case import RPM, TPM, ApiCase, now, refused
 from .awaited import Variant
 from .harness import REGION
 
-REPOSITORIES: dict[Variant, type] = {"async": Repository, "sync": SyncRepository}
-LIMITERS: dict[Variant, type] = {"async": RateLimiter, "sync": SyncRateLimiter}
+REPOSITORIES: dict[Variant, Any] = {"async": Repository, "sync": SyncRepository}
+LIMITERS: dict[Variant, Any] = {"async": RateLimiter, "sync": SyncRateLimiter}
 DAY = datetime(2026, 9, 1, tzinfo=UTC)
 
 

@@ -3,7 +3,7 @@ What never does: a request that changes anything, the arithmetic of the limiter 
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -119,7 +119,7 @@ class Watch:
 
     def __init__(self, reader: Reader, entity_id: str, resource: str, limit: str) -> None:
         self.forms: set[tuple[tuple[int, int], ...]] = set()
-        self._look = lambda: reader.read(entity_id, resource, limit)
+        self._look: Callable[[], Ledger] = lambda: reader.read(entity_id, resource, limit)
         self._wrong: list[str] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)

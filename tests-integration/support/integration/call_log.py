@@ -55,7 +55,8 @@ def watch(variant: Variant, patch: pytest.MonkeyPatch) -> CallLog:
 
 def _name(member: Any) -> str:
     """The class that defines a method, and its name: what a limiter inherits, it need not be asked for twice."""
-    function = member.fget if isinstance(member, property) else inspect.unwrap(getattr(member, "__func__", member))
+    is_property = isinstance(member, property)
+    function: Any = member.fget if is_property else inspect.unwrap(getattr(member, "__func__", member))
     return str(function.__qualname__).removeprefix("Sync")
 
 

@@ -117,8 +117,8 @@ async def _use(lease: Lease, chance: random.Random, taken: Counter[str]) -> None
 
 
 async def _limiter(endpoint_url: str, table_name: str) -> RateLimiter:
-    patience = {"connect_timeout": PATIENCE, "read_timeout": PATIENCE}
-    store = DynamoDBStore(table_name, region=REGION, endpoint_url=endpoint_url, **patience)
-    return RateLimiter(
-        repository=await Repository.over(store, Options(create_table=True, acquire_timeout=None, **patience))
+    store = DynamoDBStore(
+        table_name, region=REGION, endpoint_url=endpoint_url, connect_timeout=PATIENCE, read_timeout=PATIENCE
     )
+    options = Options(create_table=True, acquire_timeout=None, connect_timeout=PATIENCE, read_timeout=PATIENCE)
+    return RateLimiter(repository=await Repository.over(store, options))

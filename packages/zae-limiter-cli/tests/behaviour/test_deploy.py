@@ -202,7 +202,12 @@ def test_a_bad_name_is_refused_before_anything_is_asked(monkeypatch: pytest.Monk
 @pytest.fixture
 def nothing(monkeypatch: pytest.MonkeyPatch, aws: str) -> Callable[..., None]:
     """Takes variables of the environment away."""
-    return lambda *names: [monkeypatch.delenv(name) for name in names] and None
+
+    def nothing(*names: str) -> None:
+        for name in names:
+            monkeypatch.delenv(name)
+
+    return nothing
 
 
 def test_without_credentials_it_says_how_to_get_some(aws: str, nothing: Callable[..., None]) -> None:

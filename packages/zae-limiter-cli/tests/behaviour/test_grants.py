@@ -90,8 +90,8 @@ def the_provisioner_at_work() -> set[Call]:
         wanted = LimitsManifest.from_dict(levels)
         for action in ("plan", "apply", "apply"):
             assert perform(table, Request.of(action, wanted), None).errors == ()
-    for action in ("export", "state"):
-        perform(table, Request(action, "tenant-alpha"), None)
+    for request in (Request("export", "tenant-alpha"), Request("state", "tenant-alpha")):
+        perform(table, request, None)
     return set(store.calls)
 
 
@@ -160,7 +160,8 @@ def _loggers() -> Iterator[None]:
         (logger, logger.propagate, logger.level, [*logger.handlers]) for logger in map(logging.getLogger, LOGGERS)
     ]
     yield
-    for logger, logger.propagate, level, logger.handlers in before:
+    for logger, propagate, level, handlers in before:
+        logger.propagate, logger.handlers = propagate, handlers
         logger.setLevel(level)
 
 

@@ -25,15 +25,18 @@ HANDLES_ITEMS = ("flows", "operations", "memory", "maintenance.py")
 def raw_names(source: str, *, handles_items: bool) -> list[str]:
     """Attribute names that a source spells out: as a key, and the unmistakable ones anywhere but in a docstring."""
     tree = ast.parse(source)
-    raw = [node for node in ast.walk(tree) if is_string(node) and node.value in UNMISTAKABLE]
+    raw = [(line, text) for line, text in strings(ast.walk(tree)) if text in UNMISTAKABLE]
     if handles_items:
-        raw += [key for key in keys_of_items(tree) if is_string(key) and key.value in ATTRIBUTES]
+        raw += [(line, text) for line, text in strings(keys_of_items(tree)) if text in ATTRIBUTES]
     named = [word for node in ast.walk(tree) for word in keywords(node)]
-    return sorted({f"{node.lineno}: {node.value}" for node in raw} | {f"{word.lineno}: {word.arg}" for word in named})
+    return sorted({f"{line}: {text}" for line, text in raw} | {f"{word.lineno}: {word.arg}" for word in named})
 
 
-def is_string(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+def strings(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Those among the nodes, each with its line."""
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
 
 
 def keys_of_items(tree: ast.AST) -> Iterator[ast.AST]:

@@ -162,7 +162,7 @@ async def test_a_limit_may_have_the_name_of_pythons_first_argument(world: World)
     assert await limiter.available("e", "r") == {"self": 55}
 
 
-LARGEST = {"name": "é" * 256, "metadata": {f"{n:02d}".ljust(128, "k"): "v" * 199 for n in range(50)}}
+LARGEST: dict[str, Any] = {"name": "é" * 256, "metadata": {f"{n:02d}".ljust(128, "k"): "v" * 199 for n in range(50)}}
 TOO_LARGE: list[tuple[dict[str, Any], str]] = [
     ({"name": "n" * 257}, "^name .*: has 257 characters: at most 256$"),
     ({"name": "\ud800"}, "^name .*: must be characters that UTF-8 has$"),

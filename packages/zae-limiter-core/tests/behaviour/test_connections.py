@@ -25,7 +25,7 @@ from zae_limiter.sync.store import SyncDynamoDBStore
 GET = Get(Key("p", "s"))
 BODY = json.dumps({"Item": {"PK": {"S": "p"}}}).encode()
 Serve = Callable[[socket.socket], None]
-TIMES = {"connect_timeout": 0.3, "read_timeout": 0.3}
+TIMEOUT = 0.3  # seconds
 
 
 @contextmanager
@@ -78,14 +78,16 @@ def get(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Call
         monkeypatch.setenv(name, "x")
 
     def in_sync(url: str) -> object:
-        store = SyncDynamoDBStore("t", region="eu-west-1", endpoint_url=url, **TIMES)
+        store = SyncDynamoDBStore(
+            "t", region="eu-west-1", endpoint_url=url, connect_timeout=TIMEOUT, read_timeout=TIMEOUT
+        )
         try:
             return SyncDriver(store, operation_timeout=0.6).run(ask())
         finally:
             store.close()
 
     async def in_async(url: str) -> object:
-        store = DynamoDBStore("t", region="eu-west-1", endpoint_url=url, **TIMES)
+        store = DynamoDBStore("t", region="eu-west-1", endpoint_url=url, connect_timeout=TIMEOUT, read_timeout=TIMEOUT)
         try:
             return await Driver(store, operation_timeout=0.6).run(ask())
         finally:

@@ -47,7 +47,7 @@ def of(table: MemoryStore, entity_id: str) -> dict[str, list[Item]]:
     return found
 
 
-async def told(process: Process) -> tuple[AuditEvent, ...]:
+async def told(process: Process) -> list[AuditEvent]:
     events = (await process.repository.get_audit_events("e", limit=1000)).events
     return [event for event in events if event.action.endswith("deleted")]
 

@@ -245,7 +245,7 @@ async def test_what_is_consumed_while_the_block_ends_goes_back(world: World, end
     more = asyncio.create_task(lease.consume(rpm=5))
     await until(lambda: wire.in_flight == 1)
     error = None if end == "ends" else BodyError()
-    closing = asyncio.create_task(lease.__aexit__(error and BodyError, error, None))
+    closing = asyncio.create_task(lease.__aexit__(type(error) if error else None, error, None))
     await asyncio.sleep(0.05)
     wire.let_go()
     with pytest.raises(LeaseExpiredError):

@@ -200,7 +200,7 @@ async def test_a_reader_that_a_write_overtakes_reads_the_new_state(world: World)
     head = next(item for item in stored(world, process) if item["SK"] == "#PROVISIONER")
     new = await put(large(5_000), expected_serial=1)
     answer, old = other.wire.answer, [head]
-    other.wire.answer = lambda each: old.pop() if isinstance(each, Get) and old else answer(each)  # type: ignore[method-assign]
+    other.wire.answer = lambda operation: old.pop() if isinstance(operation, Get) and old else answer(operation)  # type: ignore[method-assign]
     assert await other.repository.get_provisioner_state() == new
 
 

@@ -10,7 +10,7 @@ from support.core.worlds import Process, World, take
 from zae_limiter import Limit, NamespaceNotFoundError, NamespaceStateError, ProvisionerState, RateLimiterUnavailable
 from zae_limiter.memory.table import MemoryStore
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
-from zae_limiter.operations.values import BatchWrite, Get, Item, Put, Query, Transact, Unwritten
+from zae_limiter.operations.values import BatchWrite, Delete, Get, Item, Put, Query, Transact, Unwritten
 from zae_limiter.schema.attributes import PURGED
 from zae_limiter.schema.usage import usage_item
 from zae_limiter.usage import UsageSnapshot
@@ -146,7 +146,8 @@ async def test_progress_tells_what_is_gone_so_far(world: World) -> None:
 async def test_what_the_store_leaves_unwritten_is_asked_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     prod = await deleted(world)
     fill(world.table, prod.repository.namespace_id, 500)
-    execute, left = world.table.execute, []
+    execute = world.table.execute
+    left: list[tuple[Put | Delete, ...]] = []
 
     def half(operation: object) -> object:
         if isinstance(operation, BatchWrite) and len(operation.writes) > 1 and len(left) < 3:

@@ -1,6 +1,7 @@
 """Opening a repository and closing it, in both variants."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -152,7 +153,7 @@ async def test_in_memory_without_a_clock_takes_the_systems() -> None:
 @pytest.mark.parametrize(
     ("options", "splits"), [({}, False), ({"split_above": 10}, True)], ids=["by default", "where asked"]
 )
-def test_in_memory_a_bucket_splits_only_where_that_is_asked_for(options: dict[str, int], *, splits: bool) -> None:
+def test_in_memory_a_bucket_splits_only_where_that_is_asked_for(options: dict[str, Any], *, splits: bool) -> None:
     clock = ManualClock()
     repository = SyncRepository.in_memory(clock=clock, **options)
     limiter = SyncRateLimiter(repository, default_limits=[Limit.per_day("rpm", 10**6)])

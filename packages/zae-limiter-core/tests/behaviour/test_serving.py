@@ -10,7 +10,7 @@ from support.core.worlds import Process, World, passes, take, until
 from zae_limiter import Limit, Options, RateLimiter, Repository
 from zae_limiter.flows.bucket.serving import READS
 from zae_limiter.flows.process.config_cache import ConfigCache, config_keys
-from zae_limiter.operations.values import NOTHING, BatchGet, Key, Operation
+from zae_limiter.operations.values import BatchGet, Key, Operation
 
 RPM = Limit.per_minute("rpm", 60)
 LOWERED = Limit.per_minute("rpm", 30)
@@ -136,7 +136,7 @@ class Meddler:
 def known(configs: ConfigCache, *, now_ms: int = 1000) -> Any:
     """What was put together of five records that were read."""
     generation, wanted = configs.generation, configs.stale_keys("e", "r", now_ms)
-    read = configs.learn(wanted, NOTHING, now_ms, generation)
+    read = configs.learn(wanted, {}, now_ms, generation)
     return configs.resolve("e", "r", read, generation=generation)
 
 
@@ -159,7 +159,7 @@ def test_what_changed_while_it_was_read_is_not_remembered() -> None:
     configs = configs_of()
     generation, wanted = configs.generation, configs.stale_keys("e", "r", 1000)
     configs.forget(wanted[0])
-    configs.learn(wanted, NOTHING, 1000, generation)
+    configs.learn(wanted, {}, 1000, generation)
     assert configs.stale_keys("e", "r", 1000) == [wanted[0]]
 
 
@@ -167,7 +167,7 @@ def test_what_was_read_across_an_invalidation_is_not_remembered() -> None:
     configs = configs_of()
     generation, wanted = configs.generation, configs.stale_keys("e", "r", 1000)
     configs.invalidate()
-    read = configs.learn(wanted, NOTHING, 1000, generation)
+    read = configs.learn(wanted, {}, 1000, generation)
     assert configs.stale_keys("e", "r", 1000) == wanted
     resolved = configs.resolve("e", "r", read, generation=generation)
     assert resolved is not None

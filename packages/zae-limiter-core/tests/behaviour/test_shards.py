@@ -9,7 +9,7 @@ from support.core.shards import aim_at, shard_items, split, split_into, states
 from support.core.worlds import World, drain, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, RateLimitExceeded
 from zae_limiter.operations.errors import Conflict, OutcomeUnknown
-from zae_limiter.operations.values import BatchGet, Delete, Key, Put, Transact, Update
+from zae_limiter.operations.values import BatchGet, Delete, Key, Operation, Put, Transact, Update
 from zae_limiter.testing import ManualClock
 from zae_limiter.token_bucket import NEVER
 
@@ -500,7 +500,12 @@ async def test_a_split_is_one_transaction_of_two_writes(world: World) -> None:
     before = shard_items(world, limiter)[0]
     seen: list[Any] = []
     execute = world.table.execute
-    world.table.execute = lambda operation: seen.append(operation) or execute(operation)  # type: ignore[method-assign]
+
+    def noted(operation: Operation) -> Any:
+        seen.append(operation)
+        return execute(operation)
+
+    world.table.execute = noted  # type: ignore[method-assign]
     split(world, limiter, "e", "r")
     [transaction] = [operation for operation in seen if isinstance(operation, Transact)]
     assert kinds([*transaction.writes]) == [Update, Put]

@@ -13,7 +13,7 @@ from zae_limiter.operations.values import BatchGet, Put, Update
 
 RPM = Limit.per_hour("rpm", 100)
 BUDGET, LONGEST = 0.2, 2.0  # seconds; the second leaves room for a busy computer
-TIMES = {"acquire_timeout": BUDGET, "connect_timeout": 0.4, "read_timeout": 0.4}
+TIMES: dict[str, Any] = {"acquire_timeout": BUDGET, "connect_timeout": 0.4, "read_timeout": 0.4}
 
 
 async def warm(world: World, **options: Any) -> Process:

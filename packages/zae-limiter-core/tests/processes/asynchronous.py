@@ -66,7 +66,7 @@ class Store:
 class Process:
     """One process: a repository, which outlives the loops that it is used in."""
 
-    cuts = (asyncio.CancelledError,)
+    cuts: tuple[type[BaseException], ...] = (asyncio.CancelledError,)
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -139,8 +139,8 @@ class History:
         if told:
             raise Violation(told)
         complaints = [complaint for loop in self._loops for complaint in loop.complaints]
-        for problem in [*self._problems, *complaints, *heard]:
-            raise Violation(problem)
+        for said in [*self._problems, *complaints, *heard]:
+            raise Violation(said)
         self.world.judge()
 
     def _run_first(self) -> None:
@@ -174,7 +174,7 @@ class History:
         loop.close()
         for task in left:  # as the garbage collection does
             with suppress(RuntimeError):
-                task.get_coro().close()  # type: ignore[union-attr]
+                task.get_coro().close()
         self.process.store.awaited.clear()
         self.own.clear()
         self.people.clear()

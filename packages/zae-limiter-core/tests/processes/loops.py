@@ -7,12 +7,15 @@ import asyncio
 import math
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from .timeline import Stuck, Timeline
+
+T = TypeVar("T")
+Script = Coroutine[Any, Any, T] | Generator[Any, None, T]
 
 PATIENCE = 3.0  # seconds of the processor, for a whole history
 MOST_TURNS = 20_000  # without a moment passing
@@ -56,7 +59,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """All that are not done, in the order in which they began."""
         return sorted(asyncio.all_tasks(self), key=lambda task: self._numbers[task])
 
-    def _numbered(self, loop: Any, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:
+    def _numbered(self, loop: Any, coro: Script[T], **options: Any) -> asyncio.Task[T]:
         self._born += 1
         task = asyncio.Task(coro, loop=loop, **options)
         self._numbers[task] = self._born

@@ -5,7 +5,7 @@ Lives here: chances and amounts. Never: what happens because of them (asynchrono
 
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 from zae_limiter import Limit, Options
 from zae_limiter.settings import NEVER_SPLIT
@@ -51,15 +51,15 @@ class Plan:
     rejection_staleness: float = 1.0
     split_above: int = NEVER_SPLIT
 
-    def options(self, **others: object) -> Options:
+    def options(self, **others: Any) -> Options:
         """What the repository is opened with."""
-        budget = {"acquire_timeout": self.budget} if HAS_BUDGET else {}
+        budget: dict[str, Any] = {"acquire_timeout": self.budget} if HAS_BUDGET else {}
         return Options(
             config_cache_ttl=self.config_cache_ttl,
             rejection_staleness=self.rejection_staleness,
             split_above=self.split_above,
             **budget,
-            **others,  # type: ignore[arg-type]
+            **others,
         )
 
 

@@ -118,7 +118,7 @@ class Face:
 class Process:
     """One process: a repository, and the threads that use it."""
 
-    cuts = (Stopped, TimeLimit)
+    cuts: tuple[type[BaseException], ...] = (Stopped, TimeLimit)
 
     def __init__(self, world: World, scheduler: Scheduler) -> None:
         self.world = world
@@ -188,8 +188,8 @@ class History:
                 told = f"{problem!r}: {self._who_waits()}"
         if told:
             raise Violation(told)
-        for problem in [*self._problems, *scheduler.complaints, *heard]:
-            raise Violation(problem)
+        for said in [*self._problems, *scheduler.complaints, *heard]:
+            raise Violation(said)
         self.world.judge()
 
     def _main(self) -> None:

@@ -85,7 +85,7 @@ class Scheduler:
         if self.problem is not None:
             raise self.problem
 
-    def spawn(self, name: str, script: Callable[[], None]) -> Actor:
+    def spawn(self, name: str, script: Callable[[], object]) -> Actor:
         """Another thread, which is ready, but does not run yet."""
         actor = Actor(len(self.actors), name)
         self.actors.append(actor)

@@ -93,6 +93,9 @@ class World:
             raise Violation(f"a caller got the answer {caller.answer!r}: {caller.failure!r}") from caller.failure
 
     def _judge_times(self, caller: Caller) -> None:
-        for call in caller.calls if self.plan.budget is not None else ():
-            if call.ended - call.begun > self.plan.budget + DEADLINE + GRACE:
-                raise Violation(f"{call.name} took {call.ended - call.begun:.3f} s, its budget is {self.plan.budget}")
+        budget = self.plan.budget
+        if budget is None:
+            return
+        for call in caller.calls:
+            if call.ended - call.begun > budget + DEADLINE + GRACE:
+                raise Violation(f"{call.name} took {call.ended - call.begun:.3f} s, its budget is {budget}")

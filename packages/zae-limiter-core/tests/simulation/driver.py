@@ -157,7 +157,7 @@ class Driver:
         except StopIteration:
             self._note(open_entries, None, since)
 
-    def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Release | Enqueue | Parallel) -> Script[None]:
+    def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Release | Enqueue | Parallel) -> Script[Any]:
         """A run queues what goes back to shards that were split off: for those for whom all of it went back before."""
         if isinstance(step, (Sleep, Log, Release)):
             return (yield from self._perform(step, [], Account()))

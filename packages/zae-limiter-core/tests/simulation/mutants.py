@@ -222,7 +222,8 @@ def _expiry(plan: Any, config: Any, longest_ms: int) -> int | None:
         return None
     empty_ms = max(limit.ceiling_milli * limit.refill_period // limit.refill_amount for limit in config.limits)
     kept_ms = plan.multiplier * min(longest_ms, empty_ms)
-    return -(-(plan.now_ms + plans.TTL_GRACE_MS + kept_ms) // 1000)
+    expires_at: int = -(-(plan.now_ms + plans.TTL_GRACE_MS + kept_ms) // 1000)
+    return expires_at
 
 
 def _expire_blindly(self: UpdateDraft, ttl: int | None, item: Mapping[str, Any]) -> None:
@@ -234,8 +235,9 @@ def _expire_blindly(self: UpdateDraft, ttl: int | None, item: Mapping[str, Any])
 
 def _expiry_of_shards(real: Callable[..., int | None]) -> Callable[..., int | None]:
     def expires_at(plan: Any, config: Any, longest_ms: int) -> int | None:
-        multiplier = max(1, plan.multiplier)
-        return (plan.now_ms + plans.TTL_GRACE_MS + multiplier * longest_ms) // 1000
+        kept_ms: int = max(1, plan.multiplier) * longest_ms
+        now_ms: int = plan.now_ms
+        return (now_ms + plans.TTL_GRACE_MS + kept_ms) // 1000
 
     return expires_at
 

@@ -92,7 +92,12 @@ class Link:
             value, error = self._apply(operation, decided_ms, sending)
             if answered:
                 arrived = dated(self._kernel.now_ms)
-                self._later(back, lambda: arrived() or sending.answer.settle(value, error))
+
+                def arrive() -> None:
+                    arrived()
+                    sending.answer.settle(value, error)
+
+                self._later(back, arrive)
 
         faults: tuple[tuple[float, Callable[[], None]], ...] = (
             (weather.throttled, lambda: fail(Throttled("slow down"), there + back)),

@@ -134,7 +134,7 @@ class World:
             start += rng.randint(0, 2 * plan.span_us // plan.callers)
             start += rng.randint(1_000_000, 200_000_000) if rng.random() < plan.idle else 0
             self.kernel.later(start, self._arrive)
-        events = [
+        events: list[tuple[int, Callable[[], None]]] = [
             (plan.changes, self._change),
             (plan.crashes, self._crash),
             (plan.expiries, self._expire),
@@ -218,7 +218,7 @@ class World:
         self.changes += 1
         return Cause(None, "2026-01-01T00:00:00Z", f"{self.changes:08d}", None)
 
-    def _store(self, process: Process, flow: Flow[None]) -> Script[None]:
+    def _store(self, process: Process, flow: Flow[object]) -> Script[None]:
         try:
             yield from process.driver.run(flow, Account())
         except StoreError:
@@ -253,7 +253,7 @@ class World:
     def _check_refusal(self, refusal: Refusal) -> None:
         """Somewhere in the time that a copy may be old, one of the limits was short."""
         patience = self.plan.settings.staleness_ms + OLDEST_MS
-        short = [(keys.pk_bucket("ns", *of, 0)[:-2], name, 1000 * n) for *of, name, n in refusal.short]
+        short = [(keys.pk_bucket("ns", e, r, 0)[:-2], name, 1000 * n) for e, r, name, n in refusal.short]
         if not any(
             self.oracle.was_short(*what, refusal.begun_ms - patience, refusal.ended_ms, behind_ms=1_100)
             for what in short

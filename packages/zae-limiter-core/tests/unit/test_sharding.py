@@ -130,7 +130,9 @@ def test_a_request_is_served_exactly_where_the_shards_have_it(
     served = allocate(amounts, headrooms)
     there = {name: sum(max(0, headroom[name]) for headroom in headrooms.values()) for name in amounts}
     assert (served is not None) == all(amount <= there[name] for name, amount in amounts.items())
-    for name, amount in amounts.items() if served is not None else ():
+    if served is None:
+        return
+    for name, amount in amounts.items():
         assert sum(part.get(name, 0) for part in served.values()) == amount
         assert all(0 <= part.get(name, 0) <= max(0, headrooms[shard][name]) for shard, part in served.items())
 
@@ -163,7 +165,8 @@ def test_a_shard_that_its_parent_has_not_been_split_for_is_not_missing(shards: l
 
 def _missing(counts: dict[int, int]) -> set[int]:
     """By walking down from shard 0, as if it had been split most often of all."""
-    newest, found = max(counts.values()), set()
+    newest = max(counts.values())
+    found: set[int] = set()
     for shard in range(1, newest):
         if shard not in counts and parent_of(shard) in {0, *found}:
             found.add(shard)

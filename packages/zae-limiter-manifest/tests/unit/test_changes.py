@@ -160,7 +160,7 @@ def test_fingerprints_are_equal_just_where_declarations_are(one: LimitDecl, othe
 
 
 def test_a_fingerprint_sees_names_fields_and_on_unavailable() -> None:
-    told = [
+    told: list[SystemDecl | ResourceDecl] = [
         resource(rpm=5),
         resource(tpm=5),
         resource(rpm=5, tpm=5),

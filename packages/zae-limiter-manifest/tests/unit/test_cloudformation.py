@@ -109,7 +109,11 @@ class _Loader(yaml.SafeLoader):
     """Reads `!ImportValue`."""
 
 
-_Loader.add_constructor("!ImportValue", lambda loader, node: {"Fn::ImportValue": loader.construct_scalar(node)})
+def _import_value(loader: _Loader, node: yaml.ScalarNode) -> dict[str, Any]:
+    return {"Fn::ImportValue": loader.construct_scalar(node)}
+
+
+_Loader.add_constructor("!ImportValue", _import_value)
 
 
 def read(template: str) -> Any:

@@ -168,7 +168,7 @@ def test_a_managed_item_whose_deletion_fails_stays_managed(world: World) -> None
 
 def test_what_is_made_at_most_in_one_invocation_leaves_the_rest_to_the_next(world: World) -> None:
     wanted = manifest(entities=entities(500))
-    left = []
+    left: list[int] = []
     while not left or left[-1]:
         left.append(world.apply_run(wanted, listed_bytes=40_000).run().remaining)
     assert left == [300, 100, 0]

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 from support.cli.by_hand import document, refused, run, told
 from support.cli.tables import Table
 from zae_limiter import Limit
@@ -13,12 +15,13 @@ def plain(capacity: int) -> dict[str, dict[str, int]]:
 
 def test_the_first_level_that_has_limits_wins(table: Table) -> None:
     sources = []
-    for source, put in {
+    levels: dict[str, Callable[[], object]] = {
         "system": lambda: table.repository.set_system_defaults(limit(1), "allow"),
         "resource": lambda: table.repository.set_resource_defaults("gpt-4", limit(2)),
         "entity_default": lambda: table.repository.set_limits("key", limit(3)),
         "entity": lambda: table.repository.set_limits("key", limit(4), "gpt-4"),
-    }.items():
+    }
+    for source, put in levels.items():
         put()
         got = document("entity", "effective", "key", "-r", "gpt-4")
         sources.append((source, got["source"], got["limits"]["rpm"]["capacity"]))

@@ -9,7 +9,14 @@ from zae_limiter import Limit
 
 def plain(**said: Any) -> dict[str, Any]:
     """A record without the time of its creation."""
-    record = {"entity_id": "key", "name": None, "parent_id": None, "cascade": False, "metadata": {}, "version": 1}
+    record: dict[str, Any] = {
+        "entity_id": "key",
+        "name": None,
+        "parent_id": None,
+        "cascade": False,
+        "metadata": {},
+        "version": 1,
+    }
     return record | said
 
 

@@ -319,7 +319,7 @@ def test_a_function_that_fails_is_one_line(stack: Stack) -> None:
 
 def test_an_answer_of_another_version_is_one_line(stack: Stack) -> None:
     stack.failing = None
-    stack.before = lambda event: event
+    stack.before = lambda _: None
     from zae_limiter_provisioner import handler
 
     with pytest.MonkeyPatch.context() as patch:

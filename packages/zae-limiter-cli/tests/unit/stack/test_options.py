@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from zae_limiter_cli.errors import CommandError
@@ -41,7 +43,7 @@ def test_another_name_is_refused_with_the_rule(name: str) -> None:
         ("usage_daily_days", 1, "--usage-daily-days 1: must be 0 for ever, or at least 2"),
     ],
 )
-def test_a_bad_value_names_the_option_the_value_and_the_way_out(option: str, value: object, told: str) -> None:
+def test_a_bad_value_names_the_option_the_value_and_the_way_out(option: str, value: Any, told: str) -> None:
     with pytest.raises(CommandError) as refused:
         StackOptions(**{option: value})
     assert str(refused.value).startswith(told)

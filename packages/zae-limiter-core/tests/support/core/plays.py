@@ -80,9 +80,7 @@ class Stage(NamedTuple):
         self.sees(later)
         return later
 
-    def request(
-        self, *limits: Limit, config: Config | None = None, events: int = 1, **amounts: Mapping[str, int]
-    ) -> BucketRequest:
+    def request(self, *limits: Limit, config: Config | None = None, events: int = 1, **amounts: Any) -> BucketRequest:
         """A request of the bucket under limits that were read long ago; ``checked=``, ``unchecked=``, ``given=``."""
         config = config or (Config(limits, 0) if limits else None)
         return BucketRequest(self.cached.queue, config=config, events=events, **amounts)

@@ -63,7 +63,8 @@ def tables(draw: st.DrawFn, manifest: LimitsManifest) -> dict[Address, LiveItem]
         elif made == "by hand":
             table[address] = LiveItem(decl)
         elif made == "changed":
-            table[address] = LiveItem(draw(systems if address.level == "system" else resources), fingerprint(decl))
+            other = draw(systems) if address.level == "system" else draw(resources)
+            table[address] = LiveItem(other, fingerprint(decl))
     return table
 
 

@@ -2,7 +2,8 @@ import pytest
 
 from support.core.commits import applied_to, kinds, run, table_of, verdicts
 from support.core.plays import MINUTE, NOW, RPM, bucket_item, stage
-from zae_limiter.flows.bucket.group_commit import ATTEMPTS, PAUSES, RaceLost, commit
+from zae_limiter.flows.bucket.group_commit import commit
+from zae_limiter.flows.retry import ATTEMPTS, PAUSES, RaceLost
 from zae_limiter.flows.steps import Sleep, Step, play
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, OutcomeUnknown, Throttled

@@ -162,7 +162,7 @@ def test_a_write_whose_answer_was_lost_is_written_again_and_counts_once(error: S
             raise failures.pop()
         return answer
 
-    play(counting([use(1, 5), use(2, 5)]), perform)  # type: ignore[arg-type]
+    play(counting([use(1, 5), use(2, 5)]), perform)
     assert total(table) == (10, 2)
 
 
