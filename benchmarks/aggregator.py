@@ -7,7 +7,7 @@ from functools import partial
 from statistics import median
 
 from zae_limiter.clock.system import SystemClock
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.marshal import write_item
 from zae_limiter.schema.items import BucketId
@@ -40,7 +40,7 @@ def measure() -> list[Row]:
 def _batch(size: int, buckets: int) -> list[Row]:
     """A batch behind another one of the same buckets, and the same batch again."""
     meter = Meter()
-    driver = SyncDriver(SyncMemoryStore(MemoryStore(meter)))
+    driver = SyncDriver(SyncMemoryStore(MemoryTable(meter)))
     aggregator = Aggregator(driver, Settings(stack="demo"), clock=SystemClock(), open_archive=open_archive)
     batches = [[_record(size * batch + n, buckets) for n in range(size)] for batch in range(ROUNDS + 1)]
     aggregator.process(batches[0])

@@ -15,7 +15,7 @@ from typing import Any
 
 from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.aio.store import DynamoDBStore
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.marshal import write_item
 from zae_limiter.operations.render import render
 from zae_limiter.operations.values import Get, Item, Key, Operation, Update
@@ -34,13 +34,13 @@ LIMITS = [Limit.per_day("rpm", 10**9), Limit.per_day("tpm", 10**12)]
 class Split:
     """A store that reads in memory and updates over the network."""
 
-    def __init__(self, table: MemoryStore, remote: DynamoDBStore) -> None:
+    def __init__(self, table: MemoryTable, remote: DynamoDBStore) -> None:
         self._table = table
         self._remote = remote
         self.clock = remote.clock
         self.last: Update | None = None
 
-    async def perform(self, operation: Operation) -> Any:
+    async def perform(self, operation: Operation[Any]) -> Any:
         if type(operation) is not Update:
             return self._table.execute(operation)
         self.last = operation
@@ -53,13 +53,13 @@ class Split:
 class SyncSplit:
     """A store that reads in memory and updates over the network."""
 
-    def __init__(self, table: MemoryStore, remote: SyncDynamoDBStore) -> None:
+    def __init__(self, table: MemoryTable, remote: SyncDynamoDBStore) -> None:
         self._table = table
         self._remote = remote
         self.clock = remote.clock
         self.last: Update | None = None
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         if type(operation) is not Update:
             return self._table.execute(operation)
         self.last = operation
@@ -131,8 +131,8 @@ def take_sync(limiter: SyncRateLimiter) -> None:
         pass
 
 
-def _with_buckets(count: int) -> tuple[MemoryStore, Item]:
-    table = MemoryStore()
+def _with_buckets(count: int) -> tuple[MemoryTable, Item]:
+    table = MemoryTable()
     repository = SyncRepository.over(SyncMemoryStore(table), Options())
     repository.set_resource_defaults(RESOURCE, LIMITS)
     limiter = SyncRateLimiter(repository)

@@ -8,7 +8,7 @@ import time
 import tracemalloc
 
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.sync.store import SyncMemoryStore
 
 from .report import Row
@@ -19,7 +19,7 @@ BUCKETS = (1_000, 10_000, 20_000, 50_000)
 
 
 def measure() -> list[Row]:
-    table = MemoryStore()
+    table = MemoryTable()
     limiter = SyncRateLimiter(SyncRepository.over(SyncMemoryStore(table), Options()))
     limiter.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 100_000)])
     tracemalloc.start()
@@ -37,7 +37,7 @@ def measure() -> list[Row]:
     ]
 
 
-def _visit(limiter: SyncRateLimiter, table: MemoryStore, number: int) -> None:
+def _visit(limiter: SyncRateLimiter, table: MemoryTable, number: int) -> None:
     for _ in range(2):
         with limiter.acquire(f"user-{number:06}", "gpt-4", {"rpm": 1, "tpm": 500}):
             pass

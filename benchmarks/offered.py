@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 
 from zae_limiter import Limit, Options, RateLimiter, RateLimitExceeded, Repository
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.capacity import Meter
 
 from .virtual import Distant, VirtualClock, run
@@ -25,14 +25,14 @@ def writes_per_admission(limits: Sequence[Limit], *, processes: int, per_second:
 async def _writes(limits: Sequence[Limit], processes: int, per_second: float, seconds: float) -> float:
     chance, meter = random.Random(1), Meter()
     random.seed(1)  # the driver's jitter
-    limiters = await _limiters(MemoryStore(meter), limits, processes)
+    limiters = await _limiters(MemoryTable(meter), limits, processes)
     await _offer(limiters, limits, per_second, WARM_UP_SECONDS, chance)
     meter.reset()
     admitted = await _offer(limiters, limits, per_second, seconds, chance)
     return meter.requests["UpdateItem"] / admitted
 
 
-async def _limiters(table: MemoryStore, limits: Sequence[Limit], processes: int) -> list[RateLimiter]:
+async def _limiters(table: MemoryTable, limits: Sequence[Limit], processes: int) -> list[RateLimiter]:
     options = Options(clock=VirtualClock())
     repositories = [await Repository.over(Distant(table, LATENCY_SECONDS), options) for _ in range(processes)]
     await repositories[0].set_resource_defaults("gpt-4", limits)

@@ -7,7 +7,7 @@ import asyncio
 import random
 
 from zae_limiter import Limit, Options, RateLimiter, RateLimitExceeded, Repository
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 
 from .report import Row
 from .virtual import Distant, VirtualClock, run
@@ -30,7 +30,7 @@ def measure() -> list[Row]:
 
 async def _share(seed: int) -> float:
     random.seed(seed)
-    table, options = MemoryStore(), Options(clock=VirtualClock())
+    table, options = MemoryTable(), Options(clock=VirtualClock())
     repositories = [await Repository.over(Distant(table, 0.004), options) for _ in range(PROCESSES)]
     await repositories[0].set_resource_defaults("gpt-4", [Limit.per_second("rps", RATE)])
     begun = asyncio.get_running_loop().time()

@@ -8,7 +8,7 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Operation
 
 T = TypeVar("T")
@@ -50,11 +50,11 @@ class VirtualClock:
 class Distant:
     """A store over a table in memory; a request needs half of ``seconds`` for each way."""
 
-    def __init__(self, table: MemoryStore, seconds: float) -> None:
+    def __init__(self, table: MemoryTable, seconds: float) -> None:
         self._table = table
         self._seconds = seconds
 
-    async def perform(self, operation: Operation) -> Any:
+    async def perform(self, operation: Operation[Any]) -> Any:
         await asyncio.sleep(self._seconds / 2)
         try:
             return self._table.execute(operation)

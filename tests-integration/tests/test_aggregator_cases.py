@@ -121,7 +121,7 @@ class MortalStore(SyncDynamoDBStore):
     applied = False
     writes = 0
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         if not isinstance(operation, Update):
             return super().perform(operation)
         if self.dies_at is not None and self.writes > self.dies_at:

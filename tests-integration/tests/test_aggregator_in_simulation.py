@@ -2,6 +2,8 @@
 What never does: what the limiter itself must hold (core's own simulation).
 """
 
+from typing import Any
+
 import pytest
 
 from simulation.kernel import Violation
@@ -22,7 +24,7 @@ def test_the_histories_are_worth_something() -> None:
     assert done["splits"] > 0
 
 
-def anchors_that_lose(operation: Operation) -> Operation:
+def anchors_that_lose(operation: Operation[Any]) -> Operation[Any]:
     """A new anchor comes with a millitoken less than was minted."""
     if isinstance(operation, Update) and "rf" in operation.set and "cv" not in operation.set:
         less = {name: amount - name.endswith("_tk") for name, amount in operation.add.items()}
@@ -30,7 +32,7 @@ def anchors_that_lose(operation: Operation) -> Operation:
     return operation
 
 
-def acquires_that_do_not_count(operation: Operation) -> Operation:
+def acquires_that_do_not_count(operation: Operation[Any]) -> Operation[Any]:
     """Where two acquires share a write, it counts one."""
     if isinstance(operation, Update) and operation.add.get("ev", 0) > 1:
         return operation._replace(add={**operation.add, "ev": 1})

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.integration.targets import Target
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, StoreError, TransactionCancelled
 from zae_limiter.operations.values import (
@@ -116,7 +116,7 @@ transactions = st.builds(
 )
 
 
-def outcome(store: SyncStore, operation: Operation) -> Any:
+def outcome(store: SyncStore, operation: Operation[Any]) -> Any:
     """The answer, or all that an error says; of a query, all of its pages."""
     try:
         if isinstance(operation, Query):
@@ -179,12 +179,12 @@ def inside(example: int, operation: Any) -> Any:
             return Get(inside(example, key))
 
 
-def agree_on(dynamodb: SyncStore, steps: st.SearchStrategy[list[Operation]], examples: int) -> None:
+def agree_on(dynamodb: SyncStore, steps: st.SearchStrategy[list[Operation[Any]]], examples: int) -> None:
     numbered = count()
 
     @settings(max_examples=examples, deadline=None, database=None)
     @given(steps)
-    def check(operations: list[Operation]) -> None:
+    def check(operations: list[Operation[Any]]) -> None:
         memory, example = SyncMemoryStore(), next(numbered)
         for operation in operations:
             asked = inside(example, operation)
@@ -252,11 +252,11 @@ PLACES = {"GSI1PK": "c", "GSI1SK": "d", "GSI4PK": "ns", "GSI4SK": "x"}
     ],
     ids=str,
 )
-def test_the_stores_agree_on_the_cost(target: Target, table_name: str, operation: Operation) -> None:
+def test_the_stores_agree_on_the_cost(target: Target, table_name: str, operation: Operation[Any]) -> None:
     meters = Meter(), Meter()
     store = SyncDynamoDBStore(table_name, region="us-east-1", endpoint_url=target.endpoint_url, meter=meters[1])
     store.perform(CreateTable())
-    for each in (store, memory := SyncMemoryStore(MemoryStore(meters[0]))):
+    for each in (store, memory := SyncMemoryStore(MemoryTable(meters[0]))):
         each.perform(Put(item_of(LARGE, {"n": 1, "text": "x" * 5_000}, PLACES)))
         each.perform(Put(item_of(SMALL, {"n": 1}, PLACES)))
     for meter in meters:

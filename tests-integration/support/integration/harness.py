@@ -31,7 +31,7 @@ class Harness:
         self.variant = variant
         self.meter = Meter()
         self.namespace_id = ""
-        self._memory = memory.MemoryStore(self.meter)
+        self._memory = memory.MemoryTable(self.meter)
         self._threads = ThreadPoolExecutor(64)
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._aside = self._sync_store(None, None)
@@ -87,7 +87,7 @@ class Harness:
         keys = sorted(Key(item["PK"], item["SK"]) for item in found)
         return [item for _, item in sorted(self.perform(BatchGet(tuple(keys))).items.items())]
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         """Ask the table itself, aside from every repository."""
         return self._aside.perform(operation)
 

@@ -4,7 +4,7 @@ What never does: a time.
 
 from collections.abc import Iterator
 
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.sync.store import SyncMemoryStore
 from zae_limiter_manifest import LimitsManifest, Request
@@ -23,7 +23,7 @@ def table() -> str:
 
 def _cases() -> Iterator[tuple[str, Meter]]:
     meter = Meter()
-    store = SyncMemoryStore(MemoryStore(meter))
+    store = SyncMemoryStore(MemoryTable(meter))
     for count in (10, 1_000):
         steps = {
             "plan, all to create": ("plan", many(count)),

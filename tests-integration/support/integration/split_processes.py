@@ -66,7 +66,7 @@ class MortalStore:
         self._mortal = place.mortal
         self._lives = place.lives
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         """Return what the store answers, which the async variant awaits."""
         if self.armed and self._lives is not None and isinstance(operation, self._mortal):
             if self._lives == 0:

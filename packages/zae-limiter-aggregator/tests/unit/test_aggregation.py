@@ -234,7 +234,7 @@ def test_what_is_written_while_a_namespace_is_purged_is_listed_and_goes_by_the_n
     life.repository.delete_namespace("prod")
     store = MortalStore(life.table)
 
-    def purge_first(operation: Operation) -> None:
+    def purge_first(operation: Operation[Any]) -> None:
         if isinstance(operation, Update) and len(store.writes) == 1:
             life.repository.purge_namespace(gone.namespace_id)
 
@@ -275,7 +275,7 @@ def test_the_namespaces_of_a_batch_are_read_at_once_and_where_that_fails_their_c
 # failures
 
 
-def is_usage_of(operation: Operation, entity_id: str) -> bool:
+def is_usage_of(operation: Operation[Any], entity_id: str) -> bool:
     return isinstance(operation, Update) and operation.set.get("entity_id") == entity_id
 
 

@@ -5,7 +5,7 @@
 """
 
 from .aio.store import DynamoDBStore, MemoryStore, Store
-from .memory.table import MemoryStore as MemoryTable
+from .memory.table import MemoryTable
 from .operations.capacity import Meter
 from .operations.values import Operation
 from .sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore

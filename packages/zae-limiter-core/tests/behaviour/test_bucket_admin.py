@@ -226,7 +226,7 @@ async def test_who_changes_the_shape_before_the_write_has_it_decided_again(async
     rivals = iter([limiter.repository._cause("rival")])
     transactions = 0
 
-    def perform(operation: Operation) -> Any:
+    def perform(operation: Operation[Any]) -> Any:
         nonlocal transactions
         if isinstance(operation, Transact):
             transactions += 1
@@ -247,7 +247,7 @@ async def test_a_credit_needs_no_second_try_when_the_anchor_moves_before_the_wri
     rival = limiter.repository._cause("rival")
     transactions = 0
 
-    def perform(operation: Operation) -> Any:
+    def perform(operation: Operation[Any]) -> Any:
         nonlocal transactions
         if isinstance(operation, Transact):
             transactions += 1
@@ -266,7 +266,7 @@ async def test_a_bucket_that_goes_before_the_write_is_not_made_again(async_world
         namespace_state, cause = limiter.repository.namespace_state, limiter.repository._cause(None)
         key = Key(keys.pk_bucket(limiter.repository.namespace_id, entity, "r", 0), keys.sk_state())
 
-        def perform(operation: Operation, key: Key = key) -> Any:
+        def perform(operation: Operation[Any], key: Key = key) -> Any:
             if isinstance(operation, Transact):
                 async_world.table.execute(Delete(key))
             return async_world.table.execute(operation)

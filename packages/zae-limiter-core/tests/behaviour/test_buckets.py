@@ -1,6 +1,7 @@
 """How buckets stand: what a read of them says, over all shards and all entities; in both variants."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -129,7 +130,7 @@ async def test_a_bucket_that_goes_while_the_others_are_read_does_not_count(async
         await take(limiter, entity, "r", rpm=1)
     gone = Key(keys.pk_bucket(limiter.repository.namespace_id, "goes", "r", 0), keys.sk_state())
 
-    def perform(operation: Operation) -> object:
+    def perform(operation: Operation[Any]) -> object:
         if isinstance(operation, BatchGet):
             async_world.table.execute(Delete(gone))
         return async_world.table.execute(operation)
@@ -145,7 +146,7 @@ async def test_pages_are_followed_to_the_end(async_world: World) -> None:
         await take(limiter, "e", f"r-{number}", rpm=1)
     pages: list[Query] = []
 
-    def perform(operation: Operation) -> object:
+    def perform(operation: Operation[Any]) -> object:
         if isinstance(operation, Query):
             pages.append(operation)
             operation = replace(operation, limit=3)

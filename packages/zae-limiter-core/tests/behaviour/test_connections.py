@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -133,17 +134,17 @@ class Struck(BaseException):
     """A signal handler's exception."""
 
 
-def strike(number: int) -> Callable[[FrameType, str, object], object]:
+def strike(number: int) -> Callable[[FrameType, str, Any], Any]:
     """A trace function that raises where the interpreter looks for signals for the n-th time in a connection pool."""
     left = number
 
-    def enters(frame: FrameType, event: str, argument: object) -> object:
+    def enters(frame: FrameType, event: str, argument: Any) -> Any:
         if not frame.f_code.co_filename.endswith(POOL):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return steps
 
-    def steps(frame: FrameType, event: str, argument: object) -> object:
+    def steps(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal left
         if event == "opcode" and frame.f_lasti in points(frame.f_code):
             left -= 1

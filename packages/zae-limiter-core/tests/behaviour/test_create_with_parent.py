@@ -8,7 +8,7 @@ import pytest
 
 from support.core.turns import TurningStore, turn
 from zae_limiter import Limit, Options, RateLimiter, Repository
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 
 RPM = Limit.per_hour("rpm", 1000)
 
@@ -34,7 +34,7 @@ async def checks(limiter: RateLimiter, turns: int) -> None:
 async def test_what_a_failed_body_took_from_cold_buckets_comes_back_whoever_checks_them_beside_it(seed: int) -> None:
     rng = Random(seed)
     for head_start in range(25):
-        repository = await Repository.over(TurningStore(MemoryStore(), lambda: rng.randint(0, 3)), Options())
+        repository = await Repository.over(TurningStore(MemoryTable(), lambda: rng.randint(0, 3)), Options())
         limiter = RateLimiter(repository, default_limits=[RPM])
         await repository.create_entity("project")
         await repository.create_entity("key", parent_id="project", cascade=True)

@@ -13,7 +13,7 @@ from zae_limiter.flows.records.entity_deletion import delete_entity
 from zae_limiter.flows.records.limits import entity_place
 from zae_limiter.flows.steps import Parallel, play
 from zae_limiter.memory.effects import key_of
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Item, Put, Transact, Update
 from zae_limiter.schema.attributes import CHILDREN
 
@@ -38,7 +38,7 @@ async def family(world: World) -> Process:
     return process
 
 
-def of(table: MemoryStore, entity_id: str) -> dict[str, list[Item]]:
+def of(table: MemoryTable, entity_id: str) -> dict[str, list[Item]]:
     """What there is of an entity, by kind; the audit events apart, which stay."""
     found: dict[str, list[Item]] = {"#META": [], "#CONFIG": [], "#STATE": []}
     for item in table._items.values():

@@ -9,7 +9,7 @@ import pytest
 
 from support.core.wires import SyncWireStore, Wire
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Update
 from zae_limiter.testing import ManualClock
 
@@ -20,7 +20,7 @@ class Program:
     """A limiter whose main thread is interrupted while it waits behind the write of another thread."""
 
     def __init__(self) -> None:
-        self.wire = Wire(MemoryStore())
+        self.wire = Wire(MemoryTable())
         self.repository = SyncRepository.over(SyncWireStore(self.wire), Options(clock=ManualClock()))
         self.limiter = SyncRateLimiter(self.repository, default_limits=[RPM])
         self.threads: list[threading.Thread] = []

@@ -11,7 +11,7 @@ from zae_limiter import Limit, OnUnavailable, RateLimiterUnavailable, Validation
 from zae_limiter.flows.bucket.limit_removal import MAX_IN_BUCKET, dropped
 from zae_limiter.flows.bucket.serving import serve
 from zae_limiter.limits import MAX_LIMITS
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Conditions, Item, Put, Update
 from zae_limiter.resolution import Config
@@ -205,7 +205,7 @@ def steps_of(item: Item, config: Config, *replies: object) -> list[str]:
     """What a process that has seen the item asks for when it serves an acquire under the config."""
     it = stage()
     it.sees(item)
-    table = MemoryStore()
+    table = MemoryTable()
     table.execute(Put(item))
     steps, _ = play_script(
         serve(it.namespace_state, it.cached, [it.request(config=config, checked={"rpm": 1000})]),
@@ -253,7 +253,7 @@ def test_nothing_leaves_behind_a_write_that_failed() -> None:
 def test_it_leaves_by_the_conditions_only_where_it_is_full(tokens: int, elapsed_ms: int, rate: int) -> None:
     limit = Limit.custom("tpm", 60, refill_amount=rate)
     item = bucket_item({RPM: 0, limit: tokens}, rf=NOW)
-    state, at_ms, table = read_bucket(item), NOW + elapsed_ms, MemoryStore()
+    state, at_ms, table = read_bucket(item), NOW + elapsed_ms, MemoryTable()
     table.execute(Put(item))
     balance = tokens + state.shard_limits["tpm"].minted_since_anchor(at_ms)
     if balance >= limit.ceiling_milli:

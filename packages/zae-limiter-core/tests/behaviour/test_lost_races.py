@@ -7,7 +7,7 @@ import pytest
 
 from support.core.turns import TurningStore
 from zae_limiter import Limit, Options, RateLimiter, Repository
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Get, Key
 from zae_limiter.schema import keys
 
@@ -27,7 +27,7 @@ async def acquire(limiter: RateLimiter, limits: list[Limit], times: int) -> None
 async def test_two_values_of_limits_that_meet_on_a_bucket_lose_no_caller_and_count_all(
     processes: int, newer: list[Limit]
 ) -> None:
-    rng, table = Random(processes), MemoryStore()
+    rng, table = Random(processes), MemoryTable()
     stores = [TurningStore(table, lambda: rng.randint(0, 3)) for _ in range(processes)]
     limiters = [RateLimiter(await Repository.over(store, Options())) for store in stores]
     versions = [[OLD] if number % 2 else newer for number in range(processes)]

@@ -90,7 +90,7 @@ def refuse(process: Process, pk: str) -> None:
     """Every transaction that would put something there."""
     answer = process.wire.answer
 
-    def picky(operation: Operation) -> Any:
+    def picky(operation: Operation[Any]) -> Any:
         writes = operation.writes if isinstance(operation, Transact) else ()
         if any(isinstance(write, Put) and write.item["PK"].endswith(pk) for write in writes):
             raise NotApplied("refused")

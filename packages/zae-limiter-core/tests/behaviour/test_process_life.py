@@ -27,7 +27,7 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Update
 from zae_limiter.testing import ManualClock
 
@@ -38,7 +38,7 @@ class Life:
     """An async limiter over a wire, for as many event loops as come."""
 
     def __init__(self, **options: Any) -> None:
-        self.wire = Wire(MemoryStore())
+        self.wire = Wire(MemoryTable())
         self.clock = ManualClock()
         self.options = Options(clock=self.clock, **options)
         self.limiter: RateLimiter
@@ -249,7 +249,7 @@ class TimeLimit(Exception):
 
 @pytest.mark.parametrize("limit", [TimeLimit, KeyboardInterrupt])
 def test_what_a_signal_handler_raises_reaches_its_caller_and_the_bucket_lives(limit: type[BaseException]) -> None:
-    wire = Wire(MemoryStore())
+    wire = Wire(MemoryTable())
     repository = SyncRepository.over(SyncWireStore(wire), Options(clock=ManualClock()))
     limiter = SyncRateLimiter(repository, default_limits=[RPM])
 
@@ -359,7 +359,7 @@ def in_child(work: Callable[[], None]) -> int:
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_does_not_wait_for_the_writes_of_its_parents_threads() -> None:
-    wire = Wire(MemoryStore())
+    wire = Wire(MemoryTable())
     limiter = SyncRateLimiter(
         SyncRepository.over(SyncWireStore(wire), Options(clock=ManualClock())), default_limits=[RPM]
     )
@@ -408,7 +408,7 @@ async def test_a_child_of_a_process_with_a_running_loop_has_loops_of_its_own() -
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_lease_of_the_parent_is_given_back_by_the_parent_alone() -> None:
-    table = MemoryStore()
+    table = MemoryTable()
     limiter = SyncRateLimiter(
         SyncRepository.over(SyncWireStore(Wire(table)), Options(clock=ManualClock())), default_limits=[RPM]
     )
@@ -449,7 +449,7 @@ class Acquiring(logging.Handler):
 def test_a_log_handler_may_acquire() -> None:
     from zae_limiter.operations.errors import OutcomeUnknown
 
-    wire = Wire(MemoryStore())
+    wire = Wire(MemoryTable())
     repository = SyncRepository.over(SyncWireStore(wire), Options(clock=ManualClock()))
     limiter = SyncRateLimiter(repository, default_limits=[RPM])
     with limiter.acquire("e", "r", {"rpm": 1}):

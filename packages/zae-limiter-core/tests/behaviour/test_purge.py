@@ -8,7 +8,7 @@ from support.core.kinds import of_every_kind
 from support.core.wires import Crash
 from support.core.worlds import Process, World, take
 from zae_limiter import Limit, NamespaceNotFoundError, NamespaceStateError, ProvisionerState, RateLimiterUnavailable
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
 from zae_limiter.operations.values import BatchWrite, Delete, Get, Item, Put, Query, Transact, Unwritten
 from zae_limiter.schema.attributes import PURGED
@@ -25,12 +25,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zae_limiter.flows.records.purge.SETTLE_SECONDS", 0)
 
 
-def every_item(table: MemoryStore) -> list[Item]:
+def every_item(table: MemoryTable) -> list[Item]:
     """What a scan finds, but for the record of an id that was purged."""
     return [item for item in table._items.values() if PURGED not in item]
 
 
-def items_of(table: MemoryStore, namespace_id: str) -> list[Item]:
+def items_of(table: MemoryTable, namespace_id: str) -> list[Item]:
     """What has the id anywhere: in a key of the table or of an index."""
     return [
         item
@@ -244,7 +244,7 @@ async def test_ten_thousand_items_go_in_batches_of_25_and_a_killed_purge_goes_on
     assert world.meter.requests["BatchWriteItem"] <= removed // 25 + 8  # a page ends with a batch of its own
 
 
-def fill(table: MemoryStore, namespace_id: str, count: int) -> None:
+def fill(table: MemoryTable, namespace_id: str, count: int) -> None:
     """So many items of every kind, without the requests that make them."""
     for item in of_every_kind(namespace_id, count):
         table.execute(Put(item))

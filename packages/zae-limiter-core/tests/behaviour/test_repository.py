@@ -18,7 +18,7 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import OutcomeUnknown, TableMissing, TransactionCancelled, Unreachable
 from zae_limiter.operations.values import DescribeTable, EnableTtl, Query, Transact, Update
 from zae_limiter.schema import keys
@@ -103,13 +103,13 @@ async def test_a_registration_whose_answer_is_lost_is_found(
 
 
 async def test_closing_a_namespace_leaves_the_store_to_the_repository_that_opened_it() -> None:
-    store = ClosableStore(Wire(MemoryStore()))
+    store = ClosableStore(Wire(MemoryTable()))
     async with await Repository.over(store, Options()) as repository:
         async with await repository.namespace("other"):
             pass
         assert store.closed == 0
     assert store.closed == 1
-    sync_store = SyncClosableStore(Wire(MemoryStore()))
+    sync_store = SyncClosableStore(Wire(MemoryTable()))
     with SyncRepository.over(sync_store, Options()) as sync_repository:
         with sync_repository.namespace("other"):
             pass
@@ -118,7 +118,7 @@ async def test_closing_a_namespace_leaves_the_store_to_the_repository_that_opene
 
 
 async def test_closing_a_limiter_closes_its_repository() -> None:
-    store, sync_store = ClosableStore(Wire(MemoryStore())), SyncClosableStore(Wire(MemoryStore()))
+    store, sync_store = ClosableStore(Wire(MemoryTable())), SyncClosableStore(Wire(MemoryTable()))
     async with RateLimiter(await Repository.over(store, Options())):
         pass
     with SyncRateLimiter(SyncRepository.over(sync_store, Options())):

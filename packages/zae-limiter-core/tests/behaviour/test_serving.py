@@ -89,7 +89,7 @@ async def test_cold_acquires_end_though_twenty_others_set_limits_without_end(asy
 class Distant(WireStore):
     """A wire whose answers take a moment, of reads a longer one."""
 
-    async def perform(self, operation: Operation) -> Any:
+    async def perform(self, operation: Operation[Any]) -> Any:
         answer = await super().perform(operation)
         await asyncio.sleep(0.01 if isinstance(operation, BatchGet) else 0.001)
         return answer

@@ -501,7 +501,7 @@ async def test_a_split_is_one_transaction_of_two_writes(world: World) -> None:
     seen: list[Any] = []
     execute = world.table.execute
 
-    def noted(operation: Operation) -> Any:
+    def noted(operation: Operation[Any]) -> Any:
         seen.append(operation)
         return execute(operation)
 

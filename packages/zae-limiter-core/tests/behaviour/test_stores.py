@@ -37,7 +37,7 @@ Reply = tuple[int, dict[str, Any]]
 Perform = Callable[..., list[Any]]
 
 
-def perform_async(url: str, operations: list[Operation], **options: Any) -> list[Any]:
+def perform_async(url: str, operations: list[Operation[Any]], **options: Any) -> list[Any]:
     async def run() -> list[Any]:
         store = DynamoDBStore("table-of-tests", region="us-east-1", endpoint_url=url, **options)
         try:
@@ -48,10 +48,10 @@ def perform_async(url: str, operations: list[Operation], **options: Any) -> list
     return asyncio.run(run())
 
 
-def perform_sync(url: str, operations: list[Operation], **options: Any) -> list[Any]:
+def perform_sync(url: str, operations: list[Operation[Any]], **options: Any) -> list[Any]:
     store = SyncDynamoDBStore("table-of-tests", region="us-east-1", endpoint_url=url, **options)
 
-    def outcome(operation: Operation) -> Any:
+    def outcome(operation: Operation[Any]) -> Any:
         try:
             return store.perform(operation)
         except StoreError as error:

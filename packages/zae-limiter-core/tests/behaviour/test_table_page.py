@@ -16,7 +16,7 @@ from support.core.shards import played, split
 from support.core.worlds import World
 from zae_limiter import Limit, ProvisionerState, RateLimitExceeded, VersionRecord
 from zae_limiter.flows.records.usage_counting import Use, count_usage
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.naming import RESERVED_LIMIT_NAMES
 from zae_limiter.operations.values import Item, Operation
 from zae_limiter.provisioner import HandledEvent, ProvisionerLock, StoredConfig
@@ -116,14 +116,14 @@ def plain(attribute: str) -> str:
     return attribute
 
 
-class Recorder(MemoryStore):
+class Recorder(MemoryTable):
     """A table that remembers each item that it ever had."""
 
     def __init__(self) -> None:
         super().__init__()
         self.written: list[Item] = []
 
-    def execute(self, operation: Operation) -> Any:
+    def execute(self, operation: Operation[Any]) -> Any:
         before = dict(self._items)
         answer = super().execute(operation)
         self.written += [item for key, item in self._items.items() if item is not before.get(key)]

@@ -119,7 +119,7 @@ async def test_a_snapshot_that_goes_while_the_others_are_read_is_left_out(async_
     repository = (await async_world.process()).repository
     store(async_world, repository, *(snapshot(entity, "r", hour(0), tpm=1) for entity in ("a", "b", "c")))
 
-    def perform(operation: Operation) -> Any:
+    def perform(operation: Operation[Any]) -> Any:
         if isinstance(operation, BatchGet):
             async_world.table.execute(Delete(operation.keys[0]))
         return async_world.table.execute(operation)

@@ -7,7 +7,7 @@ import pytest
 
 from support.core.widest import CASES, Case
 from zae_limiter.memory.effects import MAX_ITEM_BYTES
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.capacity import item_size
 from zae_limiter.operations.render import render
 from zae_limiter.operations.values import Get, Put, Transact, Update
@@ -41,7 +41,7 @@ def test_no_expression_is_longer_than_dynamodb_takes(case: Case) -> None:
 
 @case
 def test_it_is_applied_and_leaves_an_item_that_is_far_from_too_large(case: Case) -> None:
-    table, operation = MemoryStore(), case.make()
+    table, operation = MemoryTable(), case.make()
     if case.before is not None:
         table.execute(Put(case.before))
     table.execute(operation)

@@ -46,7 +46,7 @@ class DatedStore(WireStore):
         super().__init__(wire)
         self.dated, self.clock = dated, dated.clock
 
-    async def perform(self, operation: Operation) -> Any:
+    async def perform(self, operation: Operation[Any]) -> Any:
         answer = await super().perform(operation)
         self.dated.tell()
         return answer
@@ -57,7 +57,7 @@ class SyncDatedStore(SyncWireStore):
         super().__init__(wire)
         self.dated, self.clock = dated, dated.clock
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         answer = super().perform(operation)
         self.dated.tell()
         return answer
@@ -136,7 +136,7 @@ async def test_who_is_refused_all_the_time_still_learns_the_time(world: World) -
     clock = SystemClock(wall_ns=lambda: (STORE_MS - DAY_MS) * 10**6, monotonic_ns=lambda: uptime_ms * 10**6)
 
     class Store(WireStore):
-        async def perform(self, operation: Operation) -> Any:
+        async def perform(self, operation: Operation[Any]) -> Any:
             nonlocal uptime_ms
             uptime_ms += 250 if clock.doubted else 0  # opening waits between its questions
             try:

@@ -43,7 +43,7 @@ class World:
 
     def __init__(self) -> None:
         self.elapsed_ms = 0
-        self.table = memory.MemoryStore()
+        self.table = memory.MemoryTable()
 
     @property
     def now_ms(self) -> int:
@@ -64,7 +64,7 @@ class Dated(MemoryStore):
             monotonic_ns=lambda: (10**7 + world.elapsed_ms) * 10**6,
         )
 
-    async def perform(self, operation: Operation) -> Any:
+    async def perform(self, operation: Operation[Any]) -> Any:
         sent_ms, self.requests = 10**7 + self.world.elapsed_ms, self.requests + 1
         self.world.elapsed_ms += REQUEST_MS
         lie = self.lies.pop(0) if self.lies else truth

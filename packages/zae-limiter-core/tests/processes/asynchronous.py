@@ -37,7 +37,7 @@ class Store:
         self._world = world
         self._closed = False
 
-    async def perform(self, operation: Operation) -> Any:
+    async def perform(self, operation: Operation[Any]) -> Any:
         if self._closed:
             raise NotApplied("the store is closed")
         if self.immediate:

@@ -11,7 +11,7 @@ from typing import Any
 from simulation.kernel import Violation
 from simulation.network import bucket_keys
 from simulation.oracle import Oracle
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations import errors
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled
 from zae_limiter.operations.values import Operation
@@ -47,7 +47,7 @@ class Weather:
 class Sending:
     """One request under way."""
 
-    def __init__(self, tally: Tally, operation: Operation) -> None:
+    def __init__(self, tally: Tally, operation: Operation[Any]) -> None:
         self._tally = tally
         self._operation = operation
 
@@ -70,7 +70,7 @@ class Server:
     """The table, the way to it, and the oracle that watches both. ``limit`` is the one that may refuse."""
 
     def __init__(
-        self, timeline: Timeline, table: MemoryStore, oracle: Oracle, rng: Random, *, tally: Tally, limit: str
+        self, timeline: Timeline, table: MemoryTable, oracle: Oracle, rng: Random, *, tally: Tally, limit: str
     ) -> None:
         self.weather = Weather()
         self.requests = 0
@@ -82,7 +82,7 @@ class Server:
         self._tally = tally
         self._limit = limit
 
-    def send(self, operation: Operation, settle: Settle) -> Sending:
+    def send(self, operation: Operation[Any], settle: Settle) -> Sending:
         """Send a request; what becomes of it is decided here and now."""
         self.requests += 1
         sending, weather, dice = Sending(self._tally, operation), self.weather, self._rng.random()
@@ -120,7 +120,7 @@ class Server:
         self._timeline.later(there, lambda: apply(answered=True))
         return sending
 
-    def execute(self, operation: Operation) -> Any:
+    def execute(self, operation: Operation[Any]) -> Any:
         """Answer at once, as a table in the same process does. Raises ``StoreError``."""
         self.requests += 1
         value, error = self._apply(operation, self._timeline.now_ms)
@@ -132,14 +132,14 @@ class Server:
         slow = self._rng.random() < self.weather.slow
         return self._rng.randint(0, SLOWEST_US // 2 if slow else 2 * self.weather.typical_us)
 
-    def _apply(self, operation: Operation, decided_ms: int) -> tuple[Any, StoreError | None]:
+    def _apply(self, operation: Operation[Any], decided_ms: int) -> tuple[Any, StoreError | None]:
         try:
             return self._watched(operation, decided_ms)
         except Violation as violation:  # a driver may take it for an answer
             self.problem = self.problem or violation
             raise
 
-    def _watched(self, operation: Operation, decided_ms: int) -> tuple[Any, StoreError | None]:
+    def _watched(self, operation: Operation[Any], decided_ms: int) -> tuple[Any, StoreError | None]:
         keys = bucket_keys(operation)
         before = {key: self._oracle.look(key) for key in keys}
         try:

@@ -59,7 +59,7 @@ class Tally:
         """How many nobody has."""
         return len(self.holdings) - self._next
 
-    def touched(self, operation: Operation) -> list[tuple[Holding, int]]:
+    def touched(self, operation: Operation[Any]) -> list[tuple[Holding, int]]:
         """Whom an operation concerns, and by how much it changes what each holds of a bucket."""
         found = []
         for amounts in _counted(operation):
@@ -102,7 +102,7 @@ class Tally:
         return holding
 
 
-def _counted(operation: Operation) -> Iterator[Mapping[str, Any]]:
+def _counted(operation: Operation[Any]) -> Iterator[Mapping[str, Any]]:
     for write in operation.writes if isinstance(operation, Transact) else (operation,):
         if isinstance(write, Put):
             yield write.item

@@ -45,7 +45,7 @@ class Store:
         self._scheduler = scheduler
         self._closed = False
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         if self._closed:
             raise NotApplied("the store is closed")
         self._scheduler.outside += 1

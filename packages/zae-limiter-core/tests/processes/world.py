@@ -8,7 +8,7 @@ from random import Random
 
 from simulation.kernel import Violation
 from simulation.oracle import Oracle
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Item
 from zae_limiter.settings import NEVER_SPLIT
 
@@ -34,7 +34,7 @@ class World:
         self.rng = rng
         self.timeline = Timeline()
         self.clock = TimelineClock(self.timeline)
-        self.table = MemoryStore()
+        self.table = MemoryTable()
         self.oracle = Oracle(self.timeline, self.table, skew_ms=0, lonely=False)  # type: ignore[arg-type]
         self.tally = Tally(2 * plan.callers)
         self.server = Server(self.timeline, self.table, self.oracle, rng, tally=self.tally, limit=plan.limit.name)

@@ -52,14 +52,14 @@ def _tokens(amounts: Mapping[str, Any]) -> list[str]:
 # What is sent
 
 
-def no_upper_bound(operation: Operation) -> Operation:
+def no_upper_bound(operation: Operation[Any]) -> Operation[Any]:
     """An ADD does not ask whether the bucket is below its ceiling."""
     if isinstance(operation, Update) and not operation.when.absent:
         return operation._replace(when=operation.when._replace(at_most=NOTHING))
     return operation
 
 
-def no_lower_bound(operation: Operation) -> Operation:
+def no_lower_bound(operation: Operation[Any]) -> Operation[Any]:
     """An ADD does not ask whether the tokens are there."""
     if isinstance(operation, Update) and _tokens(operation.add):
         kept = {name: least for name, least in operation.when.at_least.items() if name not in operation.add}
@@ -67,14 +67,14 @@ def no_lower_bound(operation: Operation) -> Operation:
     return operation
 
 
-def no_anchor(operation: Operation) -> Operation:
+def no_anchor(operation: Operation[Any]) -> Operation[Any]:
     """A write does not ask whether the shape is the one it was made for."""
     if isinstance(operation, Update):
         return operation._replace(when=operation.when._replace(equals=NOTHING))
     return operation
 
 
-def wrong_anchor(operation: Operation) -> Operation:
+def wrong_anchor(operation: Operation[Any]) -> Operation[Any]:
     """A reshape anchors the balances at another instant than the one they are meant for."""
     if isinstance(operation, Update) and "rf" in operation.set:
         early = operation.set["rf"] - 200
@@ -83,7 +83,7 @@ def wrong_anchor(operation: Operation) -> Operation:
     return operation
 
 
-def give_back_to_nobody(operation: Operation) -> Operation:
+def give_back_to_nobody(operation: Operation[Any]) -> Operation[Any]:
     """A give-back does not ask whether the bucket is still there."""
     if isinstance(operation, Update) and operation.when.exists:
         others = {name: value for name, value in operation.when.equals.items() if name != "shard_count"}
@@ -91,7 +91,7 @@ def give_back_to_nobody(operation: Operation) -> Operation:
     return operation
 
 
-def overflow_credited(operation: Operation) -> Operation:
+def overflow_credited(operation: Operation[Any]) -> Operation[Any]:
     """A SET credits what the ceiling cuts off."""
     if isinstance(operation, Update) and _tokens(operation.set):
         paid = {name: operation.set[name] + 1 for name in _tokens(operation.set)}
@@ -99,7 +99,7 @@ def overflow_credited(operation: Operation) -> Operation:
     return operation
 
 
-def limit_readded_full(operation: Operation) -> Operation:
+def limit_readded_full(operation: Operation[Any]) -> Operation[Any]:
     """A reshape takes the limits out of the item that it does not have, so that they come back full."""
     if isinstance(operation, Update) and "cv" in operation.set:
         ruled = {name for name in operation.set if name.endswith("_cp")}
@@ -109,7 +109,7 @@ def limit_readded_full(operation: Operation) -> Operation:
     return operation
 
 
-def dropped_unasked(operation: Operation) -> Operation:
+def dropped_unasked(operation: Operation[Any]) -> Operation[Any]:
     """A limit leaves a bucket, whatever it owes by now."""
     if isinstance(operation, Update):
         kept = {name: least for name, least in operation.when.at_least.items() if name not in operation.remove}
@@ -117,7 +117,7 @@ def dropped_unasked(operation: Operation) -> Operation:
     return operation
 
 
-def split_over_a_shard(operation: Operation) -> Operation:
+def split_over_a_shard(operation: Operation[Any]) -> Operation[Any]:
     """A split does not ask whether the shard that it splits is the one that was seen."""
     update = operation.writes[0] if isinstance(operation, Transact) else None
     if isinstance(operation, Transact) and isinstance(update, Update) and "shard_count" in update.set:

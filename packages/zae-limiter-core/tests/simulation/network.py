@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, Unreachable
 from zae_limiter.operations.values import BatchGet, Found, Key, Operation, Put, Transact, Update
 
@@ -50,14 +50,14 @@ class Link:
     def __init__(
         self,
         kernel: Kernel,
-        table: MemoryStore,
+        table: MemoryTable,
         oracle: Oracle,
         rng: Random,
         *,
         weather: Weather,
         skew_ms: int,
         machine: Machine | None,
-        tamper: Callable[[Operation], Operation],
+        tamper: Callable[[Operation[Any]], Operation[Any]],
     ) -> None:
         self._kernel = kernel
         self._table = table
@@ -78,7 +78,7 @@ class Link:
         """Whether the process waits for more answers before it believes the last ones."""
         return self._machine is not None and self._machine.clock.doubted
 
-    def send(self, operation: Operation) -> Sending:
+    def send(self, operation: Operation[Any]) -> Sending:
         """Send a request; what becomes of it is decided here and now."""
         sending, weather, dice = Sending(), self._weather, self._rng.random()
         there, back = self._delay(), self._delay()
@@ -136,7 +136,7 @@ class Link:
         longest = 2 * self._weather.typical_us
         return self._rng.randint(min(500, longest), 1_000_000 if slow else longest)
 
-    def _apply(self, operation: Operation, decided_ms: int, sending: Sending) -> tuple[Any, StoreError | None]:
+    def _apply(self, operation: Operation[Any], decided_ms: int, sending: Sending) -> tuple[Any, StoreError | None]:
         operation = self._tamper(operation)
         keys = bucket_keys(operation)
         before = [self._oracle.look(key) for key in keys]
@@ -149,7 +149,7 @@ class Link:
         sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms)
         return self._partly(operation, value), None
 
-    def _partly(self, operation: Operation, value: Any) -> Any:
+    def _partly(self, operation: Operation[Any], value: Any) -> Any:
         """A read of several items may leave some unread."""
         if not isinstance(operation, BatchGet) or self._weather.throttled < self._rng.random():
             return value
@@ -158,7 +158,7 @@ class Link:
         return Found(items, tuple(key for key in operation.keys if key not in kept))
 
 
-def bucket_keys(operation: Operation) -> list[Key]:
+def bucket_keys(operation: Operation[Any]) -> list[Key]:
     """The buckets that an operation writes."""
     writes = operation.writes if isinstance(operation, Transact) else (operation,)
     keys = [Key(write.item["PK"], write.item["SK"]) for write in writes if isinstance(write, Put)]

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Get, Item, Key
 
 from .books import WRITES, Rule, Stand, check_readable, limits_of, net_of, only_anchored, stand_of
@@ -84,7 +84,7 @@ class Application:
 class Oracle:
     """Sees the table before and after every write. ``lonely``: one process, so that nothing may be lost."""
 
-    def __init__(self, kernel: Kernel, table: MemoryStore, *, skew_ms: int, lonely: bool) -> None:
+    def __init__(self, kernel: Kernel, table: MemoryTable, *, skew_ms: int, lonely: bool) -> None:
         self._kernel = kernel
         self._table = table
         self._skew_ms = skew_ms

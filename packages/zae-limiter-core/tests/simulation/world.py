@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from random import Random
+from typing import Any
 
 from zae_limiter.audit import Cause
 from zae_limiter.flows.bucket.splitting import split_shard
@@ -15,7 +16,7 @@ from zae_limiter.flows.records import limits as stored
 from zae_limiter.flows.records.entities import create_entity
 from zae_limiter.flows.steps import Flow, play
 from zae_limiter.limits import Limit
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import ConditionFailed, StoreError
 from zae_limiter.operations.values import NOTHING, Conditions, Delete, Operation, Update
 from zae_limiter.schema import keys
@@ -36,10 +37,10 @@ ANSWERS = {"admitted", "refused", "ValidationError", "BodyFailed", "Cancelled", 
 
 OLDEST_MS = 2_200  # a request, both ways, when the network is slow
 
-Tamper = Callable[[Operation], Operation]
+Tamper = Callable[[Operation[Any]], Operation[Any]]
 
 
-def honest(operation: Operation) -> Operation:
+def honest(operation: Operation[Any]) -> Operation[Any]:
     """Leave a request as it is."""
     return operation
 
@@ -87,7 +88,7 @@ class World:
         self.plan: Plan = changed(draw(self.rng), changes)
         self.tamper = tamper
         self.kernel = Kernel(epoch_ms)
-        self.table = MemoryStore()
+        self.table = MemoryTable()
         self.changes = 0
         skew_ms = WORST_MS if self.plan.clocks else self.plan.skew_ms
         self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, lonely=self.plan.lonely)

@@ -129,7 +129,7 @@ def test_what_stands_there_already_is_adopted_and_owned_from_then_on(world: Worl
 def refuse(pk: str) -> object:
     """The table refuses every write to one partition."""
 
-    def fault(operation: Operation) -> None:
+    def fault(operation: Operation[Any]) -> None:
         writes = operation.writes if isinstance(operation, Transact) else ()
         if any(isinstance(write, Put) and write.item["PK"].endswith(pk) for write in writes):
             raise NotApplied("refused")
@@ -206,7 +206,7 @@ def test_the_longest_answer_to_an_apply_is_one_page(
     assert "packed" not in packing.page(done.to_dict(), largest=packing.LARGEST // 100)
 
 
-def refuse_all(operation: Operation) -> None:
+def refuse_all(operation: Operation[Any]) -> None:
     """No change of an entity is taken."""
     if isinstance(operation, Transact) and "ENTITY#" in str(operation.writes[0]):
         raise TransactionCancelled((Reason("ValidationError " * 20),) * len(operation.writes))
@@ -232,7 +232,7 @@ def test_an_apply_that_nears_its_end_stops_cleanly(world: World) -> None:
 def test_a_table_that_goes_away_for_good_is_told_and_the_lock_ends_by_itself(world: World) -> None:
     store = world.store()
 
-    def fault(_: Operation) -> None:
+    def fault(_: Operation[Any]) -> None:
         if len(store.written) > 2:  # the registration, the intention
             raise NotApplied("away")
 

@@ -143,7 +143,7 @@ def test_an_update_to_another_namespace_that_fails_takes_nothing_of_another_owne
 def test_a_namespace_that_cannot_be_emptied_again_is_told(stack: Stack, world: World) -> None:
     stack.do("Create")
 
-    def fault(operation: Operation) -> None:
+    def fault(operation: Operation[Any]) -> None:
         writes = operation.writes if isinstance(operation, Transact) else ()
         if any(isinstance(write, Delete) or "ENTITY#user-1" in str(write) for write in writes):
             raise NotApplied("refused")
@@ -171,7 +171,7 @@ def test_an_update_to_another_namespace_has_half_the_time_and_the_rest_to_empty_
     stack.do("Create")
     monkeypatch.setattr(writing, "CHANGES_PER_BATCH", 1)
 
-    def slow(operation: Operation) -> None:
+    def slow(operation: Operation[Any]) -> None:
         if isinstance(operation, Transact) and not isinstance(operation.writes[0], Delete):
             time.sleep(0.2)
 
@@ -277,7 +277,7 @@ def test_the_reply_about_ten_thousand_items_is_short(stack: Stack) -> None:
 
 @pytest.mark.slow
 def test_the_reply_about_ten_thousand_items_that_all_fail_is_short_and_says_so(stack: Stack) -> None:
-    def fault(operation: Operation) -> None:
+    def fault(operation: Operation[Any]) -> None:
         if isinstance(operation, Transact) and len(operation.writes) > 2:  # not the registration
             raise TransactionCancelled((Reason("ValidationError \u00fc"),) * len(operation.writes))
 
@@ -293,11 +293,11 @@ def test_nothing_but_the_time_and_the_table_bounds_an_event(stack: Stack, monkey
 
 
 def test_a_table_that_goes_away_is_not_called_a_lack_of_time(stack: Stack) -> None:
-    def fault(operation: Operation) -> None:
+    def fault(operation: Operation[Any]) -> None:
         if isinstance(operation, Transact) and "ENTITY#" in str(operation.writes[0]):
             stack.store.fault = away
 
-    def away(operation: Operation) -> None:
+    def away(operation: Operation[Any]) -> None:
         if isinstance(operation, BatchGet):
             raise NotApplied("away")
 

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.values import Operation, Update
 from zae_limiter.sync.driver import SyncDriver
@@ -38,10 +38,10 @@ class MortalStore(SyncMemoryStore):
     What it puts into the archive are requests, too. Its threads ask one after the other.
     """
 
-    def __init__(self, table: MemoryStore, at: int | None = None, *, applied: bool = False) -> None:
+    def __init__(self, table: MemoryTable, at: int | None = None, *, applied: bool = False) -> None:
         super().__init__(table)
-        self.asked: list[Operation | None] = []
-        self.failing: Callable[[Operation], StoreError | None] = lambda _: None
+        self.asked: list[Operation[Any] | None] = []
+        self.failing: Callable[[Operation[Any]], StoreError | None] = lambda _: None
         self._at = at
         self._applied = applied
         self._dead = False
@@ -52,10 +52,10 @@ class MortalStore(SyncMemoryStore):
         """The updates among the requests: all that a snapshot or an anchor asks for."""
         return [each for each in self.asked if isinstance(each, Update)]
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         return self.survive(lambda: self._answer(operation), operation)
 
-    def survive(self, act: Callable[[], T], operation: Operation | None = None) -> T:
+    def survive(self, act: Callable[[], T], operation: Operation[Any] | None = None) -> T:
         """What comes of a request, if the process lives to see it."""
         with self._turn:
             if self._dead:
@@ -69,7 +69,7 @@ class MortalStore(SyncMemoryStore):
                 raise Killed
             return answer
 
-    def _answer(self, operation: Operation) -> Any:
+    def _answer(self, operation: Operation[Any]) -> Any:
         error = self.failing(operation)
         if error is not None:
             raise error

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.marshal import write_item
 from zae_limiter.operations.values import BatchWrite, Delete, Get, Item, Key, Operation, Put, Transact, Update
 
@@ -46,7 +46,7 @@ def record(
     }
 
 
-class StreamedTable(MemoryStore):
+class StreamedTable(MemoryTable):
     """A table whose changes are written down. ``now_ms`` dates them; for one thread at a time."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
@@ -56,7 +56,7 @@ class StreamedTable(MemoryStore):
         self._numbers = count(100, 7)
         self._known: dict[Key, None] = {}
 
-    def execute(self, operation: Operation) -> Any:
+    def execute(self, operation: Operation[Any]) -> Any:
         """Answer as the table does, and write down what changed."""
         keys = _written(operation)
         before = self._images(keys)
@@ -84,7 +84,7 @@ class StreamedTable(MemoryStore):
         return [super(StreamedTable, self).execute(Get(key)) for key in keys]
 
 
-def _written(operation: Operation) -> list[Key]:
+def _written(operation: Operation[Any]) -> list[Key]:
     writes = operation.writes if isinstance(operation, Transact | BatchWrite) else (operation,)
     return [_key(write) for write in writes if isinstance(write, Put | Update | Delete)]
 

@@ -139,7 +139,7 @@ class RecordingStore:
         self.calls: list[Call] = []
         self._store = SyncMemoryStore()
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         self.calls += calls_of("dynamodb", *render(operation, self.table_name))
         return self._store.perform(operation)
 

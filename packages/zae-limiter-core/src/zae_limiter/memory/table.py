@@ -40,7 +40,7 @@ from .metering import metered
 _REMEMBERED_TOKENS: Final = 10_000
 
 
-class MemoryStore:
+class MemoryTable:
     """A table in memory, safe to share between threads, that answers operations as DynamoDB does.
 
     ``meter``, where given, counts what the same requests would cost. Nothing expires but by ``expire``; a page of a

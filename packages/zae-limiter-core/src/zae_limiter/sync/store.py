@@ -43,10 +43,10 @@ class SyncMemoryStore:
 
     answers_at_once = True
 
-    def __init__(self, table: "memory.MemoryStore | None" = None) -> None:
+    def __init__(self, table: "memory.MemoryTable | None" = None) -> None:
         from zae_limiter.memory import table as memory  # who uses DynamoDB does without
 
-        self.table = table or memory.MemoryStore()
+        self.table = table or memory.MemoryTable()
 
     def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""

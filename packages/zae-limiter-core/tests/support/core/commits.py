@@ -8,7 +8,7 @@ from typing import Any
 from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.process.bucket_queue import BucketRequest, Verdict
 from zae_limiter.flows.steps import Step
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Item, Put
 
 from .plays import Stage, play_script
@@ -22,9 +22,9 @@ def verdicts(*requests: BucketRequest) -> list[Verdict | None]:
     return [request.outcome.verdict if request.outcome else None for request in requests]
 
 
-def table_of(item: Item) -> MemoryStore:
+def table_of(item: Item) -> MemoryTable:
     """A table that has this item."""
-    table = MemoryStore()
+    table = MemoryTable()
     table.execute(Put(item))
     return table
 

@@ -9,7 +9,7 @@ from zae_limiter import RateLimiter
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.process.namespace_state import NamespaceState, Settings
 from zae_limiter.flows.steps import Flow, Log, Sleep, play
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Get, Item, Key
 from zae_limiter.schema.items import BucketId, BucketState, read_bucket
 
@@ -32,7 +32,7 @@ def split_into(world: World, limiter: RateLimiter, count: int, entity_id: str = 
         done *= 2
 
 
-def played(table: MemoryStore, flow: Flow[Any]) -> Any:
+def played(table: MemoryTable, flow: Flow[Any]) -> Any:
     """The flow's result, on a table in memory."""
     return play(flow, lambda step: None if isinstance(step, (Sleep, Log)) else table.execute(step))
 

@@ -7,18 +7,18 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Operation
 
 
 class TurningStore:
     """Async access to a table: each request is under way for so many turns there, and as many back."""
 
-    def __init__(self, table: MemoryStore, turns: Callable[[], int]) -> None:
+    def __init__(self, table: MemoryTable, turns: Callable[[], int]) -> None:
         self._table = table
         self._turns = turns
 
-    async def perform(self, operation: Operation) -> Any:
+    async def perform(self, operation: Operation[Any]) -> Any:
         await turn(self._turns())
         try:
             return self._table.execute(operation)

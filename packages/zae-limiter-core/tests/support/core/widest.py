@@ -4,6 +4,7 @@ Lives here: how each comes about. Never: a claim.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from zae_limiter.flows.bucket.anchor_repair import _anchored
 from zae_limiter.flows.bucket.group_commit import commit
@@ -54,13 +55,13 @@ BELOW, FULL, OWING = 1_000, 2 * RATE * 1000, -(10**17)
 class Case:
     """A write, what the table has before it, and its name."""
 
-    def __init__(self, name: str, before: Item | None, operation: Callable[[], Operation]) -> None:
+    def __init__(self, name: str, before: Item | None, operation: Callable[[], Operation[Any]]) -> None:
         self.name = name
         self.before = before
         self.make = operation
 
 
-def first_write(before: Item | None, *requests: Callable[[Stage], BucketRequest], busy: bool = False) -> Operation:
+def first_write(before: Item | None, *requests: Callable[[Stage], BucketRequest], busy: bool = False) -> Operation[Any]:
     """What a process asks for that saw the bucket just now; ``busy``: that others are at, too."""
     it = stage()
     if busy and before is not None:
@@ -87,13 +88,13 @@ def giving(*of: Sequence[Limit]) -> Callable[[Stage], BucketRequest]:
     return lambda it: it.request(given={limit.name: 1000 for each in of for limit in each}, events=0)
 
 
-def reshaped(before: Item, to: Sequence[Limit], *back: Sequence[Limit]) -> Callable[[], Operation]:
+def reshaped(before: Item, to: Sequence[Limit], *back: Sequence[Limit]) -> Callable[[], Operation[Any]]:
     """A reshape that carries an acquire of what is new, and gives back what is old."""
     requests = [taking(to, given=True), *([giving(*back)] if back else [])]
     return lambda: first_write(before, *requests)
 
 
-def ordinary(before: Item, *, busy: bool) -> Callable[[], Operation]:
+def ordinary(before: Item, *, busy: bool) -> Callable[[], Operation[Any]]:
     """A write that takes, corrects, and gives back of every limit that the bucket has."""
     return lambda: first_write(before, taking(OLD), adjusting(OLD), giving(OLD, OTHERS), busy=busy)
 

@@ -7,7 +7,7 @@ import asyncio
 import time
 from typing import Any, NamedTuple
 
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Transact, Update
 from zae_limiter.sync.time_left import time_left
@@ -32,9 +32,9 @@ class Failure(NamedTuple):
 class Wire:
     """What one process sends to a table. ``seen`` are the operations that it sent, in order."""
 
-    def __init__(self, table: MemoryStore) -> None:
+    def __init__(self, table: MemoryTable) -> None:
         self.table = table
-        self.seen: list[Operation] = []
+        self.seen: list[Operation[Any]] = []
         self.in_flight = 0
         self._failures: list[Failure] = []
         self._once: list[Failure] = []
@@ -76,7 +76,7 @@ class Wire:
         """Let go of one operation, and hold the others."""
         self._passes += 1
 
-    def holds(self, operation: Operation) -> bool:
+    def holds(self, operation: Operation[Any]) -> bool:
         """Whether the operation has to wait."""
         held = isinstance(operation, self._held) and time.monotonic() < self._held_until
         if held and self._passes:
@@ -84,7 +84,7 @@ class Wire:
             return False
         return held
 
-    def holds_answer(self, operation: Operation) -> bool:
+    def holds_answer(self, operation: Operation[Any]) -> bool:
         """Whether the operation's answer has to wait."""
         return isinstance(operation, self._late) and time.monotonic() < self._held_until
 
@@ -94,7 +94,7 @@ class Wire:
         self.seen.clear()
         return names
 
-    def answer(self, operation: Operation) -> Any:
+    def answer(self, operation: Operation[Any]) -> Any:
         """The table's answer, or what was asked for instead."""
         self._count(operation)
         failure = self._failure(operation)
@@ -105,13 +105,13 @@ class Wire:
             raise failure.error
         return answer
 
-    def _count(self, operation: Operation) -> None:
+    def _count(self, operation: Operation[Any]) -> None:
         if self._writes_left == 0:
             raise Crash
         if self._writes_left is not None and isinstance(operation, WRITES):
             self._writes_left -= 1
 
-    def _failure(self, operation: Operation) -> Failure | None:
+    def _failure(self, operation: Operation[Any]) -> Failure | None:
         for failure in self._once:
             if isinstance(operation, failure.on):
                 self._once.remove(failure)
@@ -125,7 +125,7 @@ class WireStore:
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
 
-    async def perform(self, operation: Operation) -> Any:
+    async def perform(self, operation: Operation[Any]) -> Any:
         wire = self.wire
         wire.seen.append(operation)
         wire.in_flight += 1
@@ -149,7 +149,7 @@ class SyncWireStore:
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         wire = self.wire
         wire.seen.append(operation)
         wire.in_flight += 1

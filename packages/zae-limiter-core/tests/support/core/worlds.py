@@ -21,7 +21,7 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.values import Get, Item, Key
 from zae_limiter.schema import keys
@@ -87,7 +87,7 @@ class World:
         self.variant = variant
         self.clock = ManualClock()
         self.meter = Meter()
-        self.table = MemoryStore(self.meter)
+        self.table = MemoryTable(self.meter)
 
     async def process(
         self, namespace: str = "default", *, default_limits: list[Limit] | None = None, **options: Any

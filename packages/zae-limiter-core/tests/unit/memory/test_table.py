@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.errors import ConditionFailed, NotApplied, Reason, TableExists, TransactionCancelled
 from zae_limiter.operations.values import (
@@ -38,28 +38,28 @@ def item(key: Key = KEY, /, **attributes: Any) -> Item:
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
+def store() -> MemoryTable:
+    return MemoryTable()
 
 
-def state(store: MemoryStore, key: Key = KEY) -> Item | None:
+def state(store: MemoryTable, key: Key = KEY) -> Item | None:
     found: Item | None = store.execute(Get(key))
     return found
 
 
-def test_what_is_put_is_read_back(store: MemoryStore) -> None:
+def test_what_is_put_is_read_back(store: MemoryTable) -> None:
     assert store.execute(Put(item(n=1, s="x", b=True, none=None, l=[1, {"a": "b"}], m={"k": [2]}))) is None
     assert state(store) == item(n=1, s="x", b=True, none=None, l=[1, {"a": "b"}], m={"k": [2]})
     assert state(store, OTHER) is None
 
 
-def test_an_update_adds_sets_and_removes_and_answers_the_item(store: MemoryStore) -> None:
+def test_an_update_adds_sets_and_removes_and_answers_the_item(store: MemoryTable) -> None:
     store.execute(Put(item(n=5, gone=1)))
     answer = store.execute(Update(KEY, add={"n": -7, "new": 2}, set={"s": "x"}, remove=("gone", "never")))
     assert answer == state(store) == item(n=-2, new=2, s="x")
 
 
-def test_an_update_creates_an_item_where_no_condition_forbids_it(store: MemoryStore) -> None:
+def test_an_update_creates_an_item_where_no_condition_forbids_it(store: MemoryTable) -> None:
     assert store.execute(Update(KEY, add={"n": 1})) == item(n=1)
     with pytest.raises(ConditionFailed) as caught:
         store.execute(Update(OTHER, add={"n": 1}, when=EXISTS))
@@ -83,7 +83,7 @@ HELD = item(n=5, s="x", b=True, none=None)
         Conditions(below={"s": "xa"}, equals={"n": 5}),
     ],
 )
-def test_a_condition_that_holds_lets_a_write_pass(store: MemoryStore, when: Conditions) -> None:
+def test_a_condition_that_holds_lets_a_write_pass(store: MemoryTable, when: Conditions) -> None:
     store.execute(Put(HELD))
     assert store.execute(Update(KEY, set={"n": 0}, when=when))["n"] == 0
 
@@ -108,7 +108,7 @@ def test_a_condition_that_holds_lets_a_write_pass(store: MemoryStore, when: Cond
         Conditions(below={"n": "9"}),
     ],
 )
-def test_a_condition_that_fails_changes_nothing_and_shows_the_item(store: MemoryStore, when: Conditions) -> None:
+def test_a_condition_that_fails_changes_nothing_and_shows_the_item(store: MemoryTable, when: Conditions) -> None:
     store.execute(Put(HELD))
     for write in (Update(KEY, set={"n": 0}, when=when), Put(item(n=0), when), Delete(KEY, when)):
         with pytest.raises(ConditionFailed) as caught:
@@ -116,14 +116,14 @@ def test_a_condition_that_fails_changes_nothing_and_shows_the_item(store: Memory
         assert caught.value.item == HELD == state(store)
 
 
-def test_deleting_what_is_not_there_succeeds(store: MemoryStore) -> None:
+def test_deleting_what_is_not_there_succeeds(store: MemoryTable) -> None:
     store.execute(Put(item()))
     assert store.execute(Delete(KEY)) is None
     assert store.execute(Delete(KEY)) is None
     assert state(store) is None
 
 
-def every_copy(store: MemoryStore) -> Iterator[Item]:
+def every_copy(store: MemoryTable) -> Iterator[Item]:
     yield store.execute(Get(KEY))
     yield store.execute(BatchGet((KEY,))).items[KEY]
     yield store.execute(Query(KEY.pk)).items[0]
@@ -136,7 +136,7 @@ def every_copy(store: MemoryStore) -> Iterator[Item]:
     yield cancelled.value.reasons[0].item or {}
 
 
-def test_nothing_that_goes_in_or_comes_out_is_shared(store: MemoryStore) -> None:
+def test_nothing_that_goes_in_or_comes_out_is_shared(store: MemoryTable) -> None:
     mine = item(n=1, nested={"list": [1]})
     store.execute(Put(mine))
     mine["nested"]["list"].append(2)
@@ -152,7 +152,7 @@ def test_nothing_that_goes_in_or_comes_out_is_shared(store: MemoryStore) -> None
 
 
 @pytest.mark.parametrize("inner", [[1], (1,), {"k": [1]}])
-def test_nor_is_what_an_update_leaves_beside_a_number(store: MemoryStore, inner: Any) -> None:
+def test_nor_is_what_an_update_leaves_beside_a_number(store: MemoryTable, inner: Any) -> None:
     store.execute(Put(item(n=1)))
     for theirs in (
         store.execute(Update(KEY, set={"nested": inner})),
@@ -196,19 +196,19 @@ def test_nor_is_what_an_update_leaves_beside_a_number(store: MemoryStore, inner:
         Transact(()),
     ],
 )
-def test_what_dynamodb_refuses_is_refused_and_changes_nothing(store: MemoryStore, refused: Operation) -> None:
+def test_what_dynamodb_refuses_is_refused_and_changes_nothing(store: MemoryTable, refused: Operation[Any]) -> None:
     store.execute(Put(item(text="x", flag=True)))
     with pytest.raises(NotApplied):
         store.execute(refused)
     assert state(store) == item(text="x", flag=True)
 
 
-def test_a_float_is_no_value(store: MemoryStore) -> None:
+def test_a_float_is_no_value(store: MemoryTable) -> None:
     with pytest.raises(TypeError):
         store.execute(Put(item(n=0.5)))
 
 
-def test_a_transaction_does_all_of_its_writes(store: MemoryStore) -> None:
+def test_a_transaction_does_all_of_its_writes(store: MemoryTable) -> None:
     store.execute(Put(item(n=1)))
     third = Key("ns/C", "#META")
     writes = (Update(KEY, add={"n": 1}), Put(item(OTHER), IS_NEW), Check(third, IS_NEW), Delete(Key("ns/D", "s")))
@@ -216,7 +216,7 @@ def test_a_transaction_does_all_of_its_writes(store: MemoryStore) -> None:
     assert [state(store, key) for key in (KEY, OTHER, third)] == [item(n=2), item(OTHER), None]
 
 
-def test_a_transaction_does_none_where_one_fails_and_says_which(store: MemoryStore) -> None:
+def test_a_transaction_does_none_where_one_fails_and_says_which(store: MemoryTable) -> None:
     store.execute(Put(item(n=1, text="x")))
     writes = (Put(item(OTHER)), Update(KEY, add={"n": 1}, when=IS_NEW), Check(Key("ns/C", "s"), IS_NEW))
     with pytest.raises(TransactionCancelled) as caught:
@@ -228,7 +228,7 @@ def test_a_transaction_does_none_where_one_fails_and_says_which(store: MemorySto
     assert (state(store), state(store, OTHER)) == (item(n=1, text="x"), None)
 
 
-def test_a_transaction_repeated_with_its_token_is_done_once(store: MemoryStore) -> None:
+def test_a_transaction_repeated_with_its_token_is_done_once(store: MemoryTable) -> None:
     once = Transact((Update(KEY, add={"n": 1}),), token="t")
     store.execute(once)
     assert store.execute(once) is None
@@ -237,7 +237,7 @@ def test_a_transaction_repeated_with_its_token_is_done_once(store: MemoryStore) 
         store.execute(Transact((Update(KEY, add={"n": 2}),), token="t"))
 
 
-def test_a_transaction_that_failed_may_be_repeated_with_its_token(store: MemoryStore) -> None:
+def test_a_transaction_that_failed_may_be_repeated_with_its_token(store: MemoryTable) -> None:
     attempt = Transact((Update(KEY, add={"n": 1}, when=EXISTS),), token="t")
     with pytest.raises(TransactionCancelled):
         store.execute(attempt)
@@ -246,13 +246,13 @@ def test_a_transaction_that_failed_may_be_repeated_with_its_token(store: MemoryS
     assert state(store) == item(n=1)
 
 
-def test_batches_read_and_write_many(store: MemoryStore) -> None:
+def test_batches_read_and_write_many(store: MemoryTable) -> None:
     store.execute(Put(item(old=1)))
     assert store.execute(BatchWrite((Delete(KEY), Put(item(OTHER, n=1))))) == Unwritten()
     assert store.execute(BatchGet((KEY, OTHER))) == Found({OTHER: item(OTHER, n=1)})
 
 
-def pages(store: MemoryStore, query: Query) -> list[str]:
+def pages(store: MemoryTable, query: Query) -> list[str]:
     found, start = [], query.start
     while True:
         page: Page = store.execute(
@@ -266,7 +266,7 @@ def pages(store: MemoryStore, query: Query) -> list[str]:
 
 
 @pytest.fixture
-def filled(store: MemoryStore) -> MemoryStore:
+def filled(store: MemoryTable) -> MemoryTable:
     for sk in ("b#2", "a#1", "b#1", "c", "b", "b#10", "é"):
         store.execute(Put({"PK": "p", "SK": sk, "GSI4PK": "ns", "GSI4SK": "same", "n": 1}))
     store.execute(Put({"PK": "other", "SK": "b#0"}))
@@ -293,13 +293,13 @@ def filled(store: MemoryStore) -> MemoryStore:
     ],
 )
 def test_a_query_pages_through_exactly_what_matches(
-    filled: MemoryStore, query: Query, expected: list[str], limit: int | None
+    filled: MemoryTable, query: Query, expected: list[str], limit: int | None
 ) -> None:
     limited = Query(query.pk, query.index, query.begins_with, query.after, limit, query.descending)
     assert pages(filled, limited) == expected
 
 
-def test_an_index_holds_what_its_projection_says(store: MemoryStore) -> None:
+def test_an_index_holds_what_its_projection_says(store: MemoryTable) -> None:
     places = {f"GSI{n}{part}": f"{n}{part}" for n in (1, 2, 3, 4) for part in ("PK", "SK")}
     store.execute(Put(item(n=1, **places)))
     assert store.execute(Query("1PK", "GSI1")).items == [item(n=1, **places)]
@@ -310,20 +310,20 @@ def test_an_index_holds_what_its_projection_says(store: MemoryStore) -> None:
     assert store.execute(Query("1PK", "GSI1")).items == []
 
 
-def test_expire_removes_what_is_past_its_time(store: MemoryStore) -> None:
+def test_expire_removes_what_is_past_its_time(store: MemoryTable) -> None:
     store.execute(Put(item(ttl=100)))
     store.execute(Put(item(OTHER, ttl="100")))
     assert [store.expire(100), store.expire(101), store.expire(102)] == [0, 1, 0]
     assert (state(store), state(store, OTHER)) == (None, item(OTHER, ttl="100"))
 
 
-def test_its_table_is_there(store: MemoryStore) -> None:
+def test_its_table_is_there(store: MemoryTable) -> None:
     assert (store.execute(DescribeTable()), store.execute(EnableTtl())) == ("ACTIVE", None)
     with pytest.raises(TableExists):
         store.execute(CreateTable())
 
 
-def test_threads_lose_no_write(store: MemoryStore) -> None:
+def test_threads_lose_no_write(store: MemoryTable) -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda _: [store.execute(Update(KEY, add={"n": 1})) for _ in range(500)], range(8)))
     assert state(store) == item(n=4000)
@@ -331,7 +331,7 @@ def test_threads_lose_no_write(store: MemoryStore) -> None:
 
 def test_a_meter_counts_requests_and_units() -> None:
     meter = Meter()
-    store = MemoryStore(meter)
+    store = MemoryTable(meter)
     store.execute(Put(item(n=1, GSI4PK="ns", GSI4SK="ns/A", text="x" * 1024)))
     store.execute(Update(KEY, add={"n": 1}))
     with pytest.raises(ConditionFailed):

@@ -168,7 +168,7 @@ def query(condition: str, names: dict[str, str], values: dict[str, str], **more:
         ),
     ],
 )
-def test_an_operation_becomes_its_request(operation: Operation, expected: tuple[str, dict[str, Any]]) -> None:
+def test_an_operation_becomes_its_request(operation: Operation[Any], expected: tuple[str, dict[str, Any]]) -> None:
     assert render(operation, "t") == expected
 
 
@@ -245,7 +245,7 @@ READ = {"PK": "p", "SK": "s", "n": -1}
         (EnableTtl(), {"TimeToLiveSpecification": {}}, None),
     ],
 )
-def test_an_answer_becomes_what_the_operation_promises(operation: Operation, answer: Any, expected: Any) -> None:
+def test_an_answer_becomes_what_the_operation_promises(operation: Operation[Any], answer: Any, expected: Any) -> None:
     assert read_answer(operation, answer) == expected
 
 

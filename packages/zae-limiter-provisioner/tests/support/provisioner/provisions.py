@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 from zae_limiter import Limit, SyncRepository
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import BatchWrite, Delete, Item, Operation, Put, Query, Transact, Update
 from zae_limiter.sync.store import SyncMemoryStore
 from zae_limiter.testing import ManualClock
@@ -34,25 +34,25 @@ class Store(SyncMemoryStore):
     ``fault`` may raise what the table answers instead. ``seen`` is all that was sent.
     """
 
-    def __init__(self, table: MemoryStore, dies_at: int | None = None, *, applied: bool = False) -> None:
+    def __init__(self, table: MemoryTable, dies_at: int | None = None, *, applied: bool = False) -> None:
         super().__init__(table)
-        self.seen: list[Operation] = []
-        self.fault: Callable[[Operation], None] = lambda _: None
+        self.seen: list[Operation[Any]] = []
+        self.fault: Callable[[Operation[Any]], None] = lambda _: None
         self._dies_at = dies_at
         self._applied = applied
         self._dead = False
         self._lock = Lock()
 
     @property
-    def written(self) -> list[Operation]:
+    def written(self) -> list[Operation[Any]]:
         """The writes that were sent."""
         return [operation for operation in self.seen if isinstance(operation, WRITES)]
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         with self._lock:  # whatever runs in parallel: one after the other, so that a death has a place
             return self._perform(operation)
 
-    def _perform(self, operation: Operation) -> Any:
+    def _perform(self, operation: Operation[Any]) -> Any:
         if self._dead:
             raise Killed
         self.seen.append(operation)
@@ -94,7 +94,7 @@ EVERY_LEVEL = manifest(
 class World:
     """One table and one clock; every request is a process of its own."""
 
-    memory: MemoryStore = field(default_factory=MemoryStore)
+    memory: MemoryTable = field(default_factory=MemoryTable)
     clock: ManualClock = field(default_factory=ManualClock)
 
     def store(self, dies_at: int | None = None, *, applied: bool = False) -> Store:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from zae_limiter.flows.bucket.reanchoring import reanchor
 from zae_limiter.flows.steps import play
 from zae_limiter.limits import Limit
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Conditions, Get, Key, Put, Update
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketId, read_bucket, rule_attributes
@@ -45,13 +45,13 @@ def bucket(limits: list[Limit], shard: tuple[int, int], tokens: list[int]) -> di
     return {**item, "b_wcu_tc": 9000, "ttl": 12345}
 
 
-def stored(item: dict[str, Any]) -> MemoryStore:
-    table = MemoryStore()
+def stored(item: dict[str, Any]) -> MemoryTable:
+    table = MemoryTable()
     table.execute(Put(item))
     return table
 
 
-def state(table: MemoryStore, item: dict[str, Any]) -> dict[str, Any]:
+def state(table: MemoryTable, item: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = table.execute(Get(Key(item["PK"], item["SK"])))
     return found
 
@@ -106,7 +106,7 @@ def test_an_anchor_that_others_moved_is_left_alone(other: int) -> None:
 
 def test_a_bucket_that_expired_is_not_made_again() -> None:
     image = bucket([RPM], (0, 1), [60_000])
-    table = MemoryStore()
+    table = MemoryTable()
     assert not play(reanchor(image, START + HOUR), table.execute)
     assert table.execute(Get(Key(image["PK"], image["SK"]))) is None
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.flows.steps import Flow, Sleep, play
-from zae_limiter.memory.table import MemoryStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.capacity import item_size
 from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Throttled
 from zae_limiter.operations.values import Get, Key, Operation, Update
@@ -30,7 +30,7 @@ def counting(uses: Sequence[Use], shard: int = 0) -> Flow[bool]:
     return count_usage(PLACE, shard, uses, expires_at=1_800_000_000)
 
 
-def total(table: MemoryStore) -> tuple[int, int]:
+def total(table: MemoryTable) -> tuple[int, int]:
     item = table.execute(Get(KEY))
     if item is None:
         return 0, 0
@@ -42,10 +42,10 @@ class Counted:
     """A table that counts its requests."""
 
     def __init__(self) -> None:
-        self.table = MemoryStore()
+        self.table = MemoryTable()
         self.requests = 0
 
-    def perform(self, operation: Operation) -> Any:
+    def perform(self, operation: Operation[Any]) -> Any:
         self.requests += 1
         return self.table.execute(operation)
 
@@ -59,7 +59,7 @@ def test_a_batch_is_one_write_however_many_records_it_has() -> None:
 
 
 def test_a_snapshot_has_all_that_a_reader_and_a_purge_look_for() -> None:
-    table = MemoryStore()
+    table = MemoryTable()
     play(counting([use(7, 5)]), table.execute)
     assert table.execute(Get(KEY)) == {
         "PK": "ns/ENTITY#key-abc",
@@ -80,7 +80,7 @@ def test_a_snapshot_has_all_that_a_reader_and_a_purge_look_for() -> None:
 
 
 def test_a_batch_that_comes_again_changes_nothing() -> None:
-    table = MemoryStore()
+    table = MemoryTable()
     uses = [use(n, 5) for n in range(3)]
     assert play(counting(uses), table.execute)
     assert not play(counting(uses), table.execute)
@@ -96,19 +96,19 @@ def test_of_a_batch_that_overlaps_only_the_new_part_counts() -> None:
 
 
 def test_a_record_that_stands_twice_in_a_batch_counts_once() -> None:
-    table = MemoryStore()
+    table = MemoryTable()
     play(counting([use(2, 5), use(1, 3), use(2, 5)]), table.execute)
     assert total(table) == (8, 2)
 
 
 def test_give_backs_count_less() -> None:
-    table = MemoryStore()
+    table = MemoryTable()
     play(counting([use(1, 5), use(2, -7, events=-1)]), table.execute)
     assert total(table) == (-2, 0)
 
 
 def test_shards_of_a_bucket_add_to_one_snapshot_each_with_its_own_mark() -> None:
-    table = MemoryStore()
+    table = MemoryTable()
     play(counting([use(9, 5)], shard=0), table.execute)
     play(counting([use(1, 3)], shard=1), table.execute)
     assert not play(counting([use(1, 3)], shard=1), table.execute)
@@ -116,7 +116,7 @@ def test_shards_of_a_bucket_add_to_one_snapshot_each_with_its_own_mark() -> None
 
 
 def test_parts_of_a_token_that_shards_took_make_whole_ones() -> None:
-    table = MemoryStore()
+    table = MemoryTable()
     for shard in range(4):
         part = Use(stream_mark(LABEL, "1"), Consumption({"tpm": 10}, 0, {"tpm": 750}))
         play(counting([part], shard=shard), table.execute)
@@ -124,7 +124,7 @@ def test_parts_of_a_token_that_shards_took_make_whole_ones() -> None:
 
 
 def test_sequence_numbers_are_compared_as_numbers() -> None:
-    table = MemoryStore()
+    table = MemoryTable()
     for number in (9, 10, 99, 10**39):
         assert play(counting([use(number, 1)]), table.execute)
     assert not play(counting([use(11, 1)]), table.execute)
@@ -132,7 +132,7 @@ def test_sequence_numbers_are_compared_as_numbers() -> None:
 
 
 def test_a_later_stream_begins_its_numbers_anew_and_an_earlier_one_counts_no_more() -> None:
-    table = MemoryStore()
+    table = MemoryTable()
     play(counting([use(500, 1)]), table.execute)
     assert play(counting([use(1, 1, label="2024-06-01T00:00:00.000")]), table.execute)
     assert not play(counting([use(501, 1)]), table.execute)
@@ -150,9 +150,9 @@ def test_what_is_no_sequence_number_is_refused(wrong: str) -> None:
     [(Throttled("slow down"), False), (OutcomeUnknown("no answer"), False), (OutcomeUnknown("no answer"), True)],
 )
 def test_a_write_whose_answer_was_lost_is_written_again_and_counts_once(error: StoreError, *, applied: bool) -> None:
-    table, failures = MemoryStore(), [error]
+    table, failures = MemoryTable(), [error]
 
-    def perform(operation: Operation | Sleep) -> Any:
+    def perform(operation: Operation[Any] | Sleep) -> Any:
         if isinstance(operation, Sleep):
             return None
         if failures and not applied:
@@ -167,7 +167,7 @@ def test_a_write_whose_answer_was_lost_is_written_again_and_counts_once(error: S
 
 
 def test_64_shards_fit_an_item_of_six_write_units() -> None:
-    table = MemoryStore()
+    table = MemoryTable()
     for shard in range(64):
         play(counting([use(10**39, 5)], shard=shard), table.execute)
     item = table.execute(Get(KEY))
@@ -180,7 +180,7 @@ class Delivery:
     given up at any point, and what it was about to write still arrives later."""
 
     def __init__(self, data: st.DataObject, uses: Sequence[Use]) -> None:
-        self.table = MemoryStore()
+        self.table = MemoryTable()
         self._data = data
         self._uses = uses
         self._abandoned: list[Iterator[None]] = []
