@@ -127,7 +127,7 @@ class DynamoDBStore:
         self._lock = asyncio.Lock()
 
     def __del__(self) -> None:
-        """Let the SDK not complain about a program that ends without closing."""
+        """Abandon an open client, so that the SDK does not complain about a program that ends without closing."""
         if getattr(self, "_client", None) is not None:
             self._client.abandon()  # type: ignore[union-attr]
 

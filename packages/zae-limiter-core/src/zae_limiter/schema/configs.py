@@ -23,7 +23,7 @@ def config_attributes(limits: Iterable[Limit]) -> dict[str, int]:
 
 
 def read_limits(item: Item | None) -> tuple[Limit, ...]:
-    """The limits of a config item, sorted by name; none where there is no item."""
+    """The limits of a config item, sorted by name; none if there is no item."""
     if item is None:
         return ()
     found = map(parse_limit_attribute, item)

@@ -40,7 +40,7 @@ def insists(
 
 
 def _follows(cached: CachedBucket, now_ms: int) -> bool:
-    """Whether the process follows the bucket's shape; not until an end so far ahead that the clock went back since."""
+    """Whether the process still follows the bucket's shape. An end too far ahead is from before the clock went back."""
     return 0 < cached.follows_until_ms - now_ms <= 2 * FOLLOW_MS
 
 

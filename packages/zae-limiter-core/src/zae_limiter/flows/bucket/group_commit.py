@@ -285,7 +285,7 @@ class _CommitRun:
         return any(request.checked for request in self.pending)
 
     def _divide_returns(self, shards: int) -> None:
-        """Divide among the halves what was taken before the shard was split."""
+        """Divide the amounts that come back to a split shard among its halves."""
         for request in self.pending:
             if request.given:
                 request.divide(self.cached.id.shard, shards)

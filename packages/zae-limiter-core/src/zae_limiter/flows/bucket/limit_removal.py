@@ -47,7 +47,7 @@ def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
     """The full limits that the config does not name, if they may leave now.
 
     They may if the config is stored and no older than the one behind the bucket's shape. This happens at most once in a
-    life of the config cache, so that a limit of one call's ``limits=`` does not come and go with every write.
+    life of the config cache, so that a limit given by one call site alone does not come and go with every write.
     """
     state = cached.state
     if state is None or config is None or not config.stored or len(state.rows) <= len(config.limits):

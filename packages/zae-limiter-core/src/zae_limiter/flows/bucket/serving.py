@@ -37,7 +37,7 @@ def cached_bucket(namespace_state: NamespaceState, entity_id: str, resource: str
 
 
 def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
-    """Settle every request, and queue what goes back to shards that were split off; their numbers are higher each time.
+    """Settle every request, and queue the amounts that go back to shards split off since, which have higher numbers.
 
     Afterwards a limit that no config names leaves, and a shard that is written too often is split, unless the clock is
     in doubt. Requests that are settled do not wait for this.

@@ -55,7 +55,7 @@ def find_or_create_shard(namespace_state: NamespaceState, cached: CachedBucket) 
     """
     written: Collection[int] = ()
     for _ in range(ATTEMPTS):
-        states = yield from _read_line(namespace_state, cached, written)
+        states = yield from _read_ancestry(namespace_state, cached, written)
         home, shard = states.get(0), cached.id.shard
         if shard in states or home is None or home.shard_count <= shard:
             return
@@ -69,7 +69,7 @@ def find_or_create_shard(namespace_state: NamespaceState, cached: CachedBucket) 
     raise RaceLost
 
 
-def _read_line(
+def _read_ancestry(
     namespace_state: NamespaceState, cached: CachedBucket, written: Collection[int] = ()
 ) -> Flow[dict[int, BucketState]]:
     """The stored states of a shard and of those that it descends from, by shard; the cached buckets learn them.
@@ -77,7 +77,7 @@ def _read_line(
     ``written``: the shards that this process has just written, once each.
     """
     begun = namespace_state.now()
-    keys = {shard: bucket_key(cached.id.other(shard)) for shard in _line_of(cached.id.shard)}
+    keys = {shard: bucket_key(cached.id.other(shard)) for shard in _ancestry(cached.id.shard)}
     found = yield from read_all([*keys.values()])
     cached.learn(found.get(cached.key), begun, own_writes=cached.id.shard in written)
     for shard, key in keys.items():
@@ -85,7 +85,7 @@ def _read_line(
     return {shard: read_bucket(found[key]) for shard, key in keys.items() if key in found}
 
 
-def _line_of(shard: int) -> list[int]:
+def _ancestry(shard: int) -> list[int]:
     """The shard, and those that it descends from, up to shard 0."""
     line = [shard]
     while line[-1]:
@@ -94,7 +94,7 @@ def _line_of(shard: int) -> list[int]:
 
 
 def _first_missing(shard: int, states: dict[int, BucketState]) -> int:
-    """The missing shard whose parent exists, in the line of ``shard``."""
+    """The first missing shard in the ancestry of ``shard``: its parent exists."""
     while parent_of(shard) not in states:
         shard = parent_of(shard)
     return shard
@@ -102,7 +102,7 @@ def _first_missing(shard: int, states: dict[int, BucketState]) -> int:
 
 def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among: int | None = None) -> Flow[int]:
     """Split a shard, after shard 0, which so knows the newest count; returns the number of shards split."""
-    states = yield from _read_line(namespace_state, cached)
+    states = yield from _read_ancestry(namespace_state, cached)
     home, state = states.get(0), states.get(cached.id.shard)
     if home is None or state is None or state.shard_count >= MAX_SHARDS or among not in {None, state.shard_count}:
         return 0
@@ -112,7 +112,7 @@ def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among
         if not written:
             return 0
     written.update((yield from _split(namespace_state, state)))
-    yield from _read_line(namespace_state, cached, written)
+    yield from _read_ancestry(namespace_state, cached, written)
     return len(written)
 
 

@@ -163,7 +163,7 @@ class LogThrottle:
         self._skipped = 0
 
     def count(self, now_ms: int) -> int | None:
-        """The number of events since the last line if another line is due, else ``None``; counts one event."""
+        """Count one event. Returns how many were not logged since the last line if another is due, else ``None``."""
         if self._logged_ms is not None and 0 <= now_ms - self._logged_ms < A_LINE_MS:
             self._skipped += 1
             return None

@@ -16,14 +16,14 @@ ENTRIES_PER_PAGE = 25  # for half a read unit; behind each page the query skips 
 
 
 def resources_with_defaults(namespace_state: NamespaceState) -> Flow[list[str]]:
-    """The resources that have limits of their own, by name."""
+    """The resources that have limits of their own, sorted by name."""
     ns = namespace_state.namespace_id
     items = yield from query_all(Query(keys.gsi4_pk(ns), index="GSI4", begins_with=keys.pk_resource(ns, "")))
     return sorted(keys.parse_resource_pk(item[PK]) for item in items)
 
 
 def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow[list[str]]:
-    """The entities that have limits of their own on a resource, or with ``_default_`` on all, by id."""
+    """The entities that have limits of their own on a resource, or on all (``_default_``), sorted by id."""
     check_resource("resource", resource, allow_default=True)
     pk = keys.gsi3_pk_entity_config(namespace_state.namespace_id, resource)
     items = yield from query_all(Query(pk, index="GSI3"))

@@ -1,4 +1,4 @@
-"""Counting usage exactly once: what the records of a stream consumed is added to a snapshot.
+"""Counting usage exactly once: the consumption in the records of a stream is added to a snapshot.
 
 A snapshot has, for each shard of the bucket, the mark of the last record that it counted; the write that adds moves the
 mark. The records of one shard come in order. So those up to the mark are counted, however often and in whatever batches
