@@ -1,7 +1,4 @@
-"""Which limits hold for an entity on a resource.
-
-Lives here: the four levels and which one wins, as values. Never: how the levels are read (flows.configs).
-"""
+"""The limits that hold for an entity on a resource: the four levels, and the one that wins."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,11 +11,11 @@ OWN_LEVELS = ("entity", "entity_default")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The limits that a process holds a bucket to, and when it read them (epoch ms).
+    """The limits that a process holds a bucket to, and the instant at which it read them (epoch ms).
 
-    ``own`` is set where they are the entity's own: such a bucket never expires. ``given`` is set where the call gave
-    them: they hold now, whatever another process's clock said of the bucket's limits. ``stored`` is set where a level
-    has them: what it does not name leaves the bucket.
+    ``own``: they are the entity's own, so its bucket never expires. ``given``: the call gave them by ``limits=``; they
+    hold now, whatever another process read. ``stored``: a level has them, so a limit that they do not name leaves the
+    bucket.
     """
 
     limits: tuple[Limit, ...]
@@ -32,19 +29,19 @@ class Config:
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})
 
     def is_newer_than(self, other: "Config") -> bool:
-        """Whether it says more of a bucket: one that was given holds now, whatever was read."""
+        """Whether it is newer: a given config is newer than any that was read."""
         return (self.given, self.read_at_ms) > (other.given, other.read_at_ms)
 
     def read_again_after(self, instant_ms: int) -> "Config":
-        """The same limits, known to be read later than an instant that another process's clock gave."""
+        """The same limits, as read after an instant that may come from another process's clock."""
         return self if self.read_at_ms > instant_ms else replace(self, read_at_ms=instant_ms + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """All that an acquire has to know of an entity on a resource before it looks at the bucket.
+    """Config, parent and policy that hold for an entity on a resource.
 
-    It holds until ``valid_until_ms``, and only while nothing of it has changed since the cache's ``generation``.
+    They hold until ``valid_until_ms``, and as long as this process changes none of them after ``generation``.
     """
 
     config: Config
@@ -56,13 +53,13 @@ class Resolved:
     generation: int
 
     def agrees_with(self, other: "Resolved") -> bool:
-        """Whether an acquire would do the same with either."""
+        """Whether an acquire would use the same limits and the same parent with either."""
         mine = (self.config.limits, self.parent_id, self.cascade)
         return mine == (other.config.limits, other.parent_id, other.cascade)
 
 
 class Level(NamedTuple):
-    """One level of the hierarchy: the limits stored there, none where nothing is."""
+    """One level: its name, and the limits stored there, if any."""
 
     source: ConfigSource
     limits: tuple[Limit, ...]

@@ -1,7 +1,4 @@
-"""What a repository is opened with.
-
-Lives here: the options as one value, their defaults, their checks. Never: connecting (aio, sync).
-"""
+"""The options of a repository, with their defaults and their checks."""
 
 import math
 import os
@@ -14,8 +11,8 @@ from .flows.process.namespace_state import Settings
 from .limits import OnUnavailable, check_on_unavailable
 from .naming import check_namespace
 
-# Out of step with whole seconds: a process that is refused all the time asks the store this often, and the dates of the
-# answers, which tell the second, would prove nothing about its clock if they all came at the same part of one.
+# Out of step with whole seconds. A process that only sees refusals asks the store at this interval. Dates of answers
+# have whole seconds: if all answers came at the same part of one, they would prove little about the clock.
 STALENESS_MS = 870
 NEVER_SPLIT = 2**63
 
@@ -25,18 +22,20 @@ DEFAULT_NAMESPACE = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Where the table is, and how this process uses it; times in seconds.
+    """The options of a repository; times in seconds.
 
-    ``None`` for stack and namespace means the environment (``ZAEL_STACK``, ``ZAEL_NAMESPACE``), else ``zae-limiter``
-    and ``default``. ``rejection_staleness``: for how long at most the last seen state of a bucket is good enough to
-    refuse by.
-    ``split_above``: the writes a second to a bucket (to a shard of it) above which it is split.
-    ``audit_retention_days``: for how long audit events are kept; 0 keeps them for ever.
-    ``acquire_timeout``: how long an acquire, a ``lease.consume`` or the end of a block takes at most, whatever the
-    store does; what is cut off counts as unavailable. ``None`` sets no bound. Each request by itself takes at most
-    ``connect_timeout`` and ``read_timeout`` together.
-    ``clock``: where the time comes from, never corrected; else the store's, which its answers correct.
-    ``check_version``: whether a stack that does not fit this client is refused; not by what upgrades it.
+    ``stack`` and ``namespace``: if ``None``, ``ZAEL_STACK`` and ``ZAEL_NAMESPACE`` of the environment, else
+    ``zae-limiter`` and ``default``.
+    ``bucket_ttl_multiplier``: the life of an idle bucket, in multiples of the time in which it fills; 0 keeps it for
+    ever.
+    ``rejection_staleness``: the age up to which the last seen state of a bucket is good enough to refuse by.
+    ``split_above``: the writes a second to a shard of a bucket above which it is split.
+    ``audit_retention_days``: the life of audit events; 0 keeps them for ever.
+    ``acquire_timeout``: the most that an acquire, a ``lease.consume`` or the end of a block takes; then the store
+    counts as unavailable. ``None`` sets no bound. A single request takes at most ``connect_timeout`` and
+    ``read_timeout`` together.
+    ``clock``: the source of the time, which nothing corrects; by default the store's, which its answers correct.
+    ``check_version``: whether to refuse a stack that does not fit this client; an upgrade does not check.
     """
 
     stack: str | None = None
@@ -80,18 +79,18 @@ class Options:
 
     @property
     def stack_name(self) -> str:
-        """The stack, which is the name of the table."""
+        """The name of the stack and of its table."""
         return self.stack or os.environ.get("ZAEL_STACK") or DEFAULT_STACK
 
     @property
     def namespace_name(self) -> str:
-        """The namespace, by name."""
+        """The name of the namespace."""
         if self.namespace is not None:
             return self.namespace
         return os.environ.get("ZAEL_NAMESPACE") or DEFAULT_NAMESPACE
 
     def settings(self) -> Settings:
-        """What flows have to know of the options."""
+        """The part of the options that flows need."""
         return Settings(
             staleness_ms=round(self.rejection_staleness * STALENESS_MS),
             config_ttl_ms=round(self.config_cache_ttl * 1000),
@@ -104,11 +103,11 @@ class Options:
 
     @property
     def operation_timeout(self) -> float:
-        """How long one request takes at most, in seconds."""
+        """The most seconds that one request takes."""
         return self.connect_timeout + self.read_timeout
 
     def store_options(self) -> dict[str, Any]:
-        """What a DynamoDB store has to know of the options."""
+        """The part of the options that a DynamoDB store needs."""
         names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections")
         return {name: getattr(self, name) for name in names}
 
@@ -132,13 +131,13 @@ class SharedOptions(TypedDict, total=False):
 
 
 class OpenOptions(SharedOptions, total=False):
-    """The fields of ``Options`` that are not parameters of ``Repository.open`` of their own."""
+    """The fields of ``Options`` that ``Repository.open`` takes as ``**options``."""
 
     clock: Clock | None
 
 
 class InMemoryOptions(SharedOptions, total=False):
-    """The fields of ``Options`` that are not parameters of ``Repository.in_memory`` of their own."""
+    """The fields of ``Options`` that ``Repository.in_memory`` takes as ``**options``."""
 
     stack: str | None
     region: str | None
@@ -154,7 +153,7 @@ class AnyOptions(OpenOptions, InMemoryOptions, total=False):
 
 
 class BuilderBase:
-    """Options set one by one; ``build`` comes with the variant."""
+    """Options set one by one; each variant adds ``build``."""
 
     def __init__(self) -> None:
         self._options = Options()
@@ -164,51 +163,51 @@ class BuilderBase:
         return self
 
     def stack(self, name: str) -> Self:
-        """The stack, which is the name of the table."""
+        """The name of the stack and of its table."""
         return self._with(stack=name)
 
     def region(self, name: str) -> Self:
-        """The AWS region; else the SDK's own rules find one."""
+        """The AWS region; by default the SDK finds one."""
         return self._with(region=name)
 
     def endpoint_url(self, url: str) -> Self:
-        """Where DynamoDB answers; for local stores."""
+        """The URL of DynamoDB; for local stores."""
         return self._with(endpoint_url=url)
 
     def namespace(self, name: str) -> Self:
-        """The namespace to open; registered where it is missing."""
+        """The namespace to open; a missing one is registered."""
         return self._with(namespace=name)
 
     def config_cache_ttl(self, seconds: float) -> Self:
-        """For how long limits that were read hold; 0 reads them with every acquire."""
+        """The life of cached limits in seconds; 0 reads them with every acquire."""
         return self._with(config_cache_ttl=seconds)
 
     def bucket_ttl_multiplier(self, times: int) -> Self:
-        """How many times the time to fill a bucket it is kept for; 0 keeps it for ever."""
+        """The life of an idle bucket, in multiples of the time in which it fills; 0 keeps it for ever."""
         return self._with(bucket_ttl_multiplier=times)
 
     def on_unavailable(self, policy: OnUnavailable) -> Self:
-        """What an acquire does without the store, where neither the call nor the system config says."""
+        """The policy for an unavailable store, if neither the call nor the system config has one."""
         return self._with(on_unavailable=policy)
 
     def acquire_timeout(self, seconds: float | None) -> Self:
-        """How long an acquire takes at most, whatever the store does; ``None`` sets no bound."""
+        """The most seconds that an acquire takes; ``None`` sets no bound."""
         return self._with(acquire_timeout=seconds)
 
     def split_above(self, writes_per_second: int) -> Self:
-        """The writes a second to a bucket, or to a shard of it, above which it is split."""
+        """The writes a second to a shard of a bucket above which it is split."""
         return self._with(split_above=writes_per_second)
 
     def audit_retention_days(self, days: int) -> Self:
-        """For how many days audit events are kept; 0 keeps them for ever."""
+        """The life of audit events in days; 0 keeps them for ever."""
         return self._with(audit_retention_days=days)
 
     def create_table(self) -> Self:
-        """Create the table where it is missing; for local stores and tests."""
+        """Create the table if it is missing; for local stores and tests."""
         return self._with(create_table=True)
 
     def clock(self, clock: Clock) -> Self:
-        """Where the time comes from; for tests."""
+        """The source of the time; for tests."""
         return self._with(clock=clock)
 
 

@@ -1,9 +1,8 @@
-"""The arithmetic of a bucket that is split into shards.
+"""The arithmetic of a bucket that is split into shards: pure functions, without any write.
 
-Lives here: pure functions on millitokens, epoch milliseconds and shard numbers. Never: what is written (flows).
-
-Shard ``k`` of ``n`` splits into ``k`` and ``k + n`` of ``2n``. Each has its ``share`` of the ceiling and of what is
-minted; the shares add up to the whole, to the millitoken, also while only some of the shards have been split.
+Amounts are in millitokens, instants in epoch milliseconds. Shard ``k`` of ``n`` splits into ``k`` and ``k + n`` of
+``2n``. Each has its ``share`` of the ceiling and of the tokens minted; the shares add up to the whole, to the
+millitoken, also while only some of the shards have been split.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ MAX_SHARDS: Final = 64
 
 
 def born_at(shard: int) -> int:
-    """Of how many shards its parent was one, when a shard (not 0) was split off."""
+    """The shard count before the split that made a shard (not 0)."""
     return 1 << (shard.bit_length() - 1)
 
 
@@ -26,10 +25,10 @@ def parent_of(shard: int) -> int:
 
 
 def unseen_shards(counts: Mapping[int, int]) -> list[int]:
-    """The shards of a bucket that are not among those seen, given by how many each knows to be one of.
+    """The shards that exist but were not seen; ``counts`` has the shard count that each seen shard knows.
 
-    A shard whose parent has not been split yet is part of that. None where shard 0, which knows how many there are, was
-    not seen.
+    A shard whose parent has not been split yet does not exist. Empty if shard 0, which knows the newest count, was not
+    seen.
     """
     return [shard for shard in range(counts.get(0, 0)) if shard not in counts and _was_split_off(shard, counts)]
 
@@ -44,9 +43,9 @@ def _was_split_off(shard: int, counts: Mapping[int, int]) -> bool:
 
 
 class Halves(NamedTuple):
-    """What a shard holds as of the new anchor, in millitokens: ``available`` now, of which ``given`` goes away.
+    """The tokens of one limit at a split, in millitokens as of the new anchor; ``given`` goes to the new half.
 
-    ``full``: it is at its ceiling, so that each half begins full.
+    ``full``: the shard is at its ceiling, so that each half begins full.
     """
 
     available: int
@@ -55,7 +54,7 @@ class Halves(NamedTuple):
 
 
 def halve(shard_limit: ShardLimit, tokens_milli: int, at_ms: int) -> Halves:
-    """How one limit of a shard is divided at ``at_ms``; never more is given than what the other half may hold."""
+    """The tokens of one limit at a split at ``at_ms``; the new half gets at most its ceiling."""
     available = refill_bucket(shard_limit, tokens_milli, at_ms)
     most = share(shard_limit.limit.ceiling_milli, shard_limit.shard + shard_limit.shards, 2 * shard_limit.shards)
     if available >= shard_limit.ceiling_milli:
@@ -66,37 +65,37 @@ def halve(shard_limit: ShardLimit, tokens_milli: int, at_ms: int) -> Halves:
 
 
 class Part(NamedTuple):
-    """One limit on one shard, and its stored balance."""
+    """One limit on one shard, with its stored balance."""
 
     shard_limit: ShardLimit
     tokens_milli: int
 
 
 def full_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part:
-    """A limit that is at its ceiling on a shard, as of an instant."""
+    """A limit at its ceiling on a shard, as of ``at_ms``."""
     shard_limit = ShardLimit(limit, at_ms, shard, shards)
     return Part(shard_limit, shard_limit.ceiling_milli)
 
 
 def unseen_parts(limit: Limit, at_ms: int, counts: Mapping[int, int]) -> list[Part]:
-    """The limit on each shard that is not among those seen, as ``unseen_shards`` finds them: full."""
+    """The limit on each shard that ``unseen_shards`` finds, at its ceiling."""
     return [full_part(limit, at_ms, shard, counts[0]) for shard in unseen_shards(counts)]
 
 
 def calculate_balance(parts: Sequence[Part], now_ms: int) -> int:
-    """What all shards have together at ``now_ms``; a shard in debt counts against the others."""
+    """The sum of the headrooms of all shards at ``now_ms``; a debt of one shard lowers it."""
     return sum(refill_bucket(shard_limit, tokens, now_ms) for shard_limit, tokens in parts)
 
 
 def calculate_servable(parts: Sequence[Part], now_ms: int) -> int:
-    """What can be taken from the shards at ``now_ms``; a debt blocks only the shard that carries it."""
+    """The tokens that can be taken from the shards at ``now_ms``; a debt blocks only the shard that carries it."""
     return sum(max(0, refill_bucket(shard_limit, tokens, now_ms)) for shard_limit, tokens in parts)
 
 
 def calculate_wait(parts: Sequence[Part], cost_milli: int, now_ms: int) -> float:
-    """Seconds from ``now_ms`` to the first millisecond at which the shards cover the cost, ``NEVER`` above the ceiling.
+    """Seconds from ``now_ms`` to the first millisecond at which the shards cover the cost; ``NEVER`` if they cannot.
 
-    A cost of 0 is covered where one of the shards is not in debt.
+    A cost of 0 is covered if one of the shards is not in debt.
     """
     if _covers(parts, cost_milli, now_ms):
         return 0.0
@@ -106,7 +105,7 @@ def calculate_wait(parts: Sequence[Part], cost_milli: int, now_ms: int) -> float
         now_ms,
         max(reached_at(shard_limit, tokens, shard_limit.ceiling_milli) for shard_limit, tokens in parts),
     )
-    while enough - short > 1:  # what there is never falls with time
+    while enough - short > 1:  # headroom never falls with time
         middle = (short + enough) // 2
         short, enough = (short, middle) if _covers(parts, cost_milli, middle) else (middle, enough)
     return (enough - now_ms) / 1000
@@ -122,9 +121,9 @@ Amounts = Mapping[str, int]
 
 
 def allocate(amounts: Amounts, headrooms: Mapping[int, Amounts]) -> dict[int, dict[str, int]] | None:
-    """Which shard serves how much of a request, in millitokens by limit; ``None`` where they cannot.
+    """The part of a request that each shard serves, in millitokens by limit; ``None`` if the shards cannot serve it.
 
-    ``headrooms`` is what each shard has. Few shards serve it: those that have most of what is asked for come first.
+    ``headrooms`` has the headroom of each shard. The parts come from few shards: those that cover most of it are first.
     """
     missing = {name: amount for name, amount in amounts.items() if amount > 0}
     served: dict[int, dict[str, int]] = {}
@@ -143,5 +142,5 @@ def _there(amounts: Amounts, headroom: Amounts) -> list[tuple[str, int, int]]:
 
 
 def _weight(amounts: Amounts, headroom: Amounts) -> float:
-    """How many of the limits that are asked for the shard serves, each as a part of what is asked."""
+    """The number of requested limits that the shard serves, each as a part of its amount."""
     return sum(min(1.0, there / amount) for _, amount, there in _there(amounts, headroom))

@@ -1,11 +1,9 @@
-"""The arithmetic of a token bucket whose stored balance is anchored at an instant.
+"""The arithmetic of a token bucket whose stored balance is anchored at an instant: pure functions, without any write.
 
-Lives here: pure functions on millitokens and epoch milliseconds. Never: what is written because of them (flows).
-
-What was ever minted up to ``t`` is ``refill_amount * t // refill_period``. Between two instants the difference of the
-two floors is minted: it telescopes, so it is exact in however many steps it is taken. A stored balance of
-``tokens`` is as of the ``anchor``; ``min(ceiling, tokens + minted(now) - minted(anchor))`` is available at ``now``.
-Time refills a bucket, no write has to.
+Amounts are in millitokens, instants in epoch milliseconds. ``refill_amount * t // refill_period`` is minted up to
+``t``. Between two instants the difference of the two floors is minted: it telescopes, so it is exact in however many
+steps it is taken. A stored balance of ``tokens`` is as of the ``anchor``; the headroom at ``now`` is ``min(ceiling,
+tokens + minted(now) - minted(anchor))``. Time refills a bucket, no write has to.
 """
 
 import math
@@ -18,13 +16,13 @@ NEVER: Final = math.inf
 
 
 def share(whole: int, shard: int, shards: int) -> int:
-    """The part of ``whole`` that shard ``shard`` of ``shards`` has; the parts add up to the whole exactly."""
+    """The share that shard ``shard`` of ``shards`` has of ``whole``; the shares add up to the whole exactly."""
     return (whole + shard) // shards
 
 
 @dataclass(frozen=True, slots=True)
 class ShardLimit:
-    """One limit on one shard of a bucket, anchored: what its stored balance means there.
+    """One limit on one shard of a bucket, with the anchor of its balance.
 
     ``ceiling_milli`` and ``minted`` are the shard's shares of the whole limit.
     """
@@ -41,18 +39,18 @@ class ShardLimit:
         object.__setattr__(self, "minted_at_anchor", self.minted(self.anchor_ms))
 
     def minted(self, t_ms: int) -> int:
-        """Millitokens ever minted up to ``t_ms``."""
+        """The millitokens minted up to ``t_ms``."""
         limit = self.limit
         return (limit.refill_amount * t_ms // limit.refill_period + self.shard) // self.shards
 
     def minted_since_anchor(self, now_ms: int) -> int:
-        """Millitokens minted between the anchor and ``now_ms``; negative where the anchor lies ahead."""
+        """The millitokens minted between the anchor and ``now_ms``; negative if the anchor lies ahead."""
         limit = self.limit
         return (limit.refill_amount * now_ms // limit.refill_period + self.shard) // self.shards - self.minted_at_anchor
 
 
 def refill_bucket(shard_limit: ShardLimit, tokens_milli: int, now_ms: int) -> int:
-    """The balance at ``now_ms`` of a bucket that held ``tokens_milli`` at its anchor, in millitokens."""
+    """The headroom at ``now_ms`` of a limit with ``tokens_milli`` at its anchor, in millitokens."""
     return min(shard_limit.ceiling_milli, tokens_milli + shard_limit.minted_since_anchor(now_ms))
 
 
@@ -62,14 +60,14 @@ def calculate_available(shard_limit: ShardLimit, tokens_milli: int, now_ms: int)
 
 
 def would_refill_satisfy(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> bool:
-    """Whether what is stored and what was minted up to ``now_ms`` cover the cost."""
+    """Whether the headroom at ``now_ms`` covers the cost."""
     return cost_milli <= refill_bucket(shard_limit, tokens_milli, now_ms)
 
 
 def try_consume(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> int | None:
-    """The stored balance (as of the anchor) after the cost was taken at ``now_ms``, ``None`` where it is short.
+    """The stored balance (as of the anchor) after the cost is taken at ``now_ms``, ``None`` if it is not there.
 
-    What overflowed the ceiling up to ``now_ms`` is forgotten.
+    Tokens above the ceiling at ``now_ms`` are forgotten.
     """
     if not would_refill_satisfy(shard_limit, tokens_milli, cost_milli, now_ms):
         return None
@@ -77,12 +75,12 @@ def try_consume(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now
 
 
 def force_consume(shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int) -> int:
-    """The stored balance (as of the anchor) after the cost was taken at ``now_ms``, whether it was there or not."""
+    """The stored balance (as of the anchor) after the cost is taken at ``now_ms``, even into debt."""
     return refill_bucket(shard_limit, tokens_milli, now_ms) - cost_milli - shard_limit.minted_since_anchor(now_ms)
 
 
 def reached_at(shard_limit: ShardLimit, tokens_milli: int, balance_milli: int) -> int:
-    """The first millisecond at which a bucket of ``tokens_milli`` at its anchor has minted up to ``balance_milli``."""
+    """The first millisecond at which ``tokens_milli`` at the anchor have grown to ``balance_milli``."""
     needed = (balance_milli - tokens_milli + shard_limit.minted_at_anchor) * shard_limit.shards - shard_limit.shard
     return -(-needed * shard_limit.limit.refill_period // shard_limit.limit.refill_amount)
 
@@ -99,7 +97,7 @@ def calculate_retry_after(shard_limit: ShardLimit, tokens_milli: int, cost_milli
 def build_limit_status(
     shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int, *, entity_id: str, resource: str
 ) -> LimitStatus:
-    """How the limit stands at ``now_ms`` for a request of ``cost_milli``."""
+    """The status of the limit at ``now_ms``, for a request of ``cost_milli``."""
     return LimitStatus(
         entity_id=entity_id,
         resource=resource,

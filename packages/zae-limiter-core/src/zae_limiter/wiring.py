@@ -1,7 +1,4 @@
-"""What both variants do alike when they open a repository.
-
-Lives here: ids, times, the first flow, the namespace state. Never: I/O.
-"""
+"""The parts of opening a repository that both variants share: clock, namespace, cause of changes."""
 
 import secrets
 from datetime import UTC, datetime
@@ -21,27 +18,27 @@ from .versions import core_version
 NAMESPACE_ID_BYTES = 8
 SECONDS_PER_DAY = 24 * 3600
 
-_serials = count()  # so that the events of one millisecond keep their order
+_serials = count()  # keeps the events of one millisecond in order
 
 
 def iso_time(clock: Clock) -> str:
-    """Now, as an ISO time in UTC."""
+    """The current time, as an ISO time in UTC."""
     return datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def clock_over(store: object, options: Options) -> Clock:
-    """The clock given, which nothing corrects; else the store's, corrected by its answers; else the system's."""
+    """The clock of the options, never corrected; else the store's, which its answers correct; else the system's."""
     clock: Clock = options.clock or getattr(store, "clock", None) or SystemClock()
     return clock
 
 
 def is_doubted(clock: Clock) -> bool:
-    """Whether a clock that answers correct is contradicted by the last of them."""
+    """Whether the last answers contradict the clock; ``False`` for a clock that answers do not correct."""
     return bool(getattr(clock, "doubted", False))
 
 
 def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
-    """The flow that finds a namespace's id, or registers it. Raises ``ValidationError`` for a bad name."""
+    """The flow that finds or registers a namespace, and returns its id. Raises ``ValidationError`` for a bad name."""
     check_namespace("namespace", name)
     return open_namespace(
         name,
@@ -54,19 +51,19 @@ def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
 
 
 def new_namespace(name: str, clock: Clock) -> Namespace:
-    """A namespace with an id that no other has. Raises ``ValidationError`` for a bad name."""
+    """A new namespace, with a random id. Raises ``ValidationError`` for a bad name."""
     return Namespace(check_namespace("namespace", name), _new_id(), iso_time(clock))
 
 
 def _new_id() -> str:
-    """An id that may stand on a command line without being taken for an option."""
+    """A random id that does not begin with ``-``: a command line would take it for an option."""
     while (drawn := secrets.token_urlsafe(NAMESPACE_ID_BYTES)).startswith("-"):
         pass
     return drawn
 
 
 def namespace_state_of(options: Options, name: str, namespace_id: str, clock: Clock) -> NamespaceState:
-    """A namespace as a process that has just opened it knows it."""
+    """The state of a namespace in a process that has just opened it."""
     return NamespaceState(
         name,
         namespace_id,
@@ -78,7 +75,7 @@ def namespace_state_of(options: Options, name: str, namespace_id: str, clock: Cl
 
 
 def cause_of(options: Options, clock: Clock, principal: str | None) -> Cause:
-    """What brings a change about, now. Raises ``ValidationError`` for a principal that is none."""
+    """The cause of a change at the current time. Raises ``ValidationError`` for a bad principal."""
     if principal is not None:
         check_principal("principal", principal)
     days = options.audit_retention_days

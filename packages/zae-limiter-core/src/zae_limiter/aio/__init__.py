@@ -1,1 +1,1 @@
-"""The async variant: facades, drivers, stores. The only I/O, and nothing but I/O."""
+"""The async variant: facades, driver, stores. It does I/O, and nothing else."""

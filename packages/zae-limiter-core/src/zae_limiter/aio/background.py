@@ -1,4 +1,4 @@
-"""Tasks that a loop may be closed over."""
+"""Tasks that may be pending when their event loop is closed."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -7,8 +7,8 @@ from typing import Any
 
 
 def background_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """A task that may be pending when its loop is closed: asyncio says nothing of it, who made it logs what is lost."""
+    """A task that asyncio does not report if it is pending when its loop is closed; the caller logs the loss."""
     task = loop.create_task(work)
-    with suppress(AttributeError):  # a task of another make
+    with suppress(AttributeError):  # a task of another implementation
         task._log_destroy_pending = False  # type: ignore[attr-defined]
     return task

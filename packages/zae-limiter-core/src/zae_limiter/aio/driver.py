@@ -1,4 +1,4 @@
-"""Performs the steps of flows, with asyncio.
+"""The async driver: performs the steps of flows with asyncio.
 
 Lives here: sending, waiting, cancelling, closing. Never: a decision.
 """
@@ -28,8 +28,8 @@ CUT_OFF = "the write was cut off: its event loop cancels its tasks"
 class Driver:
     """Runs flows over one store, on one event loop at a time.
 
-    A batch's write runs in a task of its own, which ends with it: whoever waits for it may leave. An operation takes
-    at most ``operation_timeout`` seconds.
+    A task serves each queue that has requests, so that a caller may leave while a write is under way. An operation
+    takes at most ``operation_timeout`` seconds.
     """
 
     def __init__(self, store: Store, *, operation_timeout: float = 3.0) -> None:
@@ -38,16 +38,16 @@ class Driver:
         self._operation_timeout = operation_timeout
         self._guarded = GuardedStore(store, operation_timeout=operation_timeout)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._active: dict[asyncio.Task[None], BucketQueue] = {}  # by the tasks that serve them
+        self._active: dict[asyncio.Task[None], BucketQueue] = {}  # the queues with a run, by the task that serves each
         self._closed = False
-        self._cut_off = False  # closed, and the time of what was under way is over
+        self._cut_off = False  # closed, and the time for the writes under way is over
         self.health = self._guarded.health
         forks.register(self)
 
     async def run(self, flow: Flow[T], *, budget: float | None = None) -> T:
-        """The flow's result, within ``budget`` seconds where that is given.
+        """The flow's result, within ``budget`` seconds if that is given.
 
-        Where the flow fails, is cancelled or takes too long, what it took and nobody has is given back.
+        If the flow fails, is cancelled or takes too long, the tokens that it took and no caller has are given back.
         """
         waiters: list[Waiter] = []
         try:
@@ -61,14 +61,14 @@ class Driver:
             raise
 
     async def drain(self) -> None:
-        """Wait for the writes under way, at most as long as an operation takes."""
+        """Wait for the writes under way, at most ``operation_timeout`` seconds."""
         loop = asyncio.get_running_loop()
         latest = loop.time() + self._operation_timeout
         while (under_way := self._under_way(loop)) and (left := latest - loop.time()) > 0:
             await asyncio.wait(under_way, timeout=left)
 
     async def close(self) -> None:
-        """Refuse new work and whoever waits in a queue; wait for the writes under way, then cut them off."""
+        """Refuse new work and the requests that wait in a queue; wait for the writes under way, then cut them off."""
         self._closed = True
         loop = asyncio.get_running_loop()
         self._take_over(loop)
@@ -83,11 +83,11 @@ class Driver:
         await self.drain()
 
     def _under_way(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Task[None]]:
-        """The tasks that serve a queue; what ran on another loop ended with it."""
+        """The tasks that serve a queue; those of another loop ended with it."""
         return [task for task in self._active if not task.done()] if self._loop is loop else []
 
     def forget(self) -> None:
-        """Begin again in a child process: what the parent has under way is the parent's."""
+        """Begin again in a child process: the work under way belongs to the parent."""
         self._loop = None
         for queue in self._active.values():
             queue.server = None
@@ -127,7 +127,7 @@ class Driver:
         if isinstance(step, Sleep):
             return await asyncio.sleep(jittered(step.seconds))
         if isinstance(step, Parallel):
-            # What is to be queued is queued at once: a cancellation may come before a task has begun.
+            # Waiters enter their queues at once: a cancellation may come before a task has begun.
             parts = [
                 self._queue(part.waiter, waiters) if isinstance(part, Enqueue) else self._perform(part, waiters)
                 for part in step.steps
@@ -166,12 +166,12 @@ class Driver:
         task.add_done_callback(partial(self._served, queue, token))
 
     async def _serve(self, queue: BucketQueue, token: object) -> None:
-        """Run after run, until nobody waits: not even those who were just served, and come back in their next turn."""
+        """Serve a queue, run after run, until no request waits, even after one turn for callers that come back."""
         while queue.server is token and (queue.waiting or await self._linger(queue)):
             batch = queue.take()
             try:
                 await self._play(queue.work(batch), [])
-            except asyncio.CancelledError:  # a shutdown: this write is cut off, whoever comes next is served
+            except asyncio.CancelledError:  # a shutdown cuts this write off; later requests are served
                 fail(batch, OutcomeUnknown(CUT_OFF))
             except Exception as error:
                 fail(batch, broken(error))
@@ -182,9 +182,9 @@ class Driver:
             queue.server = None
 
     async def _linger(self, queue: BucketQueue) -> bool:
-        """Whether somebody came in the turn of those who were served.
+        """Wait one turn; whether a request came meanwhile.
 
-        Who is cancelled then, by a shutdown, gives back through this task, which the shutdown waits for.
+        A caller that a shutdown cancels in this turn gives back through this task, which the shutdown waits for.
         """
         queue.lingers = True
         try:
@@ -196,26 +196,26 @@ class Driver:
         return bool(queue.waiting)
 
     def _served(self, queue: BucketQueue, token: object, task: asyncio.Task[None]) -> None:
-        """A task has ended; one that never began, or was interrupted, has left somebody waiting."""
+        """A task has ended. If it never began, or was interrupted, requests may still wait: serve the queue again."""
         self._active.pop(task, None)
         if not task.cancelled():
-            task.exception()  # an interruption of the loop has been raised there
+            task.exception()  # retrieved: an interruption was raised in the loop itself
         if queue.server is token:
             queue.server = None
             if queue.waiting and self._loop is not None and not self._loop.is_closed():
                 self._serve_in_task(self._loop, queue)
 
     def _let_go(self, batch: Sequence[Waiter]) -> None:
-        """Wake whoever waits for the batch, and give back what nobody wants any more."""
-        fail(batch, OutcomeUnknown(CUT_OFF))  # whom an interruption of the loop left behind
-        _tell_losses(batch)
+        """Wake the callers of the batch, and give back the unwanted outcomes."""
+        fail(batch, OutcomeUnknown(CUT_OFF))  # those that an interruption of the loop left unsettled
+        _log_losses(batch)
         if self._loop is None or self._loop.is_closed():
             return
         _wake(batch)
         self._unwind(waiter for waiter in batch if waiter.unwanted)
 
     def _abandon(self, waiters: Sequence[Waiter]) -> None:
-        """Nobody wants these any more: leave the queue, or give back what was or will be taken."""
+        """No caller wants these waiters any more: leave the queue, or give back what was or will be taken."""
         for waiter in waiters:
             if waiter.outcome is not None:
                 self._unwind([waiter])
@@ -232,7 +232,7 @@ class Driver:
     # event loops
 
     def _enter_loop(self) -> None:
-        """Be at work on the running loop. Raises ``RepositoryClosedError``, ``EventLoopError``."""
+        """Work on the running loop. Raises ``RepositoryClosedError``, ``EventLoopError``."""
         if self._closed:
             raise RepositoryClosedError
         loop = asyncio.get_running_loop()
@@ -240,7 +240,7 @@ class Driver:
             self._take_over(loop)
 
     def _take_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Go on on another loop than before. Raises ``EventLoopError`` where that one is running."""
+        """Move to another loop. Raises ``EventLoopError`` if the former one is running."""
         if self._loop is loop:
             return
         if self._loop is not None:
@@ -250,7 +250,7 @@ class Driver:
         self._loop = loop
 
     def _leave_loop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """What was under way on a loop that no longer runs is cut off; who waits there is told if it runs again."""
+        """Cut off the work on a loop that no longer runs; its callers are woken if it runs again."""
         for queue in self._active.values():
             queue.server = None
             _settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
@@ -259,16 +259,16 @@ class Driver:
 
 
 def _settle(waiting: Sequence[Waiter], error: StoreError, *, wake: bool = True) -> None:
-    """Take these out of their queues: nobody is going to serve them."""
+    """Remove waiters from their queues, and settle them as failed."""
     for waiter in waiting:
         del waiter.queue.waiting[waiter]
     fail(waiting, error)
-    _tell_losses(waiting)
+    _log_losses(waiting)
     if wake:
         _wake(waiting)
 
 
-def _tell_losses(batch: Sequence[Waiter]) -> None:
+def _log_losses(batch: Sequence[Waiter]) -> None:
     for waiter in batch:
         if (lost := loss(waiter)) is not None:
             log.warning(lost)

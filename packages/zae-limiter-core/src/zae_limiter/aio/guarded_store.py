@@ -1,4 +1,4 @@
-"""A store that answers in time or not at all: each operation has a deadline, and a breaker spares a silent store."""
+"""A guarded store: each operation has a deadline, and a breaker spares a store that does not answer."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class GuardedStore:
-    """One store, an operation of which takes at most ``operation_timeout`` seconds."""
+    """One store, whose operations take at most ``operation_timeout`` seconds each."""
 
     def __init__(self, store: Store, *, operation_timeout: float) -> None:
         self._store = store
@@ -29,20 +29,20 @@ class GuardedStore:
         self.health = Health()
 
     async def ask(self, operation: Operation[R]) -> R:
-        """The store's answer, within the time of an operation. Raises at once if the breaker is open."""
+        """The store's answer in time. Raises ``StoreError``, at once while the breaker is open."""
         if self.health.is_open:
             self._probe_in_background()
             self.health.check()
         return await self._send(operation)
 
     def close(self) -> None:
-        """Probe no more."""
+        """Stop probing."""
         self._closed = True
         if self._prober is not None:
             self._prober.cancel()
 
     def leave_loop(self) -> None:
-        """Go on on another event loop: the task of the one before ended with it."""
+        """Move to another event loop: the probing task ended with the former one."""
         self._prober = None
 
     def forget(self) -> None:
@@ -71,7 +71,7 @@ class GuardedStore:
             self._prober = background_task(asyncio.get_running_loop(), _probe(weakref.ref(self)))
 
     async def _probe(self) -> bool:
-        """Ask once whether the store answers again. Returns whether to ask once more."""
+        """Send one probe; whether to send another."""
         if self.health.is_open and not self._closed:
             self.health.probes += 1
             try:
@@ -82,7 +82,7 @@ class GuardedStore:
 
 
 async def _probe(of: "weakref.ref[GuardedStore]") -> None:
-    """Ask, one request at a time, until the store answers or the guarded store is garbage."""
+    """Send probes, one at a time, until the store answers or the guarded store is garbage."""
     pause, again = FIRST_PAUSE, True
     while again:
         await asyncio.sleep(jittered(pause))

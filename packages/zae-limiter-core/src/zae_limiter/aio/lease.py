@@ -116,5 +116,5 @@ class Lease:
             log.warning("what the lease took was not given back; the block's own error goes on", exc_info=True)
 
     async def _run(self, flow: Flow[T]) -> T:
-        """Run a flow within the time that an acquire may take."""
+        """Run a flow within ``acquire_timeout``."""
         return await self._driver.run(flow, budget=self._namespace_state.settings.acquire_timeout)

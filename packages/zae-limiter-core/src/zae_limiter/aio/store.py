@@ -1,7 +1,4 @@
-"""Stores that are awaited.
-
-Lives here: what performs an operation, over DynamoDB or in memory. Never: what to perform (flows).
-"""
+"""Async stores: over DynamoDB, or in memory."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -23,27 +20,27 @@ R = TypeVar("R")
 
 
 class Store(Protocol):
-    """What runs operations: the extension point for another backend.
+    """A store: it performs operations. This is the extension point for another backend.
 
-    Where it has an attribute ``clock``, repositories over it go by that one unless they are given another. Where it has
-    ``answers_at_once = True``, it never waits: no time is watched. Where it has ``connect()``, that is awaited before
-    each operation: what has to be opened first takes its own time.
+    An attribute ``clock`` is the clock of repositories over the store, unless their options have one. A store with
+    ``answers_at_once = True`` never waits: its operations have no deadline. ``connect()``, if there is one, is awaited
+    before each operation, outside its deadline.
     """
 
     async def perform(self, operation: Operation[R]) -> R:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
 
     async def close(self) -> None:
-        """Let go of what is held open; nothing may be performed after it."""
+        """Release what is open; no operation may follow."""
 
 
 class MemoryStore:
-    """A table in this process, which ``memory`` may share with other stores."""
+    """A table in this process; stores may share one ``table``."""
 
     answers_at_once = True
 
     def __init__(self, table: "memory.MemoryTable | None" = None) -> None:
-        from zae_limiter.memory import table as memory  # who uses DynamoDB does without
+        from zae_limiter.memory import table as memory  # a process with DynamoDB does not load it
 
         self.table = table or memory.MemoryTable()
 
@@ -58,8 +55,8 @@ class MemoryStore:
 class DynamoDBStore:
     """A DynamoDB table, through one client, which the first operation on an event loop opens.
 
-    Times are in seconds. ``send`` takes the client's place. ``meter`` counts requests and units; it may be set until
-    the first operation, and costs nothing when not. ``clock`` is corrected by the date of every answer.
+    Times are in seconds. ``send`` replaces the client. ``meter`` counts requests and units; it may be set until the
+    first operation, and costs nothing without one. The date of every answer corrects ``clock``.
     """
 
     def __init__(
@@ -123,19 +120,19 @@ class DynamoDBStore:
             client.abandon()
 
     def forget(self) -> None:
-        """Open another client in a child process; the parent's connections are left alone."""
+        """Open another client in a child process, and leave the parent's connections alone."""
         if self._client is not None:
             self._client.leave_to_parent()
         self._client = self._send = self._loop = None
         self._lock = asyncio.Lock()
 
     def __del__(self) -> None:
-        """A program that ends without closing is no reason for the SDK to complain."""
+        """Abandon an open client, so that the SDK does not complain about a program that ends without closing."""
         if getattr(self, "_client", None) is not None:
             self._client.abandon()  # type: ignore[union-attr]
 
     async def connect(self) -> None:
-        """Open a client where there is none. Raises ``StoreError``."""
+        """Open a client if there is none. Raises ``StoreError``."""
         loop = asyncio.get_running_loop()
         if self._send is not None and self._loop is loop:
             return
@@ -148,7 +145,7 @@ class DynamoDBStore:
                 self._send = self._watched(self._given_send or await self._open())
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Leave the client of a loop that no longer runs; connections do not change their loop."""
+        """Leave the client of a loop that no longer runs: connections cannot change their loop."""
         if self._client is not None:
             self._client.abandon()
         self._client = self._send = None

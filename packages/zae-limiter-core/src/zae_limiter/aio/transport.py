@@ -1,7 +1,4 @@
-"""Requests over aioboto3.
-
-Lives here: the client, what watches its requests, what its errors say. Never: what is requested (operations).
-"""
+"""Requests over aioboto3: the client, its measurements, and its errors."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -44,7 +41,7 @@ class Client:
             session.detach()
 
     def leave_to_parent(self) -> None:
-        """Leave the connections alone in a child process: to close them would speak for the parent."""
+        """Leave the connections open in a child process: closing them would end those of the parent."""
         for session in self._sessions():
             if session.connector is not None:
                 session.connector._closed = True  # so that nothing closes it when this process ends
@@ -52,7 +49,7 @@ class Client:
         _inherited.append(self)
 
     def _sessions(self) -> list[Any]:
-        """The sessions of aiohttp below the SDK's client, which has no name for them."""
+        """The aiohttp sessions of the SDK's client, which has no public name for them."""
         http = getattr(getattr(self._sdk, "_endpoint", None), "http_session", None)
         sessions = getattr(http, "_sessions", None)
         return list(sessions.values()) if isinstance(sessions, dict) else []
@@ -62,7 +59,7 @@ _inherited: list[Client] = []
 
 
 def _complete(closing: Awaitable[None]) -> None:
-    """Let go of an awaitable that has done its work already, or never can."""
+    """Finish an awaitable that has done its work already, or never can."""
     steps = closing.__await__()
     try:
         next(steps)
@@ -73,7 +70,7 @@ def _complete(closing: Awaitable[None]) -> None:
 
 
 async def open_client(options: ClientOptions) -> Client:
-    """Return a new client. Raises a ``StoreError`` where there is none to be had."""
+    """Return a new client. Raises ``StoreError`` if none can be made."""
     import aioboto3
     from botocore.config import Config
 
@@ -109,7 +106,7 @@ def counted(send: Send, meter: Meter) -> Send:
 
 
 def timed(send: Send, on_answer: OnAnswer) -> Send:
-    """Return ``send`` with the date of every answer, good or bad, shown to ``on_answer``."""
+    """Return ``send`` with a call of ``on_answer`` for the date of every answer, good or bad."""
 
     async def timed_send(name: str, request: dict[str, Any]) -> Mapping[str, Any]:
         sent = time.monotonic()
@@ -129,7 +126,7 @@ def timed(send: Send, on_answer: OnAnswer) -> Send:
 
 
 def fault_of(operation: Operation[Any], error: Exception) -> StoreError | None:
-    """Return what the error of a ``Send`` says of the outcome; ``None`` where nothing was to be done."""
+    """Return the store error of an error of ``Send``, ``None`` if the operation had nothing to do."""
     from botocore import exceptions as sdk
 
     if isinstance(error, sdk.ClientError):
@@ -147,7 +144,7 @@ def _never_left(error: Exception) -> bool:
 
     if isinstance(error, sdk.ConnectTimeoutError):
         return True
-    # aiobotocore says "could not connect" of a connection that broke under a request, too: ask what is inside.
+    # aiobotocore also raises these for a connection that broke during a request: the inner error decides.
     if isinstance(error, (sdk.EndpointConnectionError, sdk.SSLError, sdk.ProxyConnectionError)):
         return isinstance(error.kwargs.get("error"), (aiohttp.ClientConnectorError, socket.gaierror))
     return False

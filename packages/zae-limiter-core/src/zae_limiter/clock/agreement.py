@@ -1,7 +1,4 @@
-"""Which answers to believe, of those that contradict what was believed.
-
-Lives here: who has to agree. Never: what an answer proves (offset), a clock, a log line.
-"""
+"""Agreement on dates: which of the answers that contradict the belief replace it."""
 
 import math
 from collections.abc import Callable
@@ -9,16 +6,17 @@ from typing import Final, NamedTuple
 
 from .offset import Offset
 
-JUMP_MS: Final = 1000  # what moves the time by more contradicts it
-ANSWERS: Final = 2  # that agree with each other, against what was believed
-ANSWERS_AGAINST_TWO: Final = 5  # against what earlier answers proved and the wall clock says, too
+JUMP_MS: Final = 1000  # an answer that moves the time by more contradicts the belief
+ANSWERS: Final = 2  # that agree with each other, against the belief
+ANSWERS_AGAINST_TWO: Final = 5  # against a belief that earlier answers proved and the wall clock shares
 
 
 class TimeEstimate(NamedTuple):
-    """What a process knows of the store's time: ``offset`` is believed, ``doubt`` is what ``answers`` say instead.
+    """The store's time, as a process estimates it: ``offset`` is the belief, ``doubt`` that of ``answers`` against it.
 
-    ``heard_ms`` is the last date, the latest one of a doubt. An answer that repeats it and contradicts is left aside:
-    somebody repeats himself. The ``answers`` of a doubt agree with each other, and are of as many different seconds.
+    ``heard_ms``: the date of the last answer, the latest date of a doubt. An answer that contradicts and repeats this
+    date is ignored: one host may repeat itself. The ``answers`` of a doubt agree with each other, and are of different
+    seconds.
     """
 
     offset: Offset
@@ -28,17 +26,17 @@ class TimeEstimate(NamedTuple):
 
     @property
     def doubted(self) -> bool:
-        """Whether the last answers contradict what is believed, and too few of them agree."""
+        """Whether the last answers contradict the belief, and too few of them agree."""
         return self.doubt is not None
 
     def after(
         self, date_ms: float, *, sent_ms: float, received_ms: float, by_wall: Callable[[], Offset]
     ) -> "TimeEstimate":
-        """What is known once an answer of the second ``date_ms`` came; itself where that changes nothing."""
+        """The estimate after an answer of the second ``date_ms``; itself if the answer changes nothing."""
         before = self.offset
         after = before.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
         if after is before and date_ms == self.heard_ms and self.doubt is None:
-            return self  # the commonest answer says nothing new
+            return self  # the commonest answer proves nothing new
         fits = _agree(after, before)
         if date_ms == self.heard_ms and (not fits or after.contradicts(before)):
             return self
@@ -51,7 +49,7 @@ class TimeEstimate(NamedTuple):
         return known
 
     def _doubting(self, wall: Offset, date_ms: float, sent_ms: float, received_ms: float) -> "TimeEstimate":
-        """The same belief, and what contradicts it: one answer more, or the first one."""
+        """The same belief, and a doubt with one answer more, or a new doubt."""
         if self.doubt is not None:
             further = self.doubt.after(date_ms, sent_ms=sent_ms, received_ms=received_ms)
             if _agree(further, self.doubt):
@@ -60,7 +58,7 @@ class TimeEstimate(NamedTuple):
         return TimeEstimate(self.offset, date_ms, wall.after(date_ms, sent_ms=sent_ms, received_ms=received_ms), 1)
 
     def _enough(self, doubt: Offset, wall: Offset) -> int:
-        """How many answers it takes to believe them: one where the wall clock sides with it."""
+        """The number of answers that replace the belief; one if the wall clock agrees with them, and not with it."""
         for_it, against = _agree(wall, doubt), _agree(wall, self.offset)
         if for_it == against:
             return ANSWERS

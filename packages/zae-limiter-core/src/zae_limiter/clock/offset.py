@@ -1,22 +1,19 @@
-"""What the answers of a store prove of its clock.
-
-Lives here: the arithmetic of one offset. Never: a clock, a header, a log line.
-"""
+"""The offset from the monotonic clock to the store's clock, as the dates of answers prove it."""
 
 import math
 from typing import NamedTuple
 
-DRIFT = 100e-6  # of the time that passed: so much may two clocks part
-DATE_MS = 1000  # a date tells the second, not the instant
-GUESS_MS = 30  # where more than this is possible, a middle is a guess; the hosts of a store differ by less
+DRIFT = 100e-6  # of the time that passed: the most that two clocks drift apart
+DATE_MS = 1000  # a date has whole seconds
+GUESS_MS = 30  # the middle of a wider interval is a guess; the hosts of a store differ by less
 
 
 class Offset(NamedTuple):
-    """What the monotonic clock lacks to the store's, in ms: ``ms`` is believed, the bounds are proved.
+    """The difference from the monotonic clock to the store's, in ms: ``ms`` is believed, the bounds are proved.
 
-    ``guessed``: what was believed at first was worth nothing, and ``ms`` is the middle of what is possible. The bounds
-    are as of instant 0 of the monotonic clock and part by ``DRIFT`` of the time since; so whichever answer proved the
-    most when it came proves the most for ever, and two numbers remember all of them.
+    ``guessed``: the first belief was far outside the bounds, and ``ms`` is their middle. The bounds are as of instant 0
+    of the monotonic clock, and widen by ``DRIFT`` of the time since. So the answer that proved the most when it came
+    proves the most for ever, and two numbers represent all answers.
     """
 
     ms: float
@@ -26,18 +23,18 @@ class Offset(NamedTuple):
 
     @property
     def is_proved(self) -> bool:
-        """Whether an answer has said anything."""
+        """Whether an answer has proved anything."""
         return self.upper < math.inf
 
     def contradicts(self, before: "Offset") -> bool:
-        """Whether the answer after ``before`` could not hold together with all that was proved until then."""
+        """Whether the last answer could not hold together with all that ``before`` had proved."""
         return self.lower < before.lower or self.upper > before.upper
 
     def after(self, date_ms: float, *, sent_ms: float, received_ms: float) -> "Offset":
-        """The offset, once an answer of the second ``date_ms`` came; itself where that proves nothing new.
+        """The offset after an answer of the second ``date_ms``; itself if the answer proves nothing new.
 
-        What is possible stays; what is not goes as far inside as it was outside, at most to the middle.
-        ``sent_ms`` and ``received_ms`` are of the monotonic clock, and the server's instant lies between them.
+        A belief inside the bounds stays; one outside goes as far inside as it was outside, at most to the middle.
+        ``sent_ms`` and ``received_ms`` are of the monotonic clock; the instant of the server's date lies between them.
         """
         lower = date_ms - received_ms + DRIFT * received_ms
         upper = date_ms + DATE_MS - sent_ms - DRIFT * sent_ms

@@ -1,7 +1,4 @@
-"""Time, as the limiter counts it.
-
-Lives here: epoch milliseconds, as the store counts them. Never: what happens at an instant.
-"""
+"""The current time, as the limiter counts it: in epoch milliseconds of the store's clock."""
 
 import logging
 from collections.abc import Callable
@@ -18,18 +15,18 @@ log = logging.getLogger(__name__)
 
 
 class Clock(Protocol):
-    """Where ``now`` comes from; give your own to test what happens later."""
+    """The source of the time; pass one of your own to test what happens later."""
 
     def now_ms(self) -> int:
-        """Epoch milliseconds."""
+        """The current time in epoch milliseconds."""
 
 
 class SystemClock:
-    """The monotonic clock and an offset: a step of the wall clock does nothing. Threads may share it.
+    """The monotonic clock plus an offset: a step of the wall clock does nothing. Threads may share it.
 
-    The offset is the wall clock's at the start, and corrected by the ``Date`` of every answer that it is shown. One
-    that contradicts what was believed is believed once others, or the wall clock, agree with it (``agreement``).
-    ``wall_ns`` and ``monotonic_ns`` are where the two come from, in nanoseconds; for tests.
+    At the start the offset is the wall clock's; then the ``Date`` of every answer corrects it. A date that contradicts
+    the belief counts once other answers, or the wall clock, agree with it (``agreement``). ``wall_ns`` and
+    ``monotonic_ns`` are the two clocks, in nanoseconds; for tests.
     """
 
     def __init__(self, *, wall_ns: Callable[[], int] = time_ns, monotonic_ns: Callable[[], int] = monotonic_ns) -> None:
@@ -38,19 +35,19 @@ class SystemClock:
         self._known = TimeEstimate(self._by_wall())
 
     def now_ms(self) -> int:
-        """Epoch milliseconds."""
+        """The current time in epoch milliseconds."""
         return int(self._monotonic_ns() / NANOS_PER_MILLI + self._known.offset.ms)
 
     @property
     def doubted(self) -> bool:
-        """Whether the last answers contradict what it says, and it waits for more of them."""
+        """Whether the last answers contradict the belief, and too few of them agree."""
         return self._known.doubted
 
     def on_answer(self, date: str, sent_ms: float, received_ms: float) -> None:
-        """Correct the offset by an answer's ``Date``, which is left aside where nobody can read it.
+        """Correct the offset by an answer's ``Date``; an unreadable date is ignored.
 
-        The times are those of ``time.monotonic`` in ms. One assignment replaces all that is known: another thread
-        sees it before or after, and of two that answer at once one may be forgotten, which proves less but no wrong.
+        ``sent_ms`` and ``received_ms`` are of ``time.monotonic``. One assignment replaces the estimate: another thread
+        sees the former or the new one. Of two answers at once one may be lost, which proves less, but nothing wrong.
         """
         date_ms = read_http_date(date)
         if date_ms is None:
@@ -73,10 +70,10 @@ def _report(moved_ms: float) -> None:
         log.warning("this process's clock was %.1f s %s the store's: corrected", abs(moved_ms) / 1000, where)
 
 
-@lru_cache(maxsize=16)  # answers of the same second say the same
+@lru_cache(maxsize=16)  # answers of the same second have the same date
 def read_http_date(text: str) -> int | None:
-    """The epoch milliseconds of an HTTP ``Date``, a whole second; ``None`` for what is none."""
-    from email.utils import parsedate_to_datetime  # whoever is shown answers has it loaded: others start without
+    """The epoch milliseconds of an HTTP ``Date``, a whole second; ``None`` for an invalid date."""
+    from email.utils import parsedate_to_datetime  # a process with answers has it loaded; others start without it
 
     try:
         instant = parsedate_to_datetime(text)

@@ -1,4 +1,1 @@
-"""Generators that say what to ask next: all policy of the limiter.
-
-Lives here: decisions. Never: a client, a clock, a sleep, a log line.
-"""
+"""Generators that decide what to do next: all policy of the limiter, without a client, a clock, a pause or a logger."""

@@ -1,7 +1,4 @@
-"""A change that depends on what is there: read, decide, write in one transaction, and again where somebody was faster.
-
-Lives here: the repeating. Never: what is read or written (limits, entities, buckets).
-"""
+"""Optimistic transactions: read, decide, write, and start again after a lost race."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -17,9 +14,10 @@ Write = Put | Update | Delete | Check
 
 
 def optimistic(cause: Cause, attempt: Callable[[], Flow[tuple[Sequence[Write], T]]]) -> Flow[T]:
-    """The result that came with the writes that were applied; an ``attempt`` without writes has nothing to change.
+    """Apply the writes of ``attempt`` in one transaction, and start again after a lost race; returns its result.
 
-    Each attempt has a token of its own, so that one whose answer was lost is repeated safely.
+    An attempt without writes ends the flow. Each attempt has its own token, so that a transaction whose answer was lost
+    is repeated safely. Raises ``RaceLost``, ``StoreError``.
     """
     for number in range(ATTEMPTS):
         writes, result = yield from attempt()
@@ -36,6 +34,6 @@ def optimistic(cause: Cause, attempt: Callable[[], Flow[tuple[Sequence[Write], T
 
 
 def lost_race(cancelled: TransactionCancelled) -> bool:
-    """Whether a condition stopped the transaction, and nothing that would stop it again."""
+    """Whether failed conditions alone cancelled the transaction, conflicts aside: a new attempt may pass."""
     codes = {reason.code for reason in cancelled.reasons} - {None, "TransactionConflict"}
     return codes == {"ConditionalCheckFailed"}

@@ -1,7 +1,4 @@
-"""Queries to their end, and deletes by the batch.
-
-Lives here: following pages and what was left unwritten. Never: what is asked for.
-"""
+"""Queries over all pages, and deletes in batches."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -13,7 +10,7 @@ from .steps import Flow, Sleep, call_all
 
 WRITES_PER_BATCH = 25
 BATCHES_AT_ONCE = 4
-PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6)  # in seconds, while the store removes nothing; then it is given up
+PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6)  # seconds, between attempts that remove nothing; then the delete fails
 
 
 def query_all(query: Query) -> Flow[list[Item]]:
@@ -28,9 +25,10 @@ def query_all(query: Query) -> Flow[list[Item]]:
 
 
 def delete_all(keys: Iterable[Key], on_removed: Callable[[int], None] | None = None) -> Flow[None]:
-    """Remove the items, some batches at the same time; what is not there is no error.
+    """Remove the items, some batches at the same time; a missing item is no error.
 
-    ``on_removed`` is told how many more are gone.
+    ``on_removed`` gets the number of items removed since its last call. Raises ``StoreError`` after several attempts
+    that removed nothing.
     """
     waiting = [Delete(key) for key in keys]
     at_once, fruitless = WRITES_PER_BATCH * BATCHES_AT_ONCE, 0
@@ -48,7 +46,7 @@ def delete_all(keys: Iterable[Key], on_removed: Callable[[int], None] | None = N
 
 
 def _remove(wave: Sequence[Delete]) -> Flow[tuple[list[Delete], StoreError | None]]:
-    """What is left, and why. A delete may be repeated, whatever became of its answer."""
+    """Send the deletes; returns those left undone, and the error. A delete may be repeated after a lost answer."""
     batches = [tuple(wave[start : start + WRITES_PER_BATCH]) for start in range(0, len(wave), WRITES_PER_BATCH)]
     answers = yield from call_all(map(BatchWrite, batches))
     left: list[Delete] = []

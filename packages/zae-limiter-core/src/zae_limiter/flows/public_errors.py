@@ -1,7 +1,4 @@
-"""What users see of an error of the store.
-
-Lives here: that translation. Never: what is done about the error (acquire, commit).
-"""
+"""Public errors: store errors as callers see them."""
 
 from typing import TypeVar
 
@@ -20,7 +17,7 @@ T = TypeVar("T")
 
 
 def with_public_errors(stack: str, flow: Flow[T]) -> Flow[T]:
-    """The flow's result. Raises an ``InfrastructureError`` where the store fails."""
+    """The flow's result. Raises each ``StoreError`` as an ``InfrastructureError``."""
     try:
         return (yield from flow)
     except StoreError as error:
@@ -28,9 +25,9 @@ def with_public_errors(stack: str, flow: Flow[T]) -> Flow[T]:
 
 
 def public_error(stack: str, error: StoreError, *, failed: str = "") -> InfrastructureError:
-    """The exception that a user sees: ``RateLimiterUnavailable`` for an outage, else what is wrong.
+    """The public error of a store error: ``RateLimiterUnavailable`` for an outage.
 
-    ``failed`` says what the request was for, where that is not plain.
+    ``failed`` names the action that failed, at the beginning of the message.
     """
     problem = ": ".join(filter(None, (failed, str(error) or type(error.__cause__ or error).__name__)))
     match error:

@@ -1,7 +1,7 @@
-"""Asking again: after a pause, after a race that was lost, after an answer that was.
+"""Repeated requests: numbers of attempts, pauses, and reads.
 
-Lives here: how often and how long, and reads that may be repeated. Never: a write, which may have been applied; chance:
-drivers sleep for half of a pause to all of it.
+A write whose answer was lost may have been applied: only writes that are safe to repeat go through ``with_retries``.
+Drivers sleep between half of a pause and all of it.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ KEYS_PER_READ: Final = 100
 
 
 def key_of(item: Item) -> Key:
-    """Where an item is."""
+    """The key of an item."""
     return Key(item[PK], item[SK])
 
 
 def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
-    """The items that are there, in as few requests as it takes."""
+    """The items that exist, by key, in batches of 100."""
     items: dict[Key, Item] = {}
     waiting = tuple(keys)
     while waiting:
@@ -39,12 +39,12 @@ def read_all(keys: Sequence[Key]) -> Flow[dict[Key, Item]]:
 
 
 def read(key: Key) -> Flow[Item | None]:
-    """The item, if it is there."""
+    """The item, ``None`` if it does not exist."""
     return (yield from with_retries(Get(key)))
 
 
 def with_retries(operation: Operation[R]) -> Flow[R]:
-    """A request that may be repeated: after a pause where the store asks for one, once where its answer was lost."""
+    """Send an operation that may be repeated: after a pause if it is throttled, once if its answer was lost."""
     lost = False
     for pause in PAUSES:
         try:

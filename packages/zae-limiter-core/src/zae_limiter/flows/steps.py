@@ -1,7 +1,4 @@
-"""What a flow may ask of its driver.
-
-Lives here: the steps, and how a flow asks the store. Never: how they are performed (aio, sync).
-"""
+"""The steps that a flow yields, and the calls that send its operations."""
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -21,34 +18,34 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Pause for so many seconds. Answer: ``None``."""
+    """Pause for ``seconds``. Answer: ``None``."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """Perform the steps at the same time. Answer: a list of their answers in order, an exception where one failed."""
+    """Perform the steps at the same time. Answer: their answers in order, an exception for each that failed."""
 
     steps: "tuple[Operation[Any] | Enqueue, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Say something that an operator should know, by the logger of a module, at a level. Answer: ``None``."""
+    """Write a line for operators with the named logger, at a level. Answer: ``None``."""
 
     logger: str
     level: int
     message: str
 
     def write(self) -> None:
-        """Say it."""
+        """Write the line."""
         logging.getLogger(self.logger).log(self.level, self.message)
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Let those go whose waiters are settled: the run goes on without them. Answer: ``None``."""
+    """Wake the callers of these settled waiters while the run goes on. Answer: ``None``."""
 
     waiters: Sequence["Waiter"]
 
@@ -64,13 +61,13 @@ Flow = Generator[Step, Any, T]
 
 
 def call(operation: Operation[R]) -> Flow[R]:
-    """The store's answer. Raises its ``StoreError``."""
+    """The store's answer. Raises ``StoreError``."""
     answer: R = yield operation
     return answer
 
 
 def call_all(operations: Iterable[Operation[R]]) -> Flow[list[R | StoreError]]:
-    """The store's answers to operations that are sent at the same time, in order; its error where one failed."""
+    """The store's answers to operations that are sent at the same time, in order; an error for each that failed."""
     answers: list[R | BaseException] = yield Parallel(tuple(operations))
     for answer in answers:
         if isinstance(answer, BaseException) and not isinstance(answer, StoreError):
@@ -84,9 +81,10 @@ def play(flow: Flow[T], perform: Callable[[Any], Any]) -> T:
 
 
 def play_late(flow: Flow[T], error: StoreError, enter: Callable[["Waiter"], object]) -> T:
-    """Run the rest of a flow whose time is over: ``error`` is thrown into it, and again at each step but two.
+    """Run the rest of a flow whose budget is spent: ``error`` is thrown into it, now and at each later step.
 
-    ``Log`` is written. What goes back is put into its queue with ``enter``, and nobody waits for it.
+    Two steps are performed: ``Log`` is written, and give-backs and corrections are put into their queues with
+    ``enter``, without waiting for them.
     """
 
     def perform(step: Step) -> None:

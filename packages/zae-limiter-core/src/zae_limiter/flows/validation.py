@@ -1,7 +1,4 @@
-"""Checks of what callers pass in for changes and lists.
-
-Lives here: those checks. Never: a rule that needs the stored state (limits, entities).
-"""
+"""Checks of the arguments of changes and lists. Rules that need the stored state are in ``records``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,12 +14,12 @@ LONGEST_NAME = 256
 MOST_KEYS = 50
 LONGEST_KEY = 128
 LONGEST_VALUE = 1024
-LARGEST_METADATA = 16 * 1024  # in bytes; an event about a change holds it twice
-OwnPlace = tuple[str, str]  # an entity and a resource
+LARGEST_METADATA = 16 * 1024  # bytes; the audit event of a change has the metadata twice
+OwnPlace = tuple[str, str]  # entity id and resource
 
 
 def validate_subject(entity_id: str) -> None:
-    """Whose audit events: an entity's, ``$SYSTEM``'s or ``$RESOURCE:…``'s. Raises ``ValidationError``."""
+    """Check the subject of audit events: an entity id, ``$SYSTEM`` or ``$RESOURCE:…``. Raises ``ValidationError``."""
     prefix = keys.audit_resource("")
     if isinstance(entity_id, str) and entity_id.startswith(prefix):
         check_resource("entity_id", entity_id.removeprefix(prefix))
@@ -31,7 +28,7 @@ def validate_subject(entity_id: str) -> None:
 
 
 def validate_page(limit: int, start: str | None) -> None:
-    """How many of what follows ``start``. Raises ``ValidationError``."""
+    """Check the size of a page, and the ``next`` of the page before. Raises ``ValidationError``."""
     if type(limit) is not int or not 1 <= limit <= EVENTS_PER_PAGE:
         raise ValidationError("limit", limit, f"must be a whole number from 1 to {EVENTS_PER_PAGE}")
     if start is not None and not (isinstance(start, str) and 1 <= len(start) <= 100 and start.isascii()):
@@ -39,35 +36,35 @@ def validate_page(limit: int, start: str | None) -> None:
 
 
 def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPlace, tuple[Limit, ...]]:
-    """The limits to be, by place. Raises ``ValidationError``."""
+    """The new limits by place. Raises ``ValidationError``."""
     if not isinstance(changes, Mapping):
         raise ValidationError("changes", changes, "must map places to limits, like {('key-1', 'gpt-4'): [...]}")
     return {validate_pair("changes", place): check_limits("limits", limits) for place, limits in changes.items()}
 
 
 def validate_places(places: Iterable[OwnPlace]) -> list[OwnPlace]:
-    """Each place once, in order. Raises ``ValidationError``."""
+    """The places in order, without duplicates. Raises ``ValidationError``."""
     if not isinstance(places, Iterable):
         raise ValidationError("places", places, "must be a list of places: (entity_id, resource)")
     return list(dict.fromkeys(validate_pair("places", place) for place in places))
 
 
 def validate_pair(field: str, place: OwnPlace) -> OwnPlace:
-    """An entity and a resource, or ``_default_`` for all. Raises ``ValidationError``."""
+    """The place that a pair of entity id and resource names. Raises ``ValidationError``, which names ``field``."""
     if not isinstance(place, tuple) or len(place) != 2:
         raise ValidationError(field, place, "must name places as (entity_id, resource)")
     return validate_own_place(*place)
 
 
 def validate_own_place(entity_id: object, resource: object) -> OwnPlace:
-    """The place of an entity's own limits: on a resource, or with ``_default_`` on all. Raises ``ValidationError``."""
+    """The place of an entity's own limits, on a resource or on all (``_default_``). Raises ``ValidationError``."""
     return check_identifier("entity_id", entity_id), check_resource("resource", resource, allow_default=True)
 
 
 def validate_system(limits: Sequence[Limit] | None, on_unavailable: OnUnavailable | None) -> tuple[Limit, ...] | None:
-    """The limits of the system config; none are needed beside an ``on_unavailable``. Raises ``ValidationError``.
+    """The limits of the system config, ``None`` to keep the stored ones. Raises ``ValidationError``.
 
-    ``None`` keeps the stored limits; it needs an ``on_unavailable``.
+    With an ``on_unavailable``, limits may be empty or ``None``.
     """
     if on_unavailable is None:
         return check_limits("limits", limits or ())
@@ -76,7 +73,7 @@ def validate_system(limits: Sequence[Limit] | None, on_unavailable: OnUnavailabl
 
 
 def validate_update(entity_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What an update is to change, without what stays. Raises ``ValidationError``."""
+    """The fields to change, without those that are ``UNCHANGED``. Raises ``ValidationError``."""
     check_identifier("entity_id", entity_id)
     given = {name: value for name, value in fields.items() if value is not UNCHANGED}
     validate_name(given.get("name"))
@@ -90,14 +87,14 @@ def validate_update(entity_id: str, fields: Mapping[str, Any]) -> dict[str, Any]
 
 
 def validate_flag(field: str, value: object) -> bool:
-    """``True`` or ``False``. Raises ``ValidationError`` for anything else, true or not."""
+    """``value``, which must be ``True`` or ``False``. Raises ``ValidationError``, for other truthy values too."""
     if isinstance(value, bool):
         return value
     raise ValidationError(field, value, "must be True or False")
 
 
 def validate_name(name: object) -> str | None:
-    """What an entity is called, ``None`` for nothing. Raises ``ValidationError``."""
+    """The name of an entity, ``None`` for no name. Raises ``ValidationError``."""
     if name is None:
         return None
     if not isinstance(name, str):
@@ -107,7 +104,7 @@ def validate_name(name: object) -> str | None:
 
 
 def validate_metadata(metadata: object) -> dict[str, str]:
-    """Strings by strings, none for ``None``, in bounds. Raises ``ValidationError``."""
+    """The metadata as a new dict, empty for ``None``. Raises ``ValidationError`` for wrong types or sizes."""
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):
@@ -123,7 +120,7 @@ def validate_metadata(metadata: object) -> dict[str, str]:
 
 
 def _validate_part(key: object, value: object) -> int:
-    """A key and its value, in bytes. Raises ``ValidationError``."""
+    """The size of a key and its value, in bytes. Raises ``ValidationError``."""
     if not isinstance(key, str) or not isinstance(value, str):
         raise ValidationError("metadata", {key: value}, "must map strings to strings")
     if not key:
@@ -132,7 +129,7 @@ def _validate_part(key: object, value: object) -> int:
 
 
 def _validate_size(field: str, text: str, most: int) -> int:
-    """A text, in bytes. Raises ``ValidationError`` for one that is too long, or has half a surrogate pair in it."""
+    """The size of ``text`` in bytes. Raises ``ValidationError`` above ``most`` characters, or for a lone surrogate."""
     if len(text) > most:
         raise ValidationError(field, text, f"has {len(text)} characters: at most {most}")
     try:

@@ -1,7 +1,4 @@
-"""What a write does to an item, as DynamoDB defines it.
-
-Lives here: pure functions from an item and a write to the item after it. Never: where items are kept (memory).
-"""
+"""The effect of a write on an item, as DynamoDB defines it: pure functions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -25,7 +22,7 @@ Write = Put | Update | Delete | Check
 
 
 def key_of(write: Write) -> Key:
-    """Return the key of the item that ``write`` is about; ``NotApplied`` where it has none, or an empty part."""
+    """Return the key of a write's item. Raises ``NotApplied`` if a part of it is missing or empty."""
     if isinstance(write, Put):
         check_key_values(write.item, required=TABLE_KEYS)
         return Key(write.item[PK], write.item[SK])
@@ -33,20 +30,20 @@ def key_of(write: Write) -> Key:
 
 
 def checked_key(key: Key) -> Key:
-    """Return ``key``; ``NotApplied`` where a part of it is empty."""
+    """Return ``key``. Raises ``NotApplied`` if a part of it is empty."""
     if not (key.pk and key.sk):
         raise NotApplied("a key has an empty part")
     return key
 
 
 def after(write: Write, key: Key, before: Item | None) -> Item | None:
-    """Return what ``write`` makes of the item ``before`` it, sharing nothing that can change with ``write``.
+    """Return the item after ``write``; it shares no mutable value with ``write``.
 
-    ``ConditionFailed`` where a condition does not hold, ``NotApplied`` where DynamoDB refuses the write itself.
+    Raises ``ConditionFailed``, and ``NotApplied`` for a write that DynamoDB refuses by itself.
     """
     when = write.when
     if when is not UNCONDITIONAL and not holds(when, _EMPTY if before is None else before):
-        refuse_malformed(write)  # on success, the steps below find what is wrong
+        refuse_malformed(write)  # if the conditions hold, the steps below refuse it
         raise ConditionFailed(None if before is None else copy_of(before))
     if type(write) is Update:
         return _updated(write, key, before)
@@ -56,7 +53,7 @@ def after(write: Write, key: Key, before: Item | None) -> Item | None:
 
 
 def refuse_malformed(write: Write) -> None:
-    """Raise ``NotApplied`` for what DynamoDB refuses before it looks at the item."""
+    """Raise ``NotApplied`` for a write that DynamoDB refuses before it reads the item."""
     bounds = write.when
     if any(least > bounds.at_most.get(name, least) for name, least in bounds.at_least.items()):
         raise NotApplied("a lower bound is above the upper one")
@@ -67,7 +64,7 @@ def refuse_malformed(write: Write) -> None:
 
 
 def holds(when: Conditions, item: Item) -> bool:
-    """Tell whether all conditions hold for ``item``; a comparison with another type does not."""
+    """Return whether all conditions hold for ``item``; values of different types do not match."""
     exists, absent, equals, at_least, at_most, below = when
     if exists and not item.keys() >= {*exists}:
         return False
@@ -99,13 +96,13 @@ def _within(at_least: Mapping[str, int], at_most: Mapping[str, int], item: Item)
             value = item[name]
             if type(value) is not int or value > most:
                 return False
-    except KeyError:  # what is not there is within no bounds
+    except KeyError:  # a missing attribute is within no bounds
         return False
     return True
 
 
 def check_key_values(values: Mapping[str, Value], *, required: Iterable[str] = ()) -> None:
-    """Refuse what may not be in a key attribute: anything but a string, or an empty one."""
+    """Raise ``NotApplied`` if a key attribute is not a string, or is empty."""
     for name in (*required, *_KEY_NAMES.intersection(values)):
         value = values.get(name)
         if not isinstance(value, str) or not value:
@@ -131,7 +128,7 @@ def _updated(update: Update, key: Key, before: Item | None) -> Item:
         else:
             item[name] = plain(value)
             numbers_alone = False
-    if not numbers_alone:  # numbers do not make an item large
+    if not numbers_alone:  # numbers do not make an item too large
         _refuse_large(item)
     for name in remove:
         item.pop(name, None)

@@ -1,7 +1,4 @@
-"""What an operation on the memory store would have cost on DynamoDB.
-
-Lives here: counting from the items before and after. Never: the rules of cost (capacity), the items (memory).
-"""
+"""The cost that an operation on the memory store would have on DynamoDB, by the items before and after."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -39,7 +36,7 @@ _REQUEST_NAMES: Final = {
 
 
 def metered(meter: Meter, operation: Operation[Any], look_up: Lookup, carry_out: Callable[[Any], Any]) -> Any:
-    """Return the answer of ``carry_out(operation)``, and count on ``meter`` what it costs."""
+    """Return the answer of ``carry_out(operation)``, and count its cost on ``meter``."""
     if type(operation) in _REQUEST_NAMES:
         meter.count_request(_REQUEST_NAMES[type(operation)])
     keys = _written_keys(operation)

@@ -1,6 +1,6 @@
-"""A store in this process, with DynamoDB's outcomes for every operation.
+"""A table in memory, with DynamoDB's outcome for every operation.
 
-Lives here: items in a dict, behind one lock. Never: what a write does to an item (effects), what it costs (metering).
+Lives here: items in a dict, behind one lock. Never: the effect of a write (effects), its cost (metering).
 """
 
 from collections.abc import Callable, Sequence
@@ -41,15 +41,15 @@ _REMEMBERED_TOKENS: Final = 10_000
 
 
 class MemoryTable:
-    """A table in memory, safe to share between threads, that answers operations as DynamoDB does.
+    """A table in memory that answers operations as DynamoDB does. Threads may share it.
 
-    ``meter``, where given, counts what the same requests would cost. Nothing expires but by ``expire``; a page of a
-    query ends at its ``limit`` alone, not at 1 MB.
+    ``meter``, if given, counts the cost of the requests on DynamoDB. Items expire only by ``expire``. A page of a query
+    ends only at its ``limit``, not at 1 MB.
     """
 
     def __init__(self, meter: Meter | None = None) -> None:
-        self._items: dict[Key, Item] = {}  # an item in it is never changed, only replaced
-        self._nested: set[Key] = set()  # whose items may have a list or a map in them, for a shallow copy to share
+        self._items: dict[Key, Item] = {}  # an item is never changed, only replaced
+        self._nested: set[Key] = set()  # keys of items that may have a list or a map, which a shallow copy would share
         self._tokens: dict[str, tuple[Write, ...]] = {}
         self._meter = meter
         self._lock = Lock()
@@ -69,11 +69,11 @@ class MemoryTable:
         forks.register(self)
 
     def forget(self) -> None:
-        """Take another lock in a child process, which goes on with a table of its own."""
+        """Take a new lock in a child process, which goes on with its own copy of the table."""
         self._lock = Lock()
 
     def execute(self, operation: Operation[Any]) -> Any:
-        """Return the answer of ``operation``, or raise the ``StoreError`` that DynamoDB's refusal translates to."""
+        """Return the answer of ``operation``. Raises the ``StoreError`` of DynamoDB's refusal."""
         handler = self._handlers[type(operation)]
         with self._lock:
             if self._meter is None:
@@ -81,7 +81,7 @@ class MemoryTable:
             return metered(self._meter, operation, self._items.get, handler)
 
     def expire(self, now_seconds: int) -> int:
-        """Remove the items whose ``ttl`` has passed, and return how many there were."""
+        """Remove the items whose ``ttl`` has passed, and return their number."""
         with self._lock:
             gone = [key for key, item in self._items.items() if _is_expired(item, now_seconds)]
             for key in gone:
@@ -162,7 +162,7 @@ class MemoryTable:
         items = [item for item in self._items.values() if item.get(pk) == query.pk and _in_range(query, item.get(sk))]
         items.sort(key=lambda item: _place(item, sk), reverse=query.descending)
         page = _behind_start(items, sk, query)[: query.limit]
-        # Like DynamoDB, a page that is full does not tell whether it is the last.
+        # As in DynamoDB, a full page has a ``next``, even if it is the last one.
         full = query.limit is not None and len(page) == query.limit
         last = {name: page[-1][name] for name in (*TABLE_KEYS, pk, sk)} if full else None
         states = (projected(item, index) if index else item for item in page)

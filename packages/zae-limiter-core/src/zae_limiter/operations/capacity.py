@@ -1,6 +1,5 @@
-"""What requests cost, by the rules that DynamoDB documents, and a meter that counts them.
+"""Capacity units of requests, by the rules that DynamoDB documents, and a meter that counts them.
 
-Lives here: sizes and units, pure; the meter. Never: a request or a store.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 """
@@ -24,28 +23,28 @@ COUNTED: Final = READS | {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteI
 
 
 def item_size(item: Item) -> int:
-    """Return the size of an item in bytes: of its names and of its values."""
+    """Return the size of an item in bytes, names and values."""
     return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
 
 
 def write_units(before: Item | None, after: Item | None) -> int:
-    """Return the units that a write costs on the table: by the larger of the two, at least one."""
+    """Return the units of a write on the table: by the larger of the two items, at least one."""
     return _write_units(max(item_size(before or {}), item_size(after or {})))
 
 
 def index_units(before: Item | None, after: Item | None) -> int:
-    """Return the units that a write costs on all indexes: what moves is deleted and put, what is equal is free."""
+    """Return the units of a write on all indexes: a changed key is a delete and a put, an equal entry is free."""
     return sum(_one_index_units(index, projected(before, index), projected(after, index)) for index in INDEXES.values())
 
 
 def read_units(size: int, *, consistent: bool = True) -> float:
-    """Return the units of reading ``size`` bytes at once: at least one, half of it where eventually consistent."""
+    """Return the units of a read of ``size`` bytes: at least one, or half of the units if eventually consistent."""
     units = max(1, -(-size // READ_UNIT_BYTES))
     return units if consistent else units / 2
 
 
 def projected(item: Item | None, index: Index) -> Item | None:
-    """Return what ``index`` holds of ``item``, ``None`` where the item has no place in it."""
+    """Return the part of ``item`` that ``index`` holds, ``None`` if the item is not in it."""
     if item is None or index.pk not in item or index.sk not in item:
         return None
     if index.projection == "ALL":
@@ -55,9 +54,9 @@ def projected(item: Item | None, index: Index) -> Item | None:
 
 @dataclass(slots=True)
 class Meter:
-    """Counts requests by DynamoDB's name for them, and units; failed conditions cost what DynamoDB charges for them.
+    """Counts requests by DynamoDB's names, and units, also those of failed conditions. Threads may share it.
 
-    Threads may share it. ``write_units`` are the table's, ``index_units`` the indexes'; ``read_units`` are of both.
+    ``write_units`` are the table's, ``index_units`` the indexes'; ``read_units`` are of both.
     """
 
     requests: Counter[str] = field(default_factory=Counter)
@@ -67,18 +66,18 @@ class Meter:
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def reset(self) -> None:
-        """Start again from nothing."""
+        """Set all counts to 0."""
         with self._lock:
             self.requests.clear()
             self.read_units = self.write_units = self.index_units = 0
 
     def snapshot(self) -> "Meter":
-        """Return the counts so far as a meter of its own."""
+        """Return the counts so far, as a new meter."""
         with self._lock:
             return Meter(Counter(self.requests), self.read_units, self.write_units, self.index_units)
 
     def count_request(self, name: str) -> None:
-        """Count one request, whatever comes of it."""
+        """Count one request, whatever its outcome."""
         with self._lock:
             self.requests[name] += 1
 
@@ -90,12 +89,12 @@ class Meter:
             self.index_units += index
 
     def count_failed(self, items: Iterable[Item | None], *, transacted: bool) -> None:
-        """Count the writes that a condition stopped, by the items it was held against."""
+        """Count the units of writes that a failed condition stopped, by the stored items."""
         factor = TRANSACTION_FACTOR if transacted else 1
         self.count_units(write=factor * sum(write_units(item, None) for item in items))
 
     def count_refusal(self, response: Mapping[str, Any]) -> None:
-        """Count what an error answer costs: DynamoDB charges failed conditions, but says nothing of their capacity."""
+        """Count the units of an error answer: DynamoDB charges for failed conditions, but does not report it."""
         code = response.get("Error", {}).get("Code")
         if code == "ConditionalCheckFailedException":
             self.count_failed([read_item(response.get("Item", {}))], transacted=False)
@@ -104,7 +103,7 @@ class Meter:
             self.count_failed([read_item(reason.get("Item", {})) for reason in reasons], transacted=True)
 
     def count_answer(self, name: str, answer: Mapping[str, Any]) -> None:
-        """Count what the answer to a request that asked for ``INDEXES`` says of its capacity."""
+        """Count the units that an answer reports, to a request that asked for ``INDEXES``."""
         consumed = answer.get("ConsumedCapacity", [])
         for each in [consumed] if isinstance(consumed, Mapping) else consumed:
             total = float(each["CapacityUnits"])
@@ -143,6 +142,6 @@ def _value_size(value: Value) -> int:
 
 
 def _number_size(value: int) -> int:
-    # One byte for two significant digits and one more; one for a sign. Zeros at the end are not significant.
+    # One byte for two significant digits, one more, and one for a minus sign. Trailing zeros are not significant.
     digits = len(str(abs(value)).rstrip("0"))
     return 1 + -(-digits // 2) + (value < 0)

@@ -1,19 +1,16 @@
-"""How a client of DynamoDB is set up.
-
-Lives here: its options as values. Never: the client itself (aio, sync).
-"""
+"""The options of a DynamoDB client."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-# The Date header of an answer, and when its request was sent and the answer received, in ms of the monotonic clock.
+# The Date header of an answer, and the instants of request and answer, in ms of the monotonic clock.
 OnAnswer = Callable[[str, float, float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """Where DynamoDB is and how long to wait for it, times in seconds; ``None`` leaves it to the SDK's environment."""
+    """The place of DynamoDB, and timeouts in seconds; ``None`` leaves an option to the SDK."""
 
     region: str | None = None
     endpoint_url: str | None = None
@@ -29,7 +26,7 @@ class ClientOptions:
     def config(self) -> dict[str, Any]:
         """Return the arguments of a client's ``Config``."""
         return {
-            # A write whose answer was lost must not be repeated blindly: flows repeat what was not applied.
+            # A write whose answer was lost must not be repeated blindly: flows repeat requests that were not applied.
             "retries": {"total_max_attempts": 1, "mode": "standard"},
             "parameter_validation": False,  # our requests are valid by construction
             "connect_timeout": self.connect_timeout,

@@ -1,24 +1,24 @@
-"""Why a store did not do what it was asked: the only exceptions that a driver throws into a flow.
+"""Store errors: the only exceptions that a driver throws into a flow.
 
-Lives here: what is certain about the outcome, in types. Never: what to do about it (flows), what users see.
+Each type says what is certain about the outcome. The reaction is in flows, the public error in ``public_errors``.
 
 StoreError
-├── ConditionFailed       not applied: a condition did not hold; carries the item as it is
-├── TransactionCancelled  not applied: carries a reason for each write
-├── NotApplied            certainly not applied: the store refuses the request for good, but for these
-│   ├── Throttled         may be asked again after a pause
+├── ConditionFailed       not applied: a condition did not hold; has the stored item
+├── TransactionCancelled  not applied: has a reason for each write
+├── NotApplied            certainly not applied: the store refuses the request for good, except as below
+│   ├── Throttled         may be sent again after a pause
 │   │   └── Conflict      another transaction holds the item
-│   ├── Unreachable       the request did not reach the store, or was not sent because nothing does
-│   │   └── AccessLost    the store refuses the credentials, but served this process before
+│   ├── Unreachable       the request did not reach the store, or the breaker is open
+│   │   └── AccessLost    the store refuses credentials that worked before
 │   ├── Denied            the store refuses the credentials, or there are none
 │   ├── Closed            the repository is closed
 │   ├── TableMissing      there is no such table
 │   └── TableExists       there is one already
-├── RaceLost              not applied: others changed the item during each attempt
-└── OutcomeUnknown        may or may not have been applied: no answer, or one that does not tell
-    └── BudgetSpent       the caller's time was over before the answer came
+├── RaceLost              not applied: other processes changed the item during each attempt
+└── OutcomeUnknown        may or may not have been applied: no answer, or an unclear one
+    └── BudgetSpent       the time budget of the call ended before the answer came
 
-An *outage* is what may be over by itself: ``OUTAGE``. Everything else is raised, whatever ``on_unavailable`` says.
+An *outage* may end by itself: ``OUTAGE``. Every other error is raised, whatever ``on_unavailable`` says.
 """
 
 from typing import Final, NamedTuple
@@ -31,7 +31,7 @@ class StoreError(Exception):
 
 
 class ConditionFailed(StoreError):
-    """A condition did not hold. ``item`` is the item as the store has it, ``None`` where there is none."""
+    """A condition did not hold. ``item`` is the stored item, ``None`` if there is none."""
 
     def __init__(self, item: Item | None = None) -> None:
         super().__init__("a condition did not hold")
@@ -39,7 +39,7 @@ class ConditionFailed(StoreError):
 
 
 class Reason(NamedTuple):
-    """Why one write of a transaction stopped it: ``code`` as DynamoDB spells it, ``None`` where it did not."""
+    """The reason of one write in a cancelled transaction: DynamoDB's ``code``, ``None`` if the write did not fail."""
 
     code: str | None
     item: Item | None = None
@@ -54,27 +54,27 @@ class TransactionCancelled(StoreError):
 
 
 class NotApplied(StoreError):
-    """The store certainly did not apply the operation, and would not the next time; ``__cause__`` tells why."""
+    """The store certainly did not apply the operation, nor would it apply a repeat; ``__cause__`` has the reason."""
 
 
 class Throttled(NotApplied):
-    """The store asks for a pause."""
+    """The store throttles the request: it may be sent again after a pause."""
 
 
 class Conflict(Throttled):
-    """Another transaction, or a change of the table, holds what is asked for: it may be asked again at once."""
+    """Another transaction, or a change of the table, holds the item: sent again like a throttled request."""
 
 
 class Unreachable(NotApplied):
-    """The request did not reach the store: no connection, or the breaker is open and it was not sent."""
+    """The request did not reach the store: there is no connection, or the breaker is open."""
 
 
 class AccessLost(Unreachable):
-    """The store refuses the credentials, although it served this process before: an outage until that is mended."""
+    """The store refuses credentials that worked before: an outage until they work again."""
 
 
 class Denied(NotApplied):
-    """The store refuses the credentials, what they may do is too little, or there are none."""
+    """The store refuses the credentials, or they lack a permission, or there are none."""
 
 
 class Closed(NotApplied):
@@ -93,18 +93,18 @@ class TableExists(NotApplied):
 
 
 class RaceLost(StoreError):
-    """Other processes changed the item, or the limits, between every attempt and the next."""
+    """Other processes changed the item, or the limits, during every attempt."""
 
     def __init__(self, problem: str = "others changed the item during each attempt") -> None:
         super().__init__(problem)
 
 
 class OutcomeUnknown(StoreError):
-    """The operation may have been applied: the answer was lost, or does not tell."""
+    """The operation may have been applied: the answer was lost, or is unclear."""
 
 
 class BudgetSpent(OutcomeUnknown):
-    """The time that the caller gives was over before the answer came."""
+    """The time budget of the call ended before the answer came."""
 
     def __init__(self, problem: str = "no answer within acquire_timeout") -> None:
         super().__init__(problem)

@@ -1,6 +1,6 @@
-"""The text of expressions, and the values that stand in it.
+"""The texts of expressions, with placeholders for all names and values.
 
-Lives here: placeholders, and what is written with them. Never: a name or a value of a caller in a text, or a request.
+Never: a name or a value of a caller in a text, or a whole request (render).
 """
 
 from collections.abc import Iterable
@@ -11,22 +11,22 @@ from typing import Any, Final
 from .marshal import write_value
 from .values import UNCONDITIONAL, Conditions, Query, Update, Value
 
-LAST_CHARACTER: Final = "\U0010ffff"  # sorts behind every character of a name
+LAST_CHARACTER: Final = "\U0010ffff"  # sorts after every character of a name
 
 
 class Placeholders:
-    """Gives out placeholders: one for each attribute name, however often it is asked for, a new one for each value."""
+    """Allocates placeholders: one for each attribute name, and a new one for each value."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._values: list[str] = []
 
     def name(self, attribute: str) -> str:
-        """Return the placeholder of an attribute."""
+        """Return the placeholder of an attribute, the same one each time."""
         return self._names.setdefault(attribute, f"#a{len(self._names)}")
 
     def value(self) -> str:
-        """Return the placeholder of the next value."""
+        """Return a placeholder for the next value."""
         self._values.append(f":v{len(self._values)}")
         return self._values[-1]
 
@@ -35,13 +35,13 @@ class Placeholders:
         return {placeholder: attribute for attribute, placeholder in self._names.items()}
 
     def values(self) -> tuple[str, ...]:
-        """Return the placeholders of the values, in the order in which they were given out."""
+        """Return the placeholders of the values, in the order of their allocation."""
         return tuple(self._values)
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The expressions of one shape of write: the names are filled in, the values are to come in this order."""
+    """The expressions of one kind of write: ``names`` are filled in, ``values`` are the placeholders in order."""
 
     update: str
     condition: str
@@ -50,17 +50,17 @@ class Texts:
 
 
 def fill(texts: Texts, values: Iterable[Value]) -> dict[str, Any]:
-    """Return the parameters of a request that carry these expressions with ``values``, none that is empty."""
+    """Return the request parameters for these expressions and ``values``, without empty ones."""
     parameters: dict[str, Any] = {}
     if texts.update:
         parameters["UpdateExpression"] = texts.update
     if texts.condition:
         parameters["ConditionExpression"] = texts.condition
-        parameters["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"  # a failed write tells the true state
+        parameters["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"  # a failed write returns the true state
     if texts.names:
         parameters["ExpressionAttributeNames"] = texts.names.copy()
     if texts.values:
-        # Nearly all values are numbers: they cost no call.
+        # Nearly all values are numbers: no function call for them.
         parameters["ExpressionAttributeValues"] = {
             placeholder: {"N": str(value)} if type(value) is int else write_value(value)
             for placeholder, value in zip(texts.values, values, strict=True)
@@ -69,7 +69,7 @@ def fill(texts: Texts, values: Iterable[Value]) -> dict[str, Any]:
 
 
 def update_parameters(update: Update) -> dict[str, Any]:
-    """Return the expressions of an update and of its conditions."""
+    """Return the request parameters for an update and its conditions."""
     add, values, when = update.add, update.set, update.when
     texts = _texts(
         tuple(add),
@@ -86,7 +86,7 @@ def update_parameters(update: Update) -> dict[str, Any]:
 
 
 def condition_parameters(when: Conditions) -> dict[str, Any]:
-    """Return the expression of the conditions of a write that is no update."""
+    """Return the request parameters for the conditions of any other write."""
     if when is UNCONDITIONAL:
         return {}
     names = tuple(when.equals), tuple(when.at_least), tuple(when.at_most), tuple(when.below)
@@ -109,8 +109,8 @@ def _range(query: Query) -> tuple[str, dict[str, str]]:
         return (" AND begins_with(#sk, :low)", {":low": prefix}) if prefix else ("", {})
     if not prefix:
         return " AND #sk > :low", {":low": after}
-    # A key condition has room for one comparison: both together are a range, as no name holds the last character.
-    # Behind the end of the prefix, the range is one string that no key is.
+    # A key condition has room for one comparison, so both together are a range: no name has the last character.
+    # After the last key with the prefix, the range is one string that is no key.
     low = max(prefix, after + "\0")
     return " AND #sk BETWEEN :low AND :high", {":low": low, ":high": max(low, prefix + LAST_CHARACTER)}
 
@@ -119,7 +119,7 @@ def _compared(when: Conditions) -> list[Value]:
     return [*when.equals.values(), *when.at_least.values(), *when.at_most.values(), *when.below.values()]
 
 
-# A process writes few shapes, each of them all the time.
+# A process sends few kinds of writes, each of them very often.
 @lru_cache(maxsize=2_048)
 def _texts(
     add: tuple[str, ...],

@@ -1,7 +1,6 @@
-"""DynamoDB's refusals as our errors.
+"""DynamoDB's error answers, and errors before anything is sent, as store errors.
 
-Lives here: what an error answer says of the outcome, and errors before anything is sent. Never: errors of connections,
-which each client has of its own.
+Never: errors of connections, which are different in each client.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
 """
 
@@ -70,7 +69,7 @@ Response = Mapping[str, Any]
 
 
 def read_fault(operation: Operation[Any], response: Response) -> StoreError | None:
-    """Return the error that DynamoDB's error ``response`` says; ``None`` where nothing was to be done."""
+    """Return the store error of an error ``response``, ``None`` if the operation had nothing to do."""
     code, message = _code(response), response.get("Error", {}).get("Message", "")
     match code:
         case "ConditionalCheckFailedException":
@@ -100,7 +99,7 @@ def _of_status(response: Response) -> type[StoreError]:
 def _cancelled(response: Response, message: str) -> StoreError:
     reasons = tuple(_reason(reason) for reason in response.get("CancellationReasons", ()))
     codes = {reason.code for reason in reasons} - {None}
-    # No condition of the caller's stands in the way: the same transaction may pass later.
+    # No condition of the caller failed: the same transaction may pass later.
     if codes and codes <= _THROTTLED_REASONS:
         return (Conflict if codes == {_CONFLICT_REASON} else Throttled)(message)
     return TransactionCancelled(reasons)
@@ -121,8 +120,8 @@ def _code(response: Response) -> str:
 
 
 def unsent(error: Exception) -> StoreError | None:
-    """Return what an error of the SDK says that comes before anything is sent; ``None`` for any other."""
-    names = {cls.__name__ for cls in type(error).__mro__}  # by name: the SDK is not loaded for this
+    """Return the store error of an SDK error that comes before anything is sent, ``None`` for any other error."""
+    names = {cls.__name__ for cls in type(error).__mro__}  # by name, without an import of the SDK
     hint = next((f"; {_HINTS[name]}" for name in _HINTS if name in names), "")
     if names & _NO_CREDENTIALS:
         return Denied(f"{error}{hint}")
@@ -130,6 +129,6 @@ def unsent(error: Exception) -> StoreError | None:
 
 
 def no_client(error: Exception) -> StoreError:
-    """Return the error for a client that cannot be made: credentials, a region, a profile, an endpoint."""
+    """Return the error for a client that cannot be made, because of credentials, region, profile or endpoint."""
     fault = unsent(error) or NotApplied(str(error))
     return type(fault)(f"no client: {fault}")

@@ -1,9 +1,10 @@
-"""Whether a store answers: what its answers and failures say, and whether it is worth asking.
+"""The breaker: whether a store answers, and whether requests are sent to it.
 
-Lives here: the breaker, as a value that is told what happened. Never: asking (drivers), a clock.
+Lives here: the state and its changes. Never: requests (drivers), a clock.
 
-The breaker is *closed* while the store answers. It opens when ``FAILURES`` requests in a row had no answer; from then
-on requests fail at once, without being sent, while the driver sends one probe at a time. The first answer closes it.
+The breaker is *closed* while the store answers. It opens after ``FAILURES`` requests in a row without an answer. While
+it is open, requests fail at once without being sent, and the driver sends one probe at a time. The first answer closes
+it.
 """
 
 import logging
@@ -14,14 +15,14 @@ from ..stats import BreakerState, StoreStats
 from .errors import AccessLost, Denied, OutcomeUnknown, StoreError, Unreachable
 
 FAILURES: Final = 3
-FIRST_PAUSE: Final = 0.1  # seconds until the first probe; each later one waits twice as long, up to the longest
+FIRST_PAUSE: Final = 0.1  # seconds until the first probe; each later pause is twice as long, up to the longest
 LONGEST_PAUSE: Final = 1.0
 
 log = logging.getLogger(__name__)
 
 
 class Health:
-    """What is known of a store in this process. Threads may share it."""
+    """The health of a store, as this process knows it. Threads may share it."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -32,20 +33,20 @@ class Health:
         self._lock = Lock()
 
     def check(self) -> None:
-        """Raises ``Unreachable`` while the breaker is open."""
+        """Raise ``Unreachable`` if the breaker is open."""
         if self.is_open:
             self._not_sent += 1
             raise Unreachable("the store does not answer; it is asked again in the background")
 
     def served(self) -> None:
-        """The store answered a request, one way or the other."""
+        """Note an answer of the store, good or bad; it closes the breaker."""
         self._served, self._lost = True, False
         self._in_a_row = 0
         if self.is_open:
             self._close()
 
     def failed(self, error: StoreError) -> StoreError:
-        """A request failed so; answers the error by what is known of the store."""
+        """Note a failed request; returns its error, or ``AccessLost`` for credentials that worked before."""
         if isinstance(error, Denied):
             return self._refused(error)
         if not isinstance(error, (OutcomeUnknown, Unreachable)):
@@ -58,17 +59,17 @@ class Health:
         return error
 
     def stats(self) -> StoreStats:
-        """The state and the counts."""
+        """The state of the breaker, and the counts of requests."""
         state: BreakerState = "open" if self.is_open else "closed"
         return StoreStats(state, self._opened, self.probes, self._unanswered, self._not_sent, self._denied)
 
     def reset(self) -> None:
-        """Begin again after a fork: nobody probes in the child."""
+        """Close the breaker in a forked child, where no probe runs."""
         self._lock = Lock()
         self.is_open, self._in_a_row = False, 0
 
     def _refused(self, error: Denied) -> StoreError:
-        """A refusal of credentials that worked before is an outage: whoever mends them lets the process go on."""
+        """A refusal of credentials that worked before is an outage: it ends when they work again."""
         self._denied += 1
         if not self._served:
             return error

@@ -1,7 +1,4 @@
-"""Values as Python has them and as DynamoDB's protocol spells them.
-
-Lives here: the two directions, and the normal form both keep. Never: a request (render).
-"""
+"""Python values as DynamoDB's ``AttributeValue``, and back, in one normal form."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,7 +11,7 @@ _PLAIN: Final = frozenset((int, str, bool, type(None)))
 
 
 def write_value(value: Value) -> AttributeValue:
-    """Return ``value`` as an ``AttributeValue``; ``TypeError`` for what the schema has no use for, floats too."""
+    """Return ``value`` as an ``AttributeValue``. Raises ``TypeError`` for any type outside the schema, floats too."""
     kind = type(value)
     if kind is int:
         return {"N": str(value)}
@@ -37,7 +34,7 @@ def write_item(item: Mapping[str, Value]) -> dict[str, AttributeValue]:
 
 
 def read_value(value: AttributeValue) -> Value:
-    """Return what an ``AttributeValue`` says; a number as ``int``. ``ValueError`` for one that is no integer."""
+    """Return the value of an ``AttributeValue``; a number as ``int``. Raises ``ValueError`` for a fraction."""
     [(kind, content)] = value.items()
     if kind == "N":
         return int(content)
@@ -49,8 +46,8 @@ def read_value(value: AttributeValue) -> Value:
 
 
 def read_item(item: Mapping[str, AttributeValue]) -> Item:
-    """Return the item that a map of ``AttributeValue`` says."""
-    # Every acquire reads an item of mostly numbers: the two common kinds cost no call.
+    """Return the item in a map of ``AttributeValue``."""
+    # Every acquire reads an item of mostly numbers: no function call for the two common kinds.
     return {
         name: int(value["N"]) if "N" in value else value["S"] if "S" in value else read_value(value)
         for name, value in item.items()
@@ -58,7 +55,7 @@ def read_item(item: Mapping[str, AttributeValue]) -> Item:
 
 
 def plain(value: Value) -> Value:
-    """Return ``value`` as a read would give it back: a copy in ``list`` and ``dict``, enums as what they stand for."""
+    """Return ``value`` as a read returns it: containers copied to ``list`` and ``dict``, enums as their values."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, str):
@@ -73,11 +70,11 @@ def plain(value: Value) -> Value:
 
 
 def copy_of(item: Item) -> Item:
-    """Return a copy of a stored item that shares nothing that can change."""
-    # Flat items are nearly all there are; plain() on each value would cost ten times as much.
+    """Return a copy of a stored item that shares no mutable value with it."""
+    # Nearly all items are flat; plain() on each value would cost ten times as much.
     return item.copy() if is_flat(item) else {name: plain(value) for name, value in item.items()}
 
 
 def is_flat(values: Mapping[str, Value]) -> bool:
-    """Tell whether no value is a container of others, so that a shallow copy shares nothing that can change."""
+    """Return whether no value is a container, so that a shallow copy shares nothing mutable."""
     return _PLAIN.issuperset(map(type, values.values()))

@@ -1,6 +1,6 @@
-"""Operations as DynamoDB requests, and DynamoDB's answers as ours.
+"""Operations as DynamoDB's requests, and its answers as values.
 
-Lives here: the one renderer and its reverse. Never: the text of an expression (expressions), errors (faults), a client.
+Never: the text of an expression (expressions), errors (faults), a client.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,13 +39,13 @@ Answer = Mapping[str, Any]
 
 
 def render(operation: Operation[Any], table_name: str) -> tuple[str, Request]:
-    """Return DynamoDB's name of the operation, and its request. ``TypeError`` for a value that cannot be stored."""
+    """Return DynamoDB's name of the operation, and its request. Raises ``TypeError`` for an unstorable value."""
     name, build = _RENDERERS[type(operation)]
     return name, build(operation, table_name)
 
 
 def read_answer(operation: Operation[Any], answer: Answer) -> Any:
-    """Return DynamoDB's ``answer`` in the form that ``operation`` promises; ``OutcomeUnknown`` where it is not one."""
+    """Return the answer in the type of ``operation``. Raises ``OutcomeUnknown`` for an incomplete answer."""
     reader = _READERS.get(type(operation))
     try:
         return None if reader is None else reader(operation, answer)
@@ -54,7 +54,7 @@ def read_answer(operation: Operation[Any], answer: Answer) -> Any:
 
 
 def read_date(answer: Answer) -> str | None:
-    """Return the HTTP ``Date`` header of an answer, good or bad; ``None`` where the transport shows no headers."""
+    """Return the HTTP ``Date`` header of an answer, good or bad; ``None`` without headers."""
     date: str | None = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
     return date
 
@@ -150,7 +150,7 @@ def _read_attributes(_: Update, answer: Answer) -> Item:
 
 
 def _read_found(_: BatchGet, answer: Answer) -> Found:
-    # One table: whatever it was called by, its name or its ARN.
+    # One table, called by its name or by its ARN.
     items = [read_item(item) for found in answer["Responses"].values() for item in found]
     unread = [_read_key(key) for rest in answer.get("UnprocessedKeys", {}).values() for key in rest["Keys"]]
     return Found({Key(item[PK], item[SK]): item for item in items}, tuple(unread))

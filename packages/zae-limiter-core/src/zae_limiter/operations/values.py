@@ -1,6 +1,6 @@
-"""What can be asked of a store, and what it answers.
+"""Operations and their answers, as frozen values.
 
-Lives here: frozen values only. Never: how a request is written (render) or carried out (stores).
+Never: the form of a request (render), its execution (stores).
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
-Value = Any  # an attribute map enters and leaves here: str, int, bool, None, list, dict
+Value = Any  # str, int, bool, None, list or dict
 Item = dict[str, Value]
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -26,20 +26,20 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Operation(Generic[R_co]):
-    """One request to a store, which answers with an ``R_co``."""
+    """One request to a store; its answer is an ``R_co``."""
 
     __slots__ = ()
 
 
 class Found(NamedTuple):
-    """What a ``BatchGet`` found; ``unread`` is to be asked again."""
+    """The items that a ``BatchGet`` found; ``unread`` keys have to be asked for again."""
 
     items: dict[Key, Item]
     unread: tuple[Key, ...] = ()
 
 
 class Page(NamedTuple):
-    """One page of a query; ``next`` is the ``start`` of the page behind it, ``None`` at the end."""
+    """One page of a query; ``next`` is the ``start`` of the following page, ``None`` at the end."""
 
     items: list[Item]
     next: Mapping[str, str] | None = None
@@ -63,8 +63,8 @@ class BatchGet(Operation[Found]):
 class Query(Operation[Page]):
     """Read one page of a partition of the table or of an index.
 
-    ``begins_with`` narrows the sort key; ``after`` starts behind a sort key (exclusive), for skipping;
-    ``start`` is the ``Page.next`` of the page before.
+    ``begins_with`` narrows the sort key; ``after`` skips all sort keys up to this one; ``start`` is the ``next`` of the
+    page before.
     """
 
     pk: str
@@ -77,9 +77,9 @@ class Query(Operation[Page]):
 
 
 class Conditions(NamedTuple):
-    """All of these must hold for the write to be applied; ``exists=("PK",)`` means that the item exists.
+    """The conditions of a write, all of which must hold; ``exists=("PK",)`` means that the item exists.
 
-    ``below``: each of these strings sorts before the one given, or is not there.
+    ``below``: each of these attributes is absent, or sorts before the given string.
     """
 
     exists: tuple[str, ...] = ()
@@ -110,14 +110,14 @@ class _UpdateFields(NamedTuple):
 
 
 class Update(_UpdateFields, Operation[Item]):
-    """Change one item, creating it where no condition forbids it. The answer is the item as it is now (``ALL_NEW``)."""
+    """Change one item, or create it unless a condition forbids that. Answer: the item afterwards (``ALL_NEW``)."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Delete(Operation[None]):
-    """Remove one item; removing what is not there succeeds."""
+    """Remove one item; a missing item is no error."""
 
     key: Key
     when: Conditions = UNCONDITIONAL
@@ -133,7 +133,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Transact(Operation[None]):
-    """All of up to 100 writes or none.
+    """Apply up to 100 writes, all or none.
 
     ``token`` makes a repeat within ten minutes idempotent (ClientRequestToken, at most 36 characters).
     """
@@ -143,28 +143,28 @@ class Transact(Operation[None]):
 
 
 class Unwritten(NamedTuple):
-    """What a ``BatchWrite`` left undone, to be asked again."""
+    """The writes that a ``BatchWrite`` left undone, to be sent again."""
 
     writes: tuple[Put | Delete, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BatchWrite(Operation[Unwritten]):
-    """Unconditional puts and deletes of up to 25 items, each on its own."""
+    """Apply up to 25 unconditional puts and deletes, each by itself."""
 
     writes: tuple[Put | Delete, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(Operation[None]):
-    """Create the table of the schema; answered before the table is active. ``TableExists`` where it exists."""
+    """Create the table of the schema. The answer comes before the table is active. Raises ``TableExists``."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeTable(Operation[str]):
-    """Ask for the ``TableStatus`` of the table (``ACTIVE``, …). ``TableMissing`` where there is none."""
+    """Read the ``TableStatus`` of the table (``ACTIVE``, …). Raises ``TableMissing``."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnableTtl(Operation[None]):
-    """Switch on expiry by the attribute ``ttl``; nothing happens where it is on."""
+    """Switch on expiry by the attribute ``ttl``; no error if it is on."""

@@ -1,1 +1,1 @@
-"""What any process needs: fork hooks, a bounded cache, log lines in JSON."""
+"""Parts of any process: fork hooks, random pauses, a bounded cache, log lines in JSON."""

@@ -1,7 +1,4 @@
-"""Who has to begin again in a process that was forked off.
-
-Lives here: the list of them. Never: what they forget.
-"""
+"""The objects that begin again in a forked child."""
 
 import os
 from typing import Protocol
@@ -9,18 +6,18 @@ from weakref import WeakSet
 
 
 class Forked(Protocol):
-    """Something that a child process must not share with its parent: connections, locks, queues."""
+    """An object that a child process must not share with its parent, such as connections, locks and queues."""
 
     def forget(self) -> None:
-        """Begin again, in the child; nothing of the parent's may be touched, not even to close it."""
+        """Begin again, in the child; touch nothing of the parent's, not even to close it."""
 
 
 _registered: "WeakSet[Forked]" = WeakSet()
-generation = 0  # how many forks this process is away from the first one
+generation = 0  # the number of forks between the first process and this one
 
 
 def register(forked: Forked) -> None:
-    """Have ``forked`` begin again in every child process."""
+    """Call ``forget`` of ``forked`` in every child process."""
     _registered.add(forked)
 
 

@@ -1,7 +1,4 @@
-"""How a Lambda's log lines look: one JSON object a line.
-
-Lives here: the handler of logging that both Lambdas use. Never: what is worth a line.
-"""
+"""Log lines in JSON, one object per line, for both Lambdas."""
 
 import json
 import logging
@@ -10,7 +7,7 @@ from typing import Any
 
 
 class JsonLines(logging.Handler):
-    """Writes each log record as a line of JSON to standard output; ``fields`` of a record stand at its top."""
+    """Writes each log record as a line of JSON to standard output, with the record's ``fields`` at the top level."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the line."""
@@ -27,7 +24,7 @@ class JsonLines(logging.Handler):
 
 
 def log_as_json(*loggers: str) -> None:
-    """Have the loggers of these names write lines of JSON, and nothing else; once."""
+    """Make the loggers of these names write lines of JSON, and nothing else; a repeated call changes nothing."""
     for name in loggers:
         logger = logging.getLogger(name)
         if not any(isinstance(handler, JsonLines) for handler in logger.handlers):

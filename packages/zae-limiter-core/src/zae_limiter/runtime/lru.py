@@ -1,7 +1,4 @@
-"""What a process remembers, in bounded amounts.
-
-Lives here: the LRU. Never: what is remembered (flows.scope), when it is asked for.
-"""
+"""A bounded mapping: the entry that was not used for longest goes first."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -24,26 +21,26 @@ class LRU(Generic[K, V]):
         forks.register(self)
 
     def forget(self) -> None:
-        """Take another lock in a child process: the parent's may be held there for ever."""
+        """Take a new lock in a child process: the parent's may be held there for ever."""
         self._lock = Lock()
 
     def get(self, key: K) -> V | None:
-        """The value, which now is the one used last."""
+        """The value, which is now the last one used; ``None`` if there is none."""
         value = self._entries.get(key)
         if value is not None:
             try:
                 self._entries.move_to_end(key)
-            except KeyError:  # another thread has just pushed it out; it is as good as it was
+            except KeyError:  # another thread has just removed it; the value is as good
                 return value
         return value
 
     def put(self, key: K, value: V) -> V:
-        """Remember the value; answers it."""
+        """Store the value, and return it."""
         with self._lock:
             return self._remember(key, value)
 
     def setdefault(self, key: K, value: V) -> V:
-        """The value that is there already, else this one, which is then remembered."""
+        """The value of the key; if there is none, store this one and return it."""
         with self._lock:
             found = self._entries.get(key)
             return self._remember(key, value) if found is None else found
@@ -56,12 +53,12 @@ class LRU(Generic[K, V]):
         return value
 
     def discard(self, key: K) -> None:
-        """Forget the value, if it is there."""
+        """Remove the value, if there is one."""
         with self._lock:
             self._entries.pop(key, None)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all values."""
         with self._lock:
             self._entries.clear()
 

@@ -1,1 +1,1 @@
-"""The content of the table: every key and every attribute name is built here and nowhere else."""
+"""The content of the table: every key, every attribute name and every item is built here and nowhere else."""

@@ -1,7 +1,7 @@
-"""Names of the attributes of the table: those of every record, and those that hold one limit.
+"""Names of the table's attributes: those of every record, and those of one limit.
 
-The stored names of a bucket are short, because each write pays for them; their Python names say what they hold. Only
-this package writes an attribute's name as a string, which a test holds; no limit has such a name (``naming``).
+The stored names of a bucket are short, because each write pays for their bytes; their Python names say what they hold.
+Only this package spells an attribute name, which a test checks; no limit may have such a name (``naming``).
 """
 
 from functools import lru_cache
@@ -22,14 +22,14 @@ GSI4SK: Final = "GSI4SK"
 # Of several kinds of record.
 ENTITY_ID: Final = "entity_id"
 RESOURCE: Final = "resource"
-TTL: Final = "ttl"  # epoch seconds: DynamoDB removes the item some time after it
+TTL: Final = "ttl"  # epoch seconds: some time later DynamoDB removes the item
 NAME: Final = "name"
 CREATED_AT: Final = "created_at"
 
 # Of a bucket shard.
 ANCHOR: Final = "rf"  # epoch ms: the instant that the balances are expressed for
-CONFIG_READ_AT: Final = "cv"  # epoch ms: when the limits were read that gave the bucket its shape
-ACQUIRES: Final = "ev"  # how many acquires were admitted
+CONFIG_READ_AT: Final = "cv"  # epoch ms: the read of the config behind the shape
+ACQUIRES: Final = "ev"  # the number of admitted acquires
 SHARD_COUNT: Final = "shard_count"
 CASCADE: Final = "cascade"  # also of an entity
 PARENT_ID: Final = "parent_id"  # also of an entity
@@ -37,12 +37,12 @@ PARENT_ID: Final = "parent_id"  # also of an entity
 # Of an entity.
 METADATA: Final = "metadata"
 VERSION: Final = "version"
-CHILDREN: Final = "child_count"  # how many other entities have it as their parent
+CHILDREN: Final = "child_count"  # the number of entities whose parent it is
 
 # Of a config.
 CONFIG_VERSION: Final = "config_version"
 ON_UNAVAILABLE: Final = "on_unavailable"
-FINGERPRINT: Final = "fingerprint"  # what the provisioner wrote, of a config that it wrote
+FINGERPRINT: Final = "fingerprint"  # of the provisioner's last write of the config
 
 # Of a usage snapshot.
 WINDOW: Final = "window"
@@ -59,9 +59,9 @@ AFTER: Final = "after"
 
 # Of a namespace.
 NAMESPACE_ID: Final = "namespace_id"
-DELETED: Final = "deleted_at"  # both records of a namespace carry it from its soft deletion on
-PURGING: Final = "purging_at"  # the record by id carries it from the begin of a purge on: there is no way back
-PURGED: Final = "purged_at"  # and this from its end on, for as long as the record stays
+DELETED: Final = "deleted_at"  # on both records of a namespace, from its soft deletion on
+PURGING: Final = "purging_at"  # on the record by id, from the beginning of a purge on
+PURGED: Final = "purged_at"  # on the record by id, from the end of a purge on
 
 # Of the version record.
 SCHEMA_VERSION: Final = "schema_version"
@@ -97,7 +97,7 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "refill_period": "rp",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
-_OF_STATE: Final = frozenset[LimitField](("tokens", "consumed"))  # what a bucket has besides the rule
+_OF_STATE: Final = frozenset[LimitField](("tokens", "consumed"))  # the fields of a bucket beside the rule
 
 
 class BucketAttributes(NamedTuple):
@@ -121,7 +121,7 @@ class LimitAttributes(NamedTuple):
 
 
 class LimitAttribute(NamedTuple):
-    """What an attribute of a bucket or of a config is about."""
+    """The limit and the field that an attribute of a bucket or of a config holds."""
 
     limit: str
     field: LimitField
@@ -129,13 +129,13 @@ class LimitAttribute(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def bucket_attributes(limit: str) -> BucketAttributes:
-    """The attributes of a bucket that hold the limit."""
+    """The attributes of a limit in a bucket item."""
     return BucketAttributes(*(f"b_{limit}_{suffix}" for suffix in _SUFFIXES.values()))
 
 
 @lru_cache(maxsize=4096)
 def limit_attributes(limit: str) -> LimitAttributes:
-    """The attributes of a config that hold the limit."""
+    """The attributes of a limit in a config item."""
     return LimitAttributes(*(f"l_{limit}_{suffix}" for field, suffix in _SUFFIXES.items() if field not in _OF_STATE))
 
 
@@ -154,6 +154,6 @@ def parse_limit_attribute(name: str) -> LimitAttribute | None:
 def _parse(prefix: str, name: str) -> LimitAttribute | None:
     if not name.startswith(prefix):
         return None
-    # A suffix has no underscore, a limit may: the last one parts them.
+    # A limit's name may have underscores, a suffix has none: the last one separates them.
     limit, _, suffix = name[len(prefix) :].rpartition("_")
     return LimitAttribute(limit, _FIELDS[suffix]) if limit and suffix in _FIELDS else None

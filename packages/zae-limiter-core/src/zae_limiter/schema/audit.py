@@ -1,7 +1,4 @@
-"""The item of an audit event: how it is made of the value, and read back.
-
-Lives here: its content. Never: what is audited, and when (flows).
-"""
+"""The item of an audit event: made of the value, and read back."""
 
 from typing import Any
 
@@ -16,7 +13,7 @@ _OPTIONAL = (PRINCIPAL, RESOURCE, BEFORE, AFTER)
 
 
 def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) -> Item:
-    """The item of an event, which expires at ``expires_at`` (epoch seconds) where that is given."""
+    """The item of an event; it expires at ``expires_at`` (epoch seconds), or never if that is ``None``."""
     pk = keys.pk_audit(namespace_id, event.entity_id)
     present = (name for name in _OPTIONAL if getattr(event, name) is not None)
     return {

@@ -1,6 +1,6 @@
-"""What the images of a bucket item, one before and one after, say happened between them.
+"""The difference between two images of a bucket item: tokens, acquires and writes.
 
-Lives here: the difference of two images. Never: where images come from, what is done about them (aggregator).
+Lives here: pure functions of images. Never: the stream that they come from, the snapshots (aggregator).
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ NO_ITEM: Final[Image] = {}
 
 
 class Consumption(NamedTuple):
-    """Tokens consumed less those given back, by limit, without limits that did not move; and acquires admitted.
+    """Net tokens consumed, by limit, without limits that did not change; and acquires admitted.
 
-    ``rests``: the thousandths beside them. One shard alone has some where several served a request.
+    ``rests``: the thousandths beside the tokens. A shard has some if several shards served a request.
     """
 
     tokens: Mapping[str, int]
@@ -30,13 +30,13 @@ class Consumption(NamedTuple):
 
 
 def consumption(before: Image | None, after: Image) -> Consumption:
-    """What was consumed between two images; all that ``after`` says where there was no item before.
+    """The consumption between two images; all that ``after`` has counted if there was no item before.
 
-    The differences of all the changes of an item add up to what it says at the end, tokens and rests each.
+    The differences of all changes of an item add up to its counts at the end, tokens and rests each.
     """
     old, new = _counters(before or NO_ITEM), _counters(after)
     if new.has_just_begun:
-        return Consumption({}, 0)  # what it replaces outlived its bucket: that is not given back
+        return Consumption({}, 0)  # it replaces a leftover, whose tokens are not given back
     tokens: dict[str, int] = {}
     rests: dict[str, int] = {}
     for limit, total in new.milli.items():
@@ -49,23 +49,23 @@ def consumption(before: Image | None, after: Image) -> Consumption:
 
 
 def writes(before: Image | None, after: Image) -> int:
-    """By how many writes the item counts more than before, that of the later image among them."""
+    """The number of writes that the item counted between two images, including the later image's own."""
     counted: int = after.get(WRITES, 0) - (before or NO_ITEM).get(WRITES, 0)
     return counted // ONE_WRITE
 
 
 def anchor_of(image: Image) -> Any:
-    """The instant that the balances of a bucket shard are expressed for, in epoch ms, unchecked."""
+    """The anchor of a bucket item in epoch ms, unchecked."""
     return image[ANCHOR]
 
 
 def shard_count_of(image: Image) -> Any:
-    """Among how many shards the bucket is divided, as a shard of it says, unchecked."""
+    """The shard count that a bucket item has, unchecked."""
     return image[SHARD_COUNT]
 
 
 class _Counters(NamedTuple):
-    """All that an item has counted: millitokens by limit, acquires, and its own writes."""
+    """The counters of an item: millitokens by limit, acquires, and its own writes."""
 
     milli: Mapping[str, int]
     events: int
@@ -73,7 +73,7 @@ class _Counters(NamedTuple):
 
     @property
     def has_just_begun(self) -> bool:
-        """Whether it is a shard as a split puts it, which nobody has consumed from."""
+        """Whether a split has just put this shard: nothing was consumed from it."""
         return self.writes == ONE_WRITE and not self.events and not any(self.milli.values())
 
 

@@ -1,4 +1,4 @@
-"""The item of a config: limits, and what a config says besides."""
+"""The item of a config: its limits, its policy and its fingerprint."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -23,7 +23,7 @@ def config_attributes(limits: Iterable[Limit]) -> dict[str, int]:
 
 
 def read_limits(item: Item | None) -> tuple[Limit, ...]:
-    """The limits of a config item, sorted by name; none where there is no item."""
+    """The limits of a config item, sorted by name; none if there is no item."""
     if item is None:
         return ()
     found = map(parse_limit_attribute, item)
@@ -44,17 +44,17 @@ def _read_limit(item: Item, name: str) -> Limit:
 
 
 def read_on_unavailable(item: Item | None) -> OnUnavailable | None:
-    """What the system config says, ``None`` where it says nothing."""
+    """The policy of a system config, ``None`` if it has none."""
     value = (item or {}).get(ON_UNAVAILABLE)
     return None if value is None else check_on_unavailable(value)
 
 
 def read_config(item: Item) -> StoredConfig:
-    """All that a config item says."""
+    """A config item as a value."""
     return StoredConfig(read_limits(item), read_on_unavailable(item), item.get(FINGERPRINT))
 
 
 def said_besides(config: StoredConfig) -> Item:
-    """What a config item says besides its limits."""
-    said = {ON_UNAVAILABLE: config.on_unavailable, FINGERPRINT: config.fingerprint}
-    return {name: value for name, value in said.items() if value is not None}
+    """The attributes of a config item beside its limits."""
+    attributes = {ON_UNAVAILABLE: config.on_unavailable, FINGERPRINT: config.fingerprint}
+    return {name: value for name, value in attributes.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The item of an entity."""
+"""The item of an entity: made of the value, and read back."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ Item = dict[str, Any]
 
 
 def entity_item(namespace_id: str, entity: Entity) -> Item:
-    """The record of an entity that has no children yet; in the index of its parent where it has one."""
+    """The item of an entity that has no children; with a parent, it is in GSI1."""
     pk = keys.pk_entity(namespace_id, entity.entity_id)
     item: Item = {
         PK: pk,
@@ -49,7 +49,7 @@ def entity_item(namespace_id: str, entity: Entity) -> Item:
 
 
 def read_entity(item: Item) -> Entity:
-    """The entity of a record."""
+    """The entity of an item."""
     return Entity(
         entity_id=item[ENTITY_ID],
         name=item.get(NAME),

@@ -1,4 +1,4 @@
-"""The item of a bucket shard: how it is made, and read back."""
+"""The item of a bucket shard: made of values, and read back."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ AHEAD_MS: Final = 60_000
 
 
 class LimitRow(NamedTuple):
-    """One limit of a bucket item: all that a write of it needs, at hand."""
+    """One limit of a bucket state, with all values that a write of it needs."""
 
     name: str
     tokens: str
@@ -51,9 +51,9 @@ class LimitRow(NamedTuple):
 
 
 class BucketState(NamedTuple):
-    """A bucket item as it was seen, and what its shape says: shape, ceiling and attributes of each limit.
+    """A bucket item as it was seen, and its shape: rule, ceiling and attributes of each limit.
 
-    ``fill_ms`` is how long the slowest limit takes from empty to full.
+    ``fill_ms``: the time in which the slowest limit fills from empty.
     """
 
     item: Item
@@ -64,22 +64,22 @@ class BucketState(NamedTuple):
 
     @property
     def id(self) -> "BucketId":
-        """Which item it is."""
+        """The id of the item."""
         return BucketId.parse(self.item[PK])
 
     @property
     def anchor_ms(self) -> int:
-        """The instant that the balances are expressed for; the version of the shapes."""
+        """The instant that the balances are expressed for, in epoch ms; the version of the shape."""
         return int(self.item[ANCHOR])
 
     def is_ahead(self, now_ms: int) -> bool:
-        """Whether the anchor lies so far ahead that a clock must have been wrong."""
+        """Whether the anchor is so far ahead that a wrong clock must have set it."""
         return self.anchor_ms > now_ms + AHEAD_MS
 
     def repaired(self, now_ms: int) -> "BucketState":
-        """The same, or with an anchor that a wrong clock has set ahead as the next write will leave it.
+        """The state as the next repair leaves it: unchanged, unless the anchor is ahead.
 
-        Nothing was minted, and what was stored is forgotten; a balance below zero stays: what is owed is owed.
+        A repair mints nothing, and forgets what was stored; a debt stays.
         """
         if not self.is_ahead(now_ms):
             return self
@@ -88,12 +88,12 @@ class BucketState(NamedTuple):
 
     @property
     def shard_count(self) -> int:
-        """Among how many shards the bucket's limits are divided, as far as this shard knows."""
+        """The shard count of the bucket, as far as this shard knows."""
         return int(self.item[SHARD_COUNT])
 
     @property
     def family(self) -> Item:
-        """What the item says of its entity's parent."""
+        """``cascade`` and ``parent_id``, as the item has them."""
         return {name: self.item[name] for name in (CASCADE, PARENT_ID) if name in self.item}
 
     def tokens_milli(self, limit: str) -> int:
@@ -101,7 +101,7 @@ class BucketState(NamedTuple):
         return int(self.item[bucket_attributes(limit).tokens])
 
     def part(self, limit: Limit, now_ms: int) -> Part:
-        """What this shard has of a limit, by the shape that it has here; full where it is new to the shard."""
+        """A limit on this shard, with the rule that it has here; full if the shard lacks it."""
         shard_limit = self.shard_limits.get(limit.name)
         if shard_limit is None:
             return full_part(limit, now_ms, self.id.shard, self.shard_count)
@@ -109,7 +109,7 @@ class BucketState(NamedTuple):
 
 
 def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
-    """The view of a bucket item; takes the shapes over from the view before it where the anchor did not move."""
+    """The state of a bucket item. It takes over the shape of ``before`` if anchor and shard count are the same."""
     if before is not None:
         old, shard_limits, ceilings, rows, fill_ms = before
         if old[ANCHOR] == item[ANCHOR] and old[SHARD_COUNT] == item[SHARD_COUNT]:
@@ -134,13 +134,13 @@ def _row(name: str, shard_limit: ShardLimit) -> LimitRow:
 
 
 def read_shapes(item: Item) -> dict[str, ShardLimit]:
-    """The shape of every limit of a bucket item, by name."""
+    """The ``ShardLimit`` of every limit of a bucket item, by name."""
     *_, shard = keys.parse_bucket_pk(item[PK])
     return {name: ShardLimit(_read_rule(item, name), item[ANCHOR], shard, item[SHARD_COUNT]) for name in _limits(item)}
 
 
 def _limits(item: Item) -> Iterable[str]:
-    """The limits that a bucket item has a balance of."""
+    """The limits of a bucket item."""
     found = map(parse_bucket_attribute, item)
     return [each.limit for each in found if each is not None and each.field == "tokens"]
 
@@ -157,7 +157,7 @@ def _read_rule(item: Item, name: str) -> Limit:
 
 
 class LimitBalance(NamedTuple):
-    """One limit of a bucket item that is to be made: what it has, and what of it was consumed, in millitokens."""
+    """One limit of a new bucket item: its tokens, and the tokens consumed, in millitokens."""
 
     limit: Limit
     tokens: int
@@ -175,7 +175,7 @@ def bucket_item(
     acquires: int = 0,
     expires_at: int | None = None,
 ) -> Item:
-    """The item of a bucket shard that is made: its entity's ``family`` is copied; ``expires_at`` in epoch seconds."""
+    """The item of a new bucket shard, with the ``family`` of its entity; ``expires_at`` in epoch seconds."""
     item: Item = {
         **bucket.attributes(),
         **family,
@@ -194,7 +194,7 @@ def bucket_item(
 
 
 def rule_attributes(limit: Limit) -> dict[str, int]:
-    """The attributes of a bucket item that hold the rule; a burst only where it is not the capacity."""
+    """The attributes of a bucket item that hold the rule; the burst only if it is not the capacity."""
     at = bucket_attributes(limit.name)
     rule = {
         at.capacity: limit.capacity * MILLI,
@@ -208,7 +208,7 @@ def rule_attributes(limit: Limit) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class BucketId:
-    """Which bucket item: an entity, a resource and a shard of a namespace."""
+    """The id of a bucket item: an entity, a resource and a shard of a namespace."""
 
     namespace_id: str
     entity_id: str
@@ -222,7 +222,7 @@ class BucketId:
 
     @classmethod
     def parse(cls, pk: str) -> Self:
-        """The bucket item of a partition key; ``ValueError`` where it is none."""
+        """The id in a bucket's partition key. Raises ``ValueError`` for any other key."""
         return cls(*keys.parse_bucket_pk(pk))
 
     def other(self, shard: int) -> "BucketId":
@@ -230,7 +230,7 @@ class BucketId:
         return BucketId(self.namespace_id, self.entity_id, self.resource, shard)
 
     def attributes(self) -> Item:
-        """Keys, index keys and names: what does not change in the life of the item."""
+        """Keys, index keys and names, which never change."""
         ns = self.namespace_id
         return {
             PK: self.pk,

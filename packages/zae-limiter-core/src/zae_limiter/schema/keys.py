@@ -1,13 +1,13 @@
-"""Partition keys, sort keys and index keys of every record.
+"""Partition keys, sort keys and index keys of every record: builders, and parsers where a key is read.
 
-Lives here: builders, and a parser where a key is ever read. Never: checks of names (naming): callers pass checked ones.
+Never: checks of names (naming); callers pass checked ones.
 """
 
 from typing import Final, NamedTuple
 
 REGISTRY: Final = "_"  # the namespace id under which all namespaces are registered
 
-# What a query's begins_with narrows to. Table sort keys start with "#", index sort keys do not.
+# The prefixes that a query's begins_with narrows to. Table sort keys start with "#", index sort keys do not.
 USAGE_PREFIX: Final = "#USAGE#"
 AUDIT_PREFIX: Final = "#AUDIT#"
 CONFIG_PREFIX: Final = "#CONFIG#"
@@ -21,21 +21,21 @@ INDEX_CONFIG_PREFIX: Final = "CONFIG#"
 
 
 class AuditAddress(NamedTuple):
-    """Whose audit events a partition key is of: an entity's, or those of a config level."""
+    """The namespace and the subject in a partition key of audit events."""
 
     namespace_id: str
     entity_id: str
 
 
 class EntityConfigAddress(NamedTuple):
-    """Which entity config an index sort key is of."""
+    """The resource and the entity in an entity config's sort key in GSI4."""
 
     resource: str
     entity_id: str
 
 
 def pk_system(ns: str) -> str:
-    """Return the partition of a namespace's system records; of all namespaces for ``REGISTRY``."""
+    """Return the partition of a namespace's system records; for ``REGISTRY``, that of all namespaces."""
     return f"{ns}/SYSTEM#"
 
 
@@ -45,7 +45,7 @@ def pk_resource(ns: str, resource: str) -> str:
 
 
 def pk_entity(ns: str, entity: str) -> str:
-    """Return the partition of an entity's records, its buckets apart."""
+    """Return the partition of an entity's records, except its buckets."""
     return f"{ns}/ENTITY#{entity}"
 
 
@@ -55,22 +55,22 @@ def pk_bucket(ns: str, entity: str, resource: str, shard: int) -> str:
 
 
 def pk_audit(ns: str, entity: str) -> str:
-    """Return the partition of an entity's audit events, or of ``audit_system()`` or an ``audit_resource()``."""
+    """Return the partition of a subject's audit events: an entity id, ``audit_system()`` or an ``audit_resource()``."""
     return f"{ns}/AUDIT#{entity}"
 
 
 def audit_system() -> str:
-    """Return the entity id under which changes of a namespace's system config are audited."""
+    """Return the subject of a system config's audit events."""
     return "$SYSTEM"
 
 
 def audit_resource(resource: str) -> str:
-    """Return the entity id under which changes of a resource's config are audited."""
+    """Return the subject of a resource config's audit events."""
     return f"$RESOURCE:{resource}"
 
 
 def sk_meta() -> str:
-    """Return the sort key of an entity's metadata."""
+    """Return the sort key of an entity's record."""
     return "#META"
 
 
@@ -80,7 +80,7 @@ def sk_state() -> str:
 
 
 def sk_config(resource: str | None = None) -> str:
-    """Return the sort key of a config; for an entity's, of one ``resource`` or ``_default_``."""
+    """Return the sort key of a config; for an entity config, on one ``resource`` or ``_default_``."""
     return "#CONFIG" if resource is None else f"{CONFIG_PREFIX}{resource}"
 
 
@@ -95,12 +95,12 @@ def sk_version() -> str:
 
 
 def sk_audit(event_id: str) -> str:
-    """Return the sort key of an audit event, which sorts as the event ids do."""
+    """Return the sort key of an audit event; it sorts like the event id."""
     return f"{AUDIT_PREFIX}{event_id}"
 
 
 def sk_provisioner(part: int = 0) -> str:
-    """Return the sort key of the provisioner's state, or of its overflow ``part`` from 1 on."""
+    """Return the sort key of the provisioner's state: of its head, or of the ``part`` with a number."""
     return f"{PROVISIONER_PREFIX}#{part}" if part else PROVISIONER_PREFIX
 
 
@@ -120,7 +120,7 @@ def gsi1_pk_parent(ns: str, parent: str) -> str:
 
 
 def gsi1_sk_child(entity: str) -> str:
-    """Return the place of a child among its parent's."""
+    """Return the sort key of a child in GSI1."""
     return f"{CHILD_PREFIX}{entity}"
 
 
@@ -130,12 +130,12 @@ def gsi2_pk_resource(ns: str, resource: str) -> str:
 
 
 def gsi2_sk_bucket(entity: str, shard: int) -> str:
-    """Return the place of a bucket among its resource's."""
+    """Return the sort key of a bucket in GSI2."""
     return f"{INDEX_BUCKET_PREFIX}{entity}#{shard}"
 
 
 def gsi2_sk_usage(window_key: str, entity: str) -> str:
-    """Return the place of a usage snapshot among its resource's."""
+    """Return the sort key of a usage snapshot in GSI2."""
     return f"{INDEX_USAGE_PREFIX}{window_key}#{entity}"
 
 
@@ -145,7 +145,7 @@ def gsi3_pk_entity_config(ns: str, resource: str) -> str:
 
 
 def gsi3_sk_entity(entity: str) -> str:
-    """Return the place of an entity among those with limits of their own."""
+    """Return the sort key of an entity config in GSI3."""
     return entity
 
 
@@ -155,44 +155,44 @@ def gsi3_pk_entity(ns: str, entity: str) -> str:
 
 
 def gsi3_sk_bucket(resource: str, shard: int) -> str:
-    """Return the place of a bucket among its entity's."""
+    """Return the sort key of a bucket in GSI3."""
     return f"{INDEX_BUCKET_PREFIX}{resource}#{shard}"
 
 
 def gsi4_pk(ns: str) -> str:
-    """Return the partition of everything of a namespace. The sort key is the item's PK, entity configs apart."""
+    """Return the partition of all records of a namespace. Their sort key is the item's PK, but for entity configs."""
     return ns
 
 
 def gsi4_sk_entity_config(resource: str, entity: str) -> str:
-    """Return the place of an entity config in its namespace."""
+    """Return the sort key of an entity config in GSI4."""
     return f"{INDEX_CONFIG_PREFIX}{resource}#{entity}"
 
 
 def gsi4_after_resource(resource: str) -> str:
-    """Return a sort key behind every entity config of ``resource`` and before those of the next one."""
+    """Return a sort key behind every entity config of ``resource``, and before those of the next resource."""
     return f"{INDEX_CONFIG_PREFIX}{resource}$"  # "$" follows "#", and no name has either
 
 
 def parse_bucket_pk(pk: str) -> tuple[str, str, str, int]:
-    """Return namespace, entity, resource and shard of a bucket's partition key; ``ValueError`` where it is none."""
+    """Return namespace, entity, resource and shard in a bucket's partition key. Raises ``ValueError`` for others."""
     ns, rest = _after(pk, "BUCKET#")
     entity, resource, shard = rest.split("#")
     return ns, entity, resource, int(shard)
 
 
 def parse_audit_pk(pk: str) -> AuditAddress:
-    """Return the parts of a partition key of audit events; ``ValueError`` where it is none."""
+    """Return the namespace and the subject in a key of audit events. Raises ``ValueError`` for any other key."""
     return AuditAddress(*_after(pk, "AUDIT#"))
 
 
 def parse_resource_pk(pk: str) -> str:
-    """Return the resource of a resource's partition key; ``ValueError`` where it is none."""
+    """Return the resource in a resource's partition key. Raises ``ValueError`` for any other key."""
     return _after(pk, "RESOURCE#")[1]
 
 
 def parse_entity_config_sk(gsi4_sk: str) -> EntityConfigAddress:
-    """Return the parts of an entity config's place in its namespace; ``ValueError`` where it is none."""
+    """Return the resource and the entity in an entity config's sort key in GSI4. Raises ``ValueError`` for others."""
     prefix, resource, entity = gsi4_sk.split("#")
     if prefix != "CONFIG":
         raise ValueError(f"not an entity config: {gsi4_sk!r}")

@@ -1,6 +1,6 @@
-"""The items of a provisioner's state: a head, and parts behind it where the state is larger than an item may be.
+"""The items of a provisioner's state: a head, and parts if the state is larger than an item may be.
 
-Lives here: their content, and how a state is cut into them. Never: in which order they are written (flows).
+Lives here: their content, and the division into parts. Never: the order in which they are written (flows).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,11 +30,9 @@ from .attributes import (
 Item = dict[str, Any]
 
 PART_BYTES: Final = 350_000  # an item may have 400 KB
-HEAD_BYTES: Final = (
-    4_000  # every apply writes the head, at a unit for each KB of it; where more is managed, it is small
-)
+HEAD_BYTES: Final = 4_000  # every apply writes the head, for a unit per KB; a head with parts is small
 MAX_PARTS: Final = 99
-_PAIR_BYTES: Final = 8  # what a pair costs beside its names
+_PAIR_BYTES: Final = 8  # of a pair, beside its names
 _TAGS: Final = 10**12
 _PLACES: Final = 10**3
 _FIELDS: Final = (LAST_APPLIED, APPLIED_HASH, OWNER)
@@ -42,7 +40,7 @@ _KINDS: Final = ("managed", "intended")
 
 
 class ManagedPlace(NamedTuple):
-    """An entity, or nobody, and one resource that is managed or intended."""
+    """A resource, or an entity on a resource, that is managed or intended."""
 
     kind: str
     entity: str | None
@@ -52,18 +50,18 @@ class ManagedPlace(NamedTuple):
 def part_numbers(serial: int, tag: int, count: int) -> list[int]:
     """The numbers of the parts of one write: the serial, the write's own ``tag``, and the place of the part.
 
-    No two writes share a part, so a write that fails leaves the parts of the state that holds as they are.
+    No two writes share a part. So a write that fails does not change the parts of the former state.
     """
     return [(serial * _TAGS + tag % _TAGS) * _PLACES + place for place in range(1, count + 1)]
 
 
 def serial_of(number: int) -> int:
-    """The serial of the state that a part was written for."""
+    """The serial of the state that a part belongs to."""
     return number // (_TAGS * _PLACES)
 
 
 def parse_part_sk(sk: str) -> int:
-    """The number of a part, 0 for the head; ``ValueError`` for any other record."""
+    """The number of a part, 0 for the head. Raises ``ValueError`` for any other record."""
     head, _, number = sk.removeprefix(keys.PROVISIONER_PREFIX).partition("#")
     if head or not sk.startswith(keys.PROVISIONER_PREFIX):
         raise ValueError(f"not of a provisioner's state: {sk!r}")
@@ -71,33 +69,33 @@ def parse_part_sk(sk: str) -> int:
 
 
 def state_items(namespace_id: str, state: ProvisionerState, *, tag: int) -> tuple[Item, list[Item]]:
-    """The head of a state and its parts, none where all fits into the head. ``tag`` tells two writes apart."""
+    """The head and the parts of a state, no parts if all fits into the head. ``tag`` distinguishes two writes."""
     pairs = list(_pairs(state))
     chunks = list(_chunks(pairs)) if sum(map(_size, pairs)) > HEAD_BYTES else []
     numbers = part_numbers(state.serial, tag, len(chunks))
     head = {**_head(namespace_id, state), TAG: tag, PARTS: numbers}
     if not numbers:
-        return {**head, **_said(pairs)}, []
+        return {**head, **_place_attributes(pairs)}, []
     return head, [
-        {**_base(namespace_id, number), SERIAL: state.serial, TAG: tag, **_said(chunk)}
+        {**_base(namespace_id, number), SERIAL: state.serial, TAG: tag, **_place_attributes(chunk)}
         for number, chunk in zip(numbers, chunks, strict=True)
     ]
 
 
 def read_state(head: Item, parts: Sequence[Item]) -> ProvisionerState:
-    """The state of a head and its parts. ``ValueError`` where they are not of one write."""
+    """The state in a head and its parts. Raises ``ValueError`` if it is torn."""
     torn = [part[SK] for part in parts if (part[SERIAL], part[TAG]) != (head[SERIAL], head[TAG])]
     if torn or len(parts) != len(head[PARTS]):
         raise ValueError(f"the parts of serial {head[SERIAL]} are not all there: {torn or len(parts)}")
-    said: Item = {name: head.get(name) for name in _FIELDS}
+    fields: Item = {name: head.get(name) for name in _FIELDS}
     for kind in _KINDS:
-        said |= _read_kind(kind, parts or [head])
-        said[f"{kind}_system"] = head.get(f"{kind}_system", False)
+        fields |= _read_kind(kind, parts or [head])
+        fields[f"{kind}_system"] = head.get(f"{kind}_system", False)
     return ProvisionerState(
         serial=head[SERIAL],
         lock=_read_lock(head),
         handled=[HandledEvent(event["id"], event["ok"]) for event in head.get(HANDLED, ())],
-        **said,
+        **fields,
     )
 
 
@@ -112,7 +110,7 @@ def _read_kind(kind: str, items: Sequence[Item]) -> Item:
 
 
 def _head(namespace_id: str, state: ProvisionerState) -> Item:
-    said = {name: getattr(state, name) for name in _FIELDS if getattr(state, name) is not None}
+    fields = {name: getattr(state, name) for name in _FIELDS if getattr(state, name) is not None}
     lock = state.lock
     held = {} if lock is None else {LOCK: {"id": lock.lock_id, "owner": lock.owner, "expires_at": lock.expires_at_ms}}
     handled = [{"id": event.event_id, "ok": event.ok} for event in state.handled]
@@ -122,7 +120,7 @@ def _head(namespace_id: str, state: ProvisionerState) -> Item:
         MANAGED_SYSTEM: state.managed_system,
         **({INTENDED_SYSTEM: True} if state.intended_system else {}),
         **({HANDLED: handled} if handled else {}),
-        **said,
+        **fields,
         **held,
     }
 
@@ -162,8 +160,8 @@ def _chunks(pairs: Iterable[ManagedPlace]) -> Iterator[list[ManagedPlace]]:
         yield chunk
 
 
-def _said(pairs: Iterable[ManagedPlace]) -> Item:
-    """What is managed, always; what is intended where there is any."""
+def _place_attributes(pairs: Iterable[ManagedPlace]) -> Item:
+    """The attributes that hold these places: managed sets always, intended ones if they are not empty."""
     item: Item = {MANAGED_RESOURCES: [], MANAGED_ENTITIES: {}}
     for kind, entity, resource in pairs:
         if entity is None:

@@ -1,4 +1,4 @@
-"""The items that belong to the table as a whole: namespaces and the version record."""
+"""The items of the registry: namespaces and the version record."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -24,7 +24,7 @@ from .attributes import (
 Item = dict[str, Any]
 
 MARKS: Final = (DELETED, PURGING, PURGED)
-STAYS_SECONDS: Final = 2 * 24 * 3600  # twice as long as the table's stream keeps what was written before the purge
+STAYS_SECONDS: Final = 2 * 24 * 3600  # twice as long as the table's stream keeps its records
 
 
 def namespace_items(name: str, namespace_id: str, created_at: str) -> tuple[Item, Item]:
@@ -39,13 +39,13 @@ def read_namespace(item: Item) -> Namespace:
 
 
 def purged_item(by_id: Item, at: str) -> Item:
-    """The record by id of a namespace whose purge, begun at ``at``, has removed everything; TTL removes it, too."""
+    """The record by id of a namespace after a purge that began ``at`` an ISO time; TTL removes it later."""
     begun = int(datetime.fromisoformat(at).timestamp())
     return by_id | {PURGED: at, TTL: begun + STAYS_SECONDS}
 
 
 def version_item(record: VersionRecord) -> Item:
-    """The record of a stack's versions: one of the table, which all that may read the registry may read."""
+    """The version record: one for the table, so that every reader of the registry may read it."""
     return {
         PK: keys.pk_system(keys.REGISTRY),
         SK: keys.sk_version(),
@@ -56,5 +56,5 @@ def version_item(record: VersionRecord) -> Item:
 
 
 def read_version(item: Item) -> VersionRecord:
-    """The versions that a record says."""
+    """The versions in a version record."""
     return VersionRecord(item[SCHEMA_VERSION], item[CORE_VERSION], item[MIN_CLIENT_VERSION])

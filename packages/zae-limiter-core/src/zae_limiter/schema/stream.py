@@ -1,4 +1,4 @@
-"""What the key of an item in the table's stream says that it is of."""
+"""The records of the table's stream, recognized by their keys."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,17 +13,17 @@ Key = Mapping[str, Any]
 
 
 def bucket_of(key: Key) -> BucketId | None:
-    """The bucket shard of a key, ``None`` for any other item. ``ValueError`` for a bucket's key that is malformed."""
+    """The bucket shard of a key, ``None`` for any other record. Raises ``ValueError`` for a malformed key."""
     return BucketId.parse(key[PK]) if key[SK] == sk_state() else None
 
 
 def is_audit_event(key: Key) -> bool:
-    """Whether the item is an audit event."""
+    """Whether the key is that of an audit event."""
     return bool(key[SK].startswith(AUDIT_PREFIX))
 
 
 def audit_event_of(key: Key, image: dict[str, Any]) -> tuple[AuditAddress, AuditEvent]:
-    """Whose audit event it is, and the event. ``ValueError`` where the image has another key."""
+    """The address of an audit event, and the event. Raises ``ValueError`` if the image has another key."""
     event = read_audit_event(image)
     if key[SK] != sk_audit(event.event_id):
         raise ValueError(f"the event {event.event_id!r} has the key {key[SK]!r}")

@@ -1,7 +1,4 @@
-"""The one table: its keys, its indexes, and the request that creates it.
-
-Lives here: the table's shape as values. Never: a client, or a record's keys (keys).
-"""
+"""The table: its keys, its indexes, and the request that creates it."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -15,14 +12,14 @@ Projection = Literal["ALL", "KEYS_ONLY"]
 
 
 class Index(NamedTuple):
-    """The key attributes of an index, and what of an item it holds."""
+    """The key attributes of an index, and its projection."""
 
     pk: str
     sk: str
     projection: Projection
 
 
-# KEYS_ONLY wherever a bucket is: an index that projects what an acquire changes is written again by every acquire.
+# KEYS_ONLY for every index of buckets: each acquire would write an index that projects token counts.
 INDEXES: Final[Mapping[str, Index]] = MappingProxyType(
     {
         "GSI1": Index(GSI1PK, GSI1SK, "ALL"),

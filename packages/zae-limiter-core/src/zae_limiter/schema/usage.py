@@ -1,9 +1,7 @@
-"""The item of a usage snapshot: how it is made of a value, how it is added to, and read back.
+"""The item of a usage snapshot: made of a value, added to, and read back.
 
-Lives here: its content. Never: when it is written (flows.counting).
-
-What keeps its counts exact begins with ``_``, and no limit does: for each shard of the bucket the mark of the last
-record that was counted, however often the stream is delivered; for each limit the thousandths beside its tokens.
+The attributes that keep its counts exact begin with ``_``, which no limit does: for each shard of the bucket the mark
+of the last record that was counted, for each limit the rest beside its tokens.
 """
 
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ SEQUENCE_DIGITS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class SnapshotId:
-    """Which snapshot: what an entity consumed of a resource in the window that begins at ``window_start``."""
+    """The id of a snapshot: an entity, a resource, and the window that begins at ``window_start``."""
 
     namespace_id: str
     entity_id: str
@@ -32,7 +30,7 @@ class SnapshotId:
 
     @property
     def pk(self) -> str:
-        """The partition: that of the entity."""
+        """The partition key, that of the entity."""
         return keys.pk_entity(self.namespace_id, self.entity_id)
 
     @property
@@ -41,7 +39,7 @@ class SnapshotId:
         return keys.sk_usage(self.resource, self._window_key)
 
     def attributes(self) -> dict[str, Any]:
-        """The item without its key and its counts."""
+        """The attributes of the item without its key and its counts."""
         return {
             GSI2PK: keys.gsi2_pk_resource(self.namespace_id, self.resource),
             GSI2SK: keys.gsi2_sk_usage(self._window_key, self.entity_id),
@@ -59,14 +57,14 @@ class SnapshotId:
 
 
 def usage_item(namespace_id: str, snapshot: UsageSnapshot) -> Item:
-    """The record of a snapshot: the counter of each limit stands beside the rest, so that a write can add to it."""
+    """The item of a snapshot, with the counters as attributes of their own, so that a write can add to them."""
     place = SnapshotId(namespace_id, snapshot.entity_id, snapshot.resource, snapshot.window, snapshot.window_start)
     counts = {TOTAL_EVENTS: snapshot.total_events, **snapshot.consumed}
     return {PK: place.pk, SK: place.sk, **place.attributes(), **counts}
 
 
 def read_usage(item: Item) -> UsageSnapshot:
-    """The snapshot of a record."""
+    """The snapshot of an item."""
     return UsageSnapshot(
         entity_id=item[ENTITY_ID],
         resource=item[RESOURCE],
@@ -78,26 +76,26 @@ def read_usage(item: Item) -> UsageSnapshot:
 
 
 def read_milli(item: Item) -> dict[str, int]:
-    """What the record of a snapshot says was consumed, by limit, in millitokens: what sums are made of."""
+    """The consumption in a snapshot's item, in millitokens by limit."""
     names = [name for name in sorted(item) if _is_counter(name)]
     return {name: MILLI * item[name] + item.get(rest_attribute(name), 0) for name in names}
 
 
 def counted_attribute(shard: int) -> str:
-    """The attribute with the mark of the last record of a shard that was counted."""
+    """The attribute with the mark of a shard."""
     return f"_counted_{shard}"
 
 
 def rest_attribute(limit: str) -> str:
-    """The attribute with the thousandths of a token that stand beside the counter of a limit."""
+    """The attribute with the rest of a limit, in millitokens."""
     return f"_rest_{limit}"
 
 
 def stream_mark(label: str, sequence_number: str) -> str:
-    """Where a record of the table's stream stands, as a string that sorts as the changes of an item came.
+    """The mark of a record of the table's stream: a string that sorts in the order of an item's changes.
 
-    A table that is made anew, or whose stream is switched on again, has a stream with a later label. ``ValueError`` for
-    what is no sequence number: up to 40 digits, which is more than a number of DynamoDB holds.
+    A table that is created again, or whose stream is switched on again, has a later label. Raises ``ValueError`` for a
+    sequence number of anything but 1 to 40 digits.
     """
     if not (sequence_number.isdecimal() and sequence_number.isascii() and len(sequence_number) <= SEQUENCE_DIGITS):
         raise ValueError(f"no sequence number: {sequence_number!r}")

@@ -1,1 +1,1 @@
-"""The sync variant: facades, drivers, stores. The only I/O, and nothing but I/O."""
+"""The sync variant: facades, driver, stores. It does I/O, and nothing else."""

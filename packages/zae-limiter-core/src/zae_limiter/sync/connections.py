@@ -1,7 +1,6 @@
-"""Connections of the SDK that keep the time of an operation as a whole, in a pool that no signal can lock.
+"""Connections of the SDK that keep the deadline of an operation, in a pool without a lock.
 
-Lives here: what urllib3 leaves open. Never: requests. Its time-outs are of each read by itself: a server that sends one
-byte a second is never too late for them.
+urllib3's time-outs are for each read by itself: a server that sends one byte a second never exceeds them.
 """
 
 import io
@@ -15,18 +14,18 @@ from .time_left import time_left
 
 
 class TimedReader(io.RawIOBase):
-    """The bytes of an answer, as long as there is time."""
+    """The bytes of an answer, until the deadline of the operation."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket) -> None:
         self._raw = raw
         self._sock = sock
 
     def readable(self) -> bool:
-        """It is for reading."""
+        """Return ``True``."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read what there is. Raises ``TimeoutError`` when the time is over."""
+        """Read the bytes that are there. Raises ``TimeoutError`` after the deadline."""
         left = time_left()
         if left <= 0:
             raise TimeoutError("the answer did not come in time")
@@ -36,13 +35,13 @@ class TimedReader(io.RawIOBase):
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
-        """Close what is read from."""
+        """Close the inner reader."""
         self._raw.close()
         super().close()
 
 
 class TimedResponse(HTTPResponse):
-    """An answer that comes as a whole within the time of its operation."""
+    """A response that has to be complete by the deadline of its operation."""
 
     def __init__(self, sock: socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
@@ -50,15 +49,15 @@ class TimedResponse(HTTPResponse):
 
 
 class IdleConnections:
-    """The idle connections of a pool, the last one first, without a lock.
+    """The idle connections of a pool, last in, first out, without a lock.
 
-    ``queue.LifoQueue`` stays locked for ever where a signal handler raises just as it takes its lock: then every thread
-    that shares the client hangs with its next request.
+    ``queue.LifoQueue`` stays locked for ever if a signal handler raises just as it takes its lock. Then every thread
+    that shares the client hangs at its next request.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._connections: deque[Any] = deque()  # whose methods no signal interrupts
+        self._connections: deque[Any] = deque()  # no signal interrupts its methods
 
     def put(self, connection: Any, block: bool = False) -> None:  # noqa: ARG002, FBT001 - as urllib3 calls it
         """Add a connection. Raises ``queue.Full``."""
@@ -74,19 +73,19 @@ class IdleConnections:
             raise queue.Empty from None
 
     def qsize(self) -> int:
-        """How many there are."""
+        """The number of connections."""
         return len(self._connections)
 
 
 def of_connections() -> tuple[type[Exception], ...]:
-    """The errors of a connection; the SDK wraps whatever else is raised below it, a signal handler's too."""
+    """The errors of a connection. The SDK wraps any other exception raised below it, also that of a signal handler."""
     import urllib3
 
     return OSError, HTTPException, urllib3.exceptions.HTTPError
 
 
 def keep_time(sdk: Any) -> None:
-    """Have a client of botocore make connections that keep the time of an operation, and pool them without a lock."""
+    """Make a botocore client's connections keep the deadline of an operation, and pool them without a lock."""
     http = sdk._endpoint.http_session
     pools = {scheme: _timed_pool(pool) for scheme, pool in http._pool_classes_by_scheme.items()}
     http._pool_classes_by_scheme = http._manager.pool_classes_by_scheme = pools

@@ -1,11 +1,11 @@
-"""Performs the steps of flows, with threads.
+"""The sync driver: performs the steps of flows with threads.
 
 Lives here: sending, waiting, interruptions, closing. Never: a decision.
 
-The caller that finds a queue idle serves its own waiter and nobody else's; where others have come meanwhile, a thread
-goes on for them and ends when nobody waits. So a caller that a signal handler interrupts fails nobody else, and waits
-no longer than it wants to. A queue's ``server`` is the waiter of such a caller, or a token of the thread: it changes by
-one assignment, so that an interruption, wherever it comes, leaves a state that ``_abandon`` can mend.
+A caller that finds a queue idle serves its own waiter, and no other. If other requests have come meanwhile, a thread
+serves them, and ends when none waits. So a signal handler that interrupts a caller makes no other request fail, and a
+caller waits no longer than its budget. A queue's ``server`` is the waiter of such a caller, or a token of the thread.
+It changes by one assignment, so that ``_abandon`` can clean up after an interruption at any point.
 """
 
 import logging
@@ -31,7 +31,7 @@ CUT_OFF = "the write was cut off by an interruption"
 
 
 class Call:
-    """One run of a flow: its waiters, and the instant of ``time.monotonic`` by which it ends."""
+    """One call of ``run``: its waiters, and the instant of ``time.monotonic`` by which it ends."""
 
     __slots__ = ("until", "waiters")
 
@@ -41,12 +41,12 @@ class Call:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time is over."""
+        """Whether that instant has passed."""
         return self.until < math.inf and time.monotonic() >= self.until
 
 
 class Serving(threading.local):
-    """The queues that this thread serves, one run inside the other."""
+    """The queues that this thread serves; a run may begin inside another."""
 
     def __init__(self) -> None:
         self.queues: list[BucketQueue] = []
@@ -60,17 +60,17 @@ class SyncDriver:
         self._answers_at_once = getattr(store, "answers_at_once", False)
         self._operation_timeout = operation_timeout
         self._guarded = GuardedStore(store, operation_timeout=operation_timeout)
-        self._lock = threading.Lock()  # held for moments: nothing is sent, waited for or logged under it
-        self._active: set[BucketQueue] = set()  # that are served
+        self._lock = threading.Lock()  # held for moments: no sending, waiting or logging under it
+        self._active: set[BucketQueue] = set()  # the queues with a server
         self._serving = Serving()
         self._closed = False
         self.health = self._guarded.health
         forks.register(self)
 
     def run(self, flow: Flow[T], *, budget: float | None = None) -> T:
-        """The flow's result, within ``budget`` seconds where that is given.
+        """The flow's result, within ``budget`` seconds if that is given.
 
-        Where the flow fails, is interrupted or takes too long, what it took and nobody has is given back.
+        If the flow fails, is interrupted or takes too long, the tokens that it took and no caller has are given back.
         """
         if self._closed:
             flow.close()
@@ -84,13 +84,13 @@ class SyncDriver:
             raise
 
     def drain(self) -> None:
-        """Wait for the writes under way, at most as long as an operation takes."""
+        """Wait for the writes under way, at most ``operation_timeout`` seconds."""
         latest = time.monotonic() + self._operation_timeout
         while self._active and time.monotonic() < latest:
             time.sleep(0.005)
 
     def close(self) -> None:
-        """Refuse new work and whoever waits in a queue; wait for the writes under way."""
+        """Refuse new work and the requests that wait in a queue; wait for the writes under way."""
         self._closed = True
         self._guarded.close()
         with self._lock:
@@ -98,7 +98,7 @@ class SyncDriver:
         self.drain()
 
     def forget(self) -> None:
-        """Begin again in a child process, which has one thread: what others were doing is the parent's."""
+        """Begin again in a child process, which has one thread: the work of the others belongs to the parent."""
         self._lock = threading.Lock()
         for queue in self._active:
             queue.server = None
@@ -149,7 +149,7 @@ class SyncDriver:
             raise BudgetSpent
 
     def _parallel(self, steps: Sequence[Step], call: Call) -> list[Any]:
-        """All at the same time: what is queued by the threads of its queues, each other step in one of its own."""
+        """Perform the steps at the same time: waiters in their queues, each other step in a thread of its own."""
         waiters = [step.waiter for step in steps if isinstance(step, Enqueue)]
         if len(waiters) == len(steps):
             self._settle(waiters, call)
@@ -161,7 +161,7 @@ class SyncDriver:
                 answers[index] = self._perform(steps[index], call)
             except Exception as error:
                 if index == 0 and not isinstance(error, StoreError):
-                    raise  # of the caller's own thread
+                    raise  # in the caller's own thread
                 answers[index] = error
 
         others = range(1, len(steps))
@@ -176,7 +176,7 @@ class SyncDriver:
     # queues
 
     def _settle(self, waiters: Sequence[Waiter], call: Call) -> None:
-        """Have the waiters settled, all at once; the first by this thread, where nobody else is at its queue."""
+        """Wait until all waiters are settled; this thread serves the first one, if its queue is idle."""
         call.waiters += waiters
         if call.is_over:
             return self._enter_late(waiters)
@@ -195,14 +195,14 @@ class SyncDriver:
         return None
 
     def _enter_late(self, waiters: Sequence[Waiter]) -> None:
-        """What goes back is queued, and nobody waits for it. Raises ``BudgetSpent`` for anything else."""
+        """Queue give-backs and corrections, without waiting. Raises ``BudgetSpent`` for any other waiter."""
         if any(waiter.droppable for waiter in waiters):
             raise BudgetSpent
         for waiter in waiters:
             self._enter(waiter)
 
     def _enter(self, waiter: Waiter, *, lead: bool = False) -> bool:
-        """Put a waiter into its queue; whether the caller is to serve it now."""
+        """Put a waiter into its queue; whether the caller has to serve it now."""
         queue = waiter.queue
         with self._lock:
             idle = queue.server is None
@@ -226,14 +226,14 @@ class SyncDriver:
             waker.acquire(timeout=min(left, threading.TIMEOUT_MAX))
 
     def _serve_own(self, waiter: Waiter, call: Call) -> None:
-        """Serve the own waiter, then let others serve whoever came meanwhile."""
+        """Serve the caller's own waiter, then pass the queue on."""
         try:
             self._work(waiter.queue, [waiter], call.until)
         finally:
             self._pass_on(waiter.queue, waiter)
 
     def _pass_on(self, queue: BucketQueue, server: object) -> None:
-        """Leave a queue that is ``server``'s: to a thread where somebody waits, else to whoever comes next."""
+        """End the service of ``server``: a thread serves the queue if requests wait, else it is idle."""
         with self._lock:
             if queue.server is not server:
                 return
@@ -243,11 +243,11 @@ class SyncDriver:
                 return
         try:
             threading.Thread(target=self._take_over, args=(queue, server), name=THREAD_NAME, daemon=False).start()
-        except RuntimeError:  # the interpreter ends, or has no more threads: this one does it
+        except RuntimeError:  # the interpreter ends, or has no more threads: serve it here
             self._take_over(queue, server)
 
     def _take_over(self, queue: BucketQueue, before: object) -> None:
-        """Serve the queue until nobody waits, for others: what goes wrong is theirs to know, and to be logged."""
+        """Serve the queue until no request waits. A failure settles its batch, and is logged."""
         with self._lock:
             if queue.server is not before:
                 return
@@ -264,7 +264,7 @@ class SyncDriver:
         with self._lock:
             if queue.server is not token:
                 return None
-            if _only_daemons_are_left():  # they keep no interpreter alive, and end with it where they wait
+            if _only_daemons_are_left():  # daemons end with the interpreter, even while they wait
                 for waiter in [waiter for waiter in queue.waiting if waiter.droppable]:
                     del queue.waiting[waiter]
             if queue.waiting:
@@ -274,9 +274,9 @@ class SyncDriver:
             return None
 
     def _work(self, queue: BucketQueue, batch: Sequence[Waiter], until: float) -> None:
-        """One run, which asks nothing of the store behind ``until``. Where it is cut off, the batch has failed.
+        """One run, which sends nothing after ``until``; a batch that is cut off has failed.
 
-        Raises whatever is no answer of the store: a fault, or what a signal handler raised in the caller's thread.
+        Raises everything but errors of the store: a fault, or the exception of a signal handler in the caller's thread.
         """
         self._serving.queues.append(queue)
         try:
@@ -288,11 +288,11 @@ class SyncDriver:
             for waiter in batch:
                 if waiter.outcome is None:
                     waiter.fail(OutcomeUnknown(CUT_OFF))
-                _tell_loss(waiter)
+                _log_loss(waiter)
             self._serving.queues.pop()
 
     def _let_go(self, batch: Sequence[Waiter]) -> None:
-        """Wake whoever waits for the batch, and give back what nobody wants any more."""
+        """Wake the callers of the batch, and give back the unwanted outcomes."""
         with self._lock:
             _wake(batch)
             unwanted = [waiter for waiter in batch if waiter.unwanted]
@@ -303,25 +303,25 @@ class SyncDriver:
             _wake(waiters)
 
     def _abandon_surely(self, waiters: list[Waiter]) -> None:
-        """``_abandon``, also where it is interrupted itself; the first interruption is the one that is raised."""
+        """``_abandon``, repeated if it is interrupted itself; the first interruption is the one that is raised."""
         for _ in range(3):
             try:
                 return self._abandon(waiters)
             except Exception:
                 raise
-            except BaseException as error:  # noqa: BLE001 - another signal; what it interrupted is done again
+            except BaseException as error:  # noqa: BLE001 - another signal: start again
                 log.debug("interrupted again: %r", error)
         return None
 
     def _abandon(self, waiters: list[Waiter]) -> None:
-        """Nobody wants these any more: leave the queue, or give back what was or will be taken."""
-        for waiter in waiters:  # grows by what is given back
+        """No caller wants these waiters any more: leave the queue, or give back what was or will be taken."""
+        for waiter in waiters:  # the list grows by the give-backs
             queue = waiter.queue
             with self._lock:
                 if waiter.droppable and waiter in queue.waiting:
                     del queue.waiting[waiter]
                 waiter.unwanted = waiter.outcome is None
-                # interrupted before it was put into its queue, or before another thread took that over
+                # interrupted before it entered its queue, or before another thread took the queue over
                 outside = waiter.unwanted and waiter.waker is None and queue.server is not waiter
             if outside and not waiter.droppable:
                 self._enter(waiter)
@@ -331,7 +331,7 @@ class SyncDriver:
                 self._unwind([waiter], waiters)
 
     def _unwind(self, unwanted: Iterable[Waiter], entered: list[Waiter]) -> None:
-        """Queue what goes back; it is ``entered``, so that an interruption can be mended."""
+        """Queue the give-backs, and add them to ``entered``, so that an interruption can be cleaned up."""
         for waiter in unwanted:
             for request in waiter.unwind():
                 entered.append(request)
@@ -339,20 +339,20 @@ class SyncDriver:
 
 
 def _only_daemons_are_left() -> bool:
-    """Whether the interpreter waits for nobody but the threads of this module."""
+    """Whether the interpreter waits for no threads but those of this module."""
     main = threading.main_thread()
     if main.is_alive():
         return False
     return all(thread.daemon or thread.name == THREAD_NAME or thread is main for thread in threading.enumerate())
 
 
-def _tell_loss(waiter: Waiter) -> None:
+def _log_loss(waiter: Waiter) -> None:
     if (lost := loss(waiter)) is not None:
         log.warning(lost)
 
 
 def _settle(waiting: Sequence[Waiter], error: StoreError) -> None:
-    """Take these out of their queues: nobody is going to serve them; with the lock held."""
+    """Remove waiters from their queues, and settle them as failed; with the lock held."""
     for waiter in waiting:
         del waiter.queue.waiting[waiter]
     fail(waiting, error)
@@ -360,7 +360,7 @@ def _settle(waiting: Sequence[Waiter], error: StoreError) -> None:
 
 
 def _wake(waiters: Sequence[Waiter]) -> None:
-    """Let those go who wait for their outcome, once; with the lock held."""
+    """Wake the callers of settled waiters, once; with the lock held."""
     for waiter in waiters:
         if waiter.waker is not None:
             waker, waiter.waker = waiter.waker, None

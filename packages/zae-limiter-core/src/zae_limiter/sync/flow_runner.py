@@ -1,4 +1,4 @@
-"""Runs flows on the driver of a repository, for every group of methods."""
+"""Runs flows on the driver of a repository, for each group of its methods."""
 
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class SyncFlowRunner:
-    """A namespace of a table, on a driver."""
+    """One namespace of a table, on a driver."""
 
     def __init__(self, driver: SyncDriver, namespace_state: NamespaceState, options: Options, clock: Clock) -> None:
         self.driver = driver
@@ -27,5 +27,5 @@ class SyncFlowRunner:
         return self.driver.run(with_public_errors(self.namespace_state.stack, flow))
 
     def _cause(self, principal: str | None) -> Cause:
-        """Who is behind a change, now. Raises ``ValidationError``."""
+        """The cause of a change at the current time. Raises ``ValidationError``."""
         return cause_of(self._options, self._clock, principal)

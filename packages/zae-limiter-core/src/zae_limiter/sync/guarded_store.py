@@ -1,4 +1,4 @@
-"""A store that answers in time or not at all: each operation has a deadline, and a breaker spares a silent store."""
+"""A guarded store: each operation has a deadline, and a breaker spares a store that does not answer."""
 
 import logging
 import math
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class GuardedStore:
-    """One store, an operation of which takes at most ``operation_timeout`` seconds. Threads may share it."""
+    """One store, whose operations take at most ``operation_timeout`` seconds each. Threads may share it."""
 
     def __init__(self, store: SyncStore, *, operation_timeout: float) -> None:
         self._store = store
@@ -35,14 +35,14 @@ class GuardedStore:
         self.health = Health()
 
     def ask(self, operation: Operation[R], *, until: float = math.inf) -> R:
-        """The store's answer, no later than ``until`` by ``time.monotonic``. Raises at once if the breaker is open."""
+        """The store's answer in time, or by ``until``. Raises ``StoreError``, at once while the breaker is open."""
         if self.health.is_open:
             self._probe_in_background()
             self.health.check()
         return self._send(operation, until)
 
     def close(self) -> None:
-        """Probe no more."""
+        """Stop probing."""
         self._closed = True
 
     def forget(self) -> None:
@@ -76,7 +76,7 @@ class GuardedStore:
             self._probing = False
 
     def _probe(self) -> bool:
-        """Ask once whether the store answers again. Returns whether to ask once more."""
+        """Send one probe; whether to send another."""
         if self.health.is_open and not self._closed:
             self.health.probes += 1
             try:
@@ -88,7 +88,7 @@ class GuardedStore:
 
 
 def _probe(of: "weakref.ref[GuardedStore]") -> None:
-    """Ask, one request at a time, until the store answers or the guarded store is garbage."""
+    """Send probes, one at a time, until the store answers or the guarded store is garbage."""
     pause, again = FIRST_PAUSE, True
     while again:
         time.sleep(jittered(pause))

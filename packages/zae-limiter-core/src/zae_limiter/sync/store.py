@@ -1,7 +1,4 @@
-"""Stores that block.
-
-Lives here: what performs an operation, over DynamoDB or in memory. Never: what to perform (flows).
-"""
+"""Blocking stores: over DynamoDB, or in memory."""
 
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -23,28 +20,28 @@ R = TypeVar("R")
 
 
 class SyncStore(Protocol):
-    """What runs operations: the extension point for another backend.
+    """A store: it performs operations. This is the extension point for another backend.
 
-    Where it has an attribute ``clock``, repositories over it go by that one unless they are given another. Where it has
-    ``answers_at_once = True``, it never waits: no time is watched. Where it has ``connect()``, that is called before
-    each operation: what has to be opened first takes its own time. One that waits ends an operation when
-    ``zae_limiter.sync.time_left`` is over, with ``OutcomeUnknown``: nothing else can end it.
+    An attribute ``clock`` is the clock of repositories over the store, unless their options have one. A store with
+    ``answers_at_once = True`` never waits: its operations have no deadline. ``connect()``, if there is one, is called
+    before each operation, outside its deadline. A store that waits has to end an operation with ``OutcomeUnknown`` when
+    ``zae_limiter.sync.time_left`` is over: nothing else can end it.
     """
 
     def perform(self, operation: Operation[R]) -> R:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
 
     def close(self) -> None:
-        """Let go of what is held open; nothing may be performed after it."""
+        """Release what is open; no operation may follow."""
 
 
 class SyncMemoryStore:
-    """A table in this process, which ``memory`` may share with other stores."""
+    """A table in this process; stores may share one ``table``."""
 
     answers_at_once = True
 
     def __init__(self, table: "memory.MemoryTable | None" = None) -> None:
-        from zae_limiter.memory import table as memory  # who uses DynamoDB does without
+        from zae_limiter.memory import table as memory  # a process with DynamoDB does not load it
 
         self.table = table or memory.MemoryTable()
 
@@ -59,8 +56,8 @@ class SyncMemoryStore:
 class SyncDynamoDBStore:
     """A DynamoDB table, through one client that the first operation opens. Threads may share it.
 
-    Times are in seconds. ``send`` takes the client's place. ``meter`` counts requests and units; it may be set until
-    the first operation, and costs nothing when not. ``clock`` is corrected by the date of every answer.
+    Times are in seconds. ``send`` replaces the client. ``meter`` counts requests and units; it may be set until the
+    first operation, and costs nothing without one. The date of every answer corrects ``clock``.
     """
 
     def __init__(
@@ -122,12 +119,12 @@ class SyncDynamoDBStore:
             client.close()
 
     def forget(self) -> None:
-        """Open another client in a child process; the parent's connections are left alone."""
+        """Open another client in a child process, and leave the parent's connections alone."""
         self._client = self._send = None
         self._lock = Lock()
 
     def connect(self) -> None:
-        """Open a client where there is none. Raises ``StoreError``."""
+        """Open a client if there is none. Raises ``StoreError``."""
         if self._send is not None:
             return
         with self._lock:

@@ -1,7 +1,4 @@
-"""How long the operation of this thread may still take.
-
-Lives here: that one number, which the driver sets and a store may ask. Never: what happens when it is over.
-"""
+"""The time left for the operation of this thread. The driver sets its deadline; a store may ask for the rest."""
 
 import math
 import threading
@@ -16,11 +13,11 @@ _operation = _Operation()
 
 
 def set_deadline(until: float) -> float:
-    """Have the next operation of this thread end by an instant of ``time.monotonic``; answers the one before."""
+    """Set the deadline of this thread's next operation, an instant of ``time.monotonic``; returns the former one."""
     before, _operation.until = _operation.until, until
     return before
 
 
 def time_left() -> float:
-    """Seconds that the operation of this thread may still take; not positive where its time is over."""
+    """The seconds left for the operation of this thread; 0 or less after its deadline."""
     return _operation.until - time.monotonic()

@@ -1,7 +1,4 @@
-"""Requests over boto3.
-
-Lives here: the client, what watches its requests, what its errors say. Never: what is requested (operations).
-"""
+"""Requests over boto3: the client, its measurements, and its errors."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -38,7 +35,7 @@ class Client:
 
 
 def open_client(options: ClientOptions) -> Client:
-    """Return a new client. Raises a ``StoreError`` where there is none to be had."""
+    """Return a new client. Raises ``StoreError`` if none can be made."""
     import boto3
     from botocore.config import Config
 
@@ -72,7 +69,7 @@ def counted(send: Send, meter: Meter) -> Send:
 
 
 def timed(send: Send, on_answer: OnAnswer) -> Send:
-    """Return ``send`` with the date of every answer, good or bad, shown to ``on_answer``."""
+    """Return ``send`` with a call of ``on_answer`` for the date of every answer, good or bad."""
 
     def timed_send(name: str, request: dict[str, Any]) -> Mapping[str, Any]:
         sent = time.monotonic()
@@ -92,9 +89,10 @@ def timed(send: Send, on_answer: OnAnswer) -> Send:
 
 
 def fault_of(operation: Operation[Any], error: Exception) -> StoreError | None:
-    """Return what the error of a ``Send`` says of the outcome; ``None`` where nothing was to be done.
+    """Return the store error of an error of ``Send``, ``None`` if the operation had nothing to do.
 
-    Raises the error itself where it is not of the SDK or of a connection: a fault, or a signal handler's.
+    Raises the error itself if it is not one of the SDK or of a connection: a fault, or the exception of a signal
+    handler.
     """
     from botocore import exceptions as sdk
 

@@ -1,1 +1,1 @@
-"""Acquire and lease: which buckets and shards are asked, and what callers learn."""
+"""Acquire and lease: claims, choice of shards, cascade, and statuses."""

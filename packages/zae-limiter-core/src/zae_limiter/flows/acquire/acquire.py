@@ -1,6 +1,6 @@
-"""Acquire: who is asked, in which order, and what happens when one claim says no.
+"""Acquire: claims, cascade, compensation, and the policy in an outage.
 
-Lives here: resolution, cascade, compensation, the unavailable store. Never: one bucket's write (commit).
+Lives here: the order of the requests. Never: the write of one bucket (group_commit).
 """
 
 import logging
@@ -29,8 +29,8 @@ AGAIN_SECONDS = 0.01
 def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
     """Take the amounts of every limit, or nothing.
 
-    Raises ``RateLimitExceeded``, ``ValidationError``, ``RateLimiterUnavailable`` where the store is away and
-    ``on_unavailable`` says ``block``, and another ``InfrastructureError`` where the store is not what is wrong.
+    Raises ``RateLimitExceeded``, ``ValidationError``, ``RateLimiterUnavailable`` in an outage if the policy is
+    ``block``, and another ``InfrastructureError`` for an error that is no outage.
     """
     try:
         for attempt in range(ROUNDS):
@@ -57,9 +57,9 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
 
 
 def let_through(namespace_state: NamespaceState, request: AcquireRequest, error: StoreError) -> Flow[None]:
-    """What the store could not count goes uncounted, where that is wanted.
+    """Return if the amounts of this outage may go uncounted, with a log line at most once a minute.
 
-    Raises ``RateLimiterUnavailable`` where it is not, and what else is wrong whatever is wanted.
+    Raises ``RateLimiterUnavailable`` if the policy is ``block``, and the public error of any other problem.
     """
     if isinstance(error, TooManyLimits):
         raise error.problem from None
@@ -72,15 +72,15 @@ def let_through(namespace_state: NamespaceState, request: AcquireRequest, error:
         yield Log(__name__, logging.WARNING, f"{what}: not counted, because the store is away: {error}{before}")
 
 
-def _policy(namespace_state: NamespaceState, asked: OnUnavailable | None) -> OnUnavailable:
-    """What to do without the store: what the call says, else the system config read last, else the repository."""
-    return asked or namespace_state.configs.on_unavailable or namespace_state.settings.on_unavailable
+def _policy(namespace_state: NamespaceState, of_call: OnUnavailable | None) -> OnUnavailable:
+    """The policy: that of the call, else of the system config read last, else of the repository."""
+    return of_call or namespace_state.configs.on_unavailable or namespace_state.settings.on_unavailable
 
 
 def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
-    """The buckets to ask, with the limits that hold for each, read where they are not known or not fresh.
+    """The claims, with the limits that hold for each; unknown and expired configs are read.
 
-    Raises ``ValidationError`` where an amount has no limit, or there are no limits at all.
+    Raises ``ValidationError`` for an amount without a limit, or if there are no limits at all.
     """
     claims = [(yield from _approach(namespace_state, request, request.entity_id))]
     parent_id = _parent_to_ask(request, claims[0].resolved)
@@ -90,7 +90,7 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
 
 
 def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
-    """The common case: everything is known and fresh, and there is no parent to ask."""
+    """The claim in the common case: all configs are known and fresh, and there is no parent to ask; else ``None``."""
     cached = namespace_state.cached_buckets.get((request.entity_id, request.resource, 0))
     if cached is None or not cached.known:
         return None
@@ -104,7 +104,7 @@ def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> l
 
 
 def _expired_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
-    """All is known, but the time of a config has come: it is read again beside the write."""
+    """The claims if all configs are known, but one has expired: it is read again beside the write; else ``None``."""
     claims: list[Claim] = []
     entity_id: str | None = request.entity_id
     while entity_id is not None and len(claims) < 2:
@@ -116,7 +116,7 @@ def _expired_claims(namespace_state: NamespaceState, request: AcquireRequest) ->
         entity_id = _parent_to_ask(request, resolved)
     try:
         return _with_amounts(request, claims)
-    except ValidationError:  # by limits that may no longer hold
+    except ValidationError:  # the limits may have changed
         return None
 
 
@@ -147,7 +147,7 @@ def _claim(
 
 
 def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
-    """Each claim with the amounts of its own limits. Raises ``ValidationError`` for one that none of them limits."""
+    """Each claim with the amounts of its own limits. Raises ``ValidationError`` for an amount without a limit."""
     for claim in claims:
         if not claim.config.limits:
             bucket = claim.cached.id
@@ -163,17 +163,17 @@ def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
 
 
 def _take_with_others(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[None]:
-    """Take where others are at it, where there is a parent, or where the config's time has come."""
+    """Take if the bucket's queue is at work, if there is a parent, or if a config has expired."""
     refuse_by_copies(namespace_state, claims)
-    asked = [claim for claim in claims if any(claim.amounts.values())]
-    if len(asked) == 2 and all(claim.cached.state is None and not claim.stale for claim in asked):
-        yield from create_with_parent(namespace_state, asked[0], asked[1])
+    taking = [claim for claim in claims if any(claim.amounts.values())]
+    if len(taking) == 2 and all(claim.cached.state is None and not claim.stale for claim in taking):
+        yield from create_with_parent(namespace_state, taking[0], taking[1])
     else:
         yield from _take_beside_refresh(claims)
 
 
 def refuse_by_copies(namespace_state: NamespaceState, claims: Sequence[Claim]) -> None:
-    """Raises ``RateLimitExceeded`` where the last seen state of a claim is fresh, and the tokens are not there."""
+    """Raise ``RateLimitExceeded`` if the copies of a claim's shards are fresh, and the tokens are not there."""
     now = namespace_state.now()
     if any(_rules_out(namespace_state, claim, now) for claim in claims):
         for claim in claims:
@@ -193,14 +193,17 @@ def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bo
 
 
 def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:
-    """All claims at once; a config whose time has come is read beside the write."""
+    """Take from all claims at the same time, and read expired configs beside the writes."""
     waiters: list[Waiter] = [claim.enter() for claim in claims if claim.amounts]
     waiters += [Waiter(claim.cached.loading) for claim in claims if claim.stale]
     yield from queue(waiters)
 
 
 def _conclude(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[bool]:
-    """Whether the claims stand after all; else take back what was taken, and say why it was."""
+    """Whether all claims are admitted, and their configs are current; else give back what was taken.
+
+    Then it raises the reason, or returns ``False`` if the acquire has to be decided again.
+    """
     outcomes = [
         bucket_request.outcome
         for claim in claims
@@ -224,7 +227,7 @@ def _conclude(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[bool
 
 
 def first_error(claims: Iterable[Claim]) -> StoreError | None:
-    """Why a claim was not asked, or did not answer."""
+    """The first store error of a claim, ``None`` if there is none."""
     for claim in claims:
         for bucket_request in claim.last:
             if bucket_request.outcome is not None and bucket_request.outcome.error is not None:
@@ -235,11 +238,11 @@ def first_error(claims: Iterable[Claim]) -> StoreError | None:
 
 
 def how_they_stood(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[list[LimitStatus]]:
-    """The statuses of a refusal; of a bucket of several shards they tell of all of them, as well as can be known."""
+    """The statuses of a refusal; for a bucket of several shards from all of them, if they can be read."""
     for claim in claims:
         try:
             claim.seen = (yield from read_shards(namespace_state, claim)) if claim.is_split else ()
-        except StoreError:  # also where the time is over: that it is refused is known
+        except StoreError:  # also a spent budget: the refusal itself is certain
             claim.seen = namespace_state.states(claim.cached)
     return statuses_before(claims, namespace_state.now())
 

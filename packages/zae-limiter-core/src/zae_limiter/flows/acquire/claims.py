@@ -1,7 +1,4 @@
-"""The two buckets that an acquire may draw on.
-
-Lives here: what is asked, of whom, and what was taken, as plain data. Never: a decision.
-"""
+"""Requests, claims and grants of an acquire, as plain data."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +13,9 @@ from ..process.bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket
 
 
-@dataclass(slots=True)  # never changed; not frozen, because every acquire makes one
+@dataclass(slots=True)  # never changed; not frozen, which would slow down every acquire
 class AcquireRequest:
-    """What a caller asks for; amounts in millitokens by limit."""
+    """The arguments of an acquire; amounts in millitokens by limit."""
 
     entity_id: str
     resource: str
@@ -34,9 +31,8 @@ class AcquireRequest:
 class Claim:
     """One bucket that an acquire draws on: the entity's own, or its parent's.
 
-    ``cached`` is its shard 0; ``target`` the shard that is asked next, by chance where there are several. ``last`` are
-    the requests of the last try, ``seen`` the shards by which it was judged without one; ``error`` is why they
-    could not be read.
+    ``cached`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
+    try. ``seen``: the states that decided without a request. ``error``: why the shards could not be read.
     """
 
     cached: CachedBucket
@@ -52,12 +48,12 @@ class Claim:
 
     @property
     def admitted(self) -> bool:
-        """Whether the last try took all amounts; so it did where there were none."""
+        """Whether the last try took all amounts; ``True`` if there were none."""
         return all(bucket_request.admitted for bucket_request in self.last)
 
     @property
     def refused(self) -> bool:
-        """Whether the last try was short of something, and nothing else stood in its way."""
+        """Whether the last try was refused for lack of tokens, and for no other reason."""
         verdicts = {
             bucket_request.outcome.verdict for bucket_request in self.last if bucket_request.outcome is not None
         }
@@ -65,11 +61,11 @@ class Claim:
 
     @property
     def is_split(self) -> bool:
-        """Whether the bucket has more than one shard, as far as is known."""
+        """Whether the bucket has more than one shard, by the last seen state."""
         return self.cached.shard_count > 1
 
     def enter(self) -> BucketRequest:
-        """A new request for the amounts of the claim, at its target."""
+        """A new request for the amounts of the claim, on its target."""
         bucket_request = BucketRequest(
             self.target.queue, self.amounts, self.config, 1 if any(self.amounts.values()) else 0
         )
@@ -78,7 +74,7 @@ class Claim:
         return bucket_request
 
     def enter_many(self, parts: Iterable[tuple[CachedBucket, Mapping[str, int]]]) -> Sequence[BucketRequest]:
-        """New requests that serve the amounts together, one a shard; the first counts as the acquire."""
+        """New requests that serve the amounts together, one per shard; the first counts as the acquire."""
         self.last = [
             BucketRequest(cached.queue, part, self.config, not rank) for rank, (cached, part) in enumerate(parts)
         ]
@@ -87,11 +83,10 @@ class Claim:
 
 
 class Grant:
-    """What an acquire took, claim by claim, and what its lease makes of it; amounts in millitokens by limit.
+    """The tokens that an acquire took, by claim, and what its lease adds to them; amounts in millitokens by limit.
 
-    ``unavailable`` is why something was not taken, although the caller may go on: what it then consumed is
-    ``uncounted``. ``corrections`` wait for the end of the block. What changes these holds the ``lock``, and looks first
-    whether the grant is ``open``: the block may end in another thread.
+    ``unavailable``: the error that left the amounts ``uncounted``. ``corrections`` wait for the end of the block. A
+    change holds the ``lock`` and checks first whether the grant is ``open``: the block may end in another thread.
     """
 
     open = True
@@ -107,6 +102,6 @@ class Grant:
         self.lock = RLock()
 
     def close(self) -> None:
-        """The block has ended: from now on nothing is added."""
+        """End the block: nothing can be added any more."""
         with self.lock:
             self.open = False

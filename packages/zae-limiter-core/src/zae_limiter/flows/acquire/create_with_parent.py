@@ -1,7 +1,4 @@
-"""A child and a parent that both have no bucket yet: made in one transaction.
-
-Lives here: that transaction, once for all who wait for it. Never: buckets that exist (commit).
-"""
+"""Creating the buckets of a child and its parent in one transaction, if neither exists."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,7 +15,7 @@ from .claims import Claim
 
 
 class PairedRequest(Waiter):
-    """The requests of a child and of its parent that belong together."""
+    """The requests of a child and of its parent, for one transaction."""
 
     droppable = True
 
@@ -28,7 +25,7 @@ class PairedRequest(Waiter):
         self.parent = parent
 
     def fail(self, error: StoreError) -> None:
-        """Also both claims: what cut the transaction off does not tell whether it was applied."""
+        """Settle both requests as failed, too: the transaction may have been applied."""
         if self.outcome is None:
             self.child.fail(error)
             self.parent.fail(error)
@@ -39,7 +36,7 @@ class PairedRequest(Waiter):
 
 
 def create_with_parent(namespace_state: NamespaceState, child: Claim, parent: Claim) -> Flow[None]:
-    """Make both buckets, and take from both; where one of them turns out to be there, take from each by itself."""
+    """Create both buckets, and take from both; if one of them exists, take from each by itself."""
     queue = child.cached.pairing.get(parent.cached.id.pk)
     if queue is None:
         queue = BucketQueue(partial(_create, namespace_state, child.cached, parent.cached))
@@ -53,7 +50,7 @@ def create_with_parent(namespace_state: NamespaceState, child: Claim, parent: Cl
 def _create(
     namespace_state: NamespaceState, child: CachedBucket, parent: CachedBucket, pairs: Sequence[PairedRequest]
 ) -> Flow[None]:
-    """The first pair makes the buckets; those that waited with it find them made."""
+    """Create the buckets for the first pair of requests; the others find them."""
     if child.state is None and parent.state is None:
         yield from _create_for(namespace_state, child, parent, pairs[0])
     for pair in pairs:
@@ -85,15 +82,15 @@ def _create_for(
 
 
 def _learn(cached: CachedBucket, item: Item, now_ms: int) -> None:
-    """What the transaction showed, unless the bucket's own queue has seen a later state, or is about to."""
+    """Store the state that the transaction showed, unless the bucket's queue is at work or has seen a later one."""
     if cached.state is None and not cached.queue.busy:
         cached.learn(item, now_ms, own_writes=0)
 
 
 def _put(namespace_state: NamespaceState, cached: CachedBucket, request: BucketRequest, now_ms: int) -> Put | None:
-    """The new bucket; ``None`` where the request asks for more than it holds."""
+    """The put of a new bucket, ``None`` if the request asks for more than it holds."""
     if request.config is None:
         raise AssertionError("a request that consumes carries its config")
     plan = CreateWrite(cached, now_ms, namespace_state.settings.ttl_multiplier, request.config)
-    load = fit_batch([request], plan.headroom, plan.ceilings)
-    return plan.write(load) if load.carried else None
+    batch = fit_batch([request], plan.headroom, plan.ceilings)
+    return plan.write(batch) if batch.carried else None

@@ -1,7 +1,4 @@
-"""Questions that take nothing: which limits hold, what is available, and when.
-
-Lives here: reads. Never: a write.
-"""
+"""Reads without a write: effective limits, available tokens, time to wait."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,50 +19,51 @@ Resolution = tuple[list[Limit], OnUnavailable | None, ConfigSource | None]
 
 
 def available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[dict[str, int]]:
-    """Whole tokens in all shards of the entity's own bucket, by limit; negative in debt. Always asks the store."""
-    [own, *_] = yield from _look(namespace_state, request)
+    """Whole tokens in all shards of the entity's own bucket, by limit; negative in debt. Always reads the store."""
+    [own, *_] = yield from _read_claims(namespace_state, request)
     now = namespace_state.now()
     limits = own.claim.config.limits
     return {limit.name: calculate_balance(_parts(own.states, limit, now), now) // MILLI for limit in limits}
 
 
 def time_until_available(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[float]:
-    """Seconds until an acquire of the amounts can pass, of the parent too where the entity cascades to one."""
-    looks = yield from _look(namespace_state, request)
+    """Seconds until an acquire of the amounts can pass, for the parent too if the entity cascades to one."""
+    claims = yield from _read_claims(namespace_state, request)
     now = namespace_state.now()
-    return max(_wait(look, name, amount, now) for look in looks for name, amount in look.claim.amounts.items())
+    return max(_wait(stored, name, amount, now) for stored in claims for name, amount in stored.claim.amounts.items())
 
 
 def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Resolution]:
-    """The limits that hold, what the system config says for a store that is away, and which level won."""
+    """The limits that hold, the policy of the system config, and the level that won."""
     check_identifier("entity_id", entity_id)
     cached = cached_bucket(namespace_state, entity_id, check_resource("resource", resource))
     resolved = yield from resolve(namespace_state, cached, bucket_too=False)
     return list(resolved.config.limits), resolved.on_unavailable, resolved.source
 
 
-class _Look(NamedTuple):
+class _StoredClaim(NamedTuple):
     claim: Claim
     states: Sequence[BucketState]
 
 
-def _look(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[_Look]]:
-    """The buckets to ask, as the store has them now. What their queues remember is left alone: they may be at work."""
+def _read_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[_StoredClaim]]:
+    """The claims with the stored states of their buckets. The cached buckets stay as they are: a run may be at work."""
     claims = yield from find_claims(namespace_state, request)
     found = yield from read_whole([claim.cached.id for claim in claims])
     now = namespace_state.now()
     return [
-        _Look(claim, [state.repaired(now) for state in states]) for claim, states in zip(claims, found, strict=True)
+        _StoredClaim(claim, [state.repaired(now) for state in states])
+        for claim, states in zip(claims, found, strict=True)
     ]
 
 
-def _wait(look: _Look, name: str, amount: int, now_ms: int) -> float:
-    """Seconds until the amount is there, by the limits that an acquire would hold the bucket to."""
-    return calculate_wait(_parts(look.states, look.claim.config.by_name[name], now_ms), amount, now_ms)
+def _wait(stored: _StoredClaim, name: str, amount: int, now_ms: int) -> float:
+    """Seconds until the amount is there, under the limits of the claim's config."""
+    return calculate_wait(_parts(stored.states, stored.claim.config.by_name[name], now_ms), amount, now_ms)
 
 
 def _parts(states: Sequence[BucketState], limit: Limit, now_ms: int) -> list[Part]:
-    """What each shard has, up to the ceiling that the config sets; full where there is no bucket, or not this limit."""
+    """The limit on each shard, up to the ceiling of the config; full if the bucket is missing, or lacks the limit."""
     shards = [_part(state, limit, now_ms) for state in states]
     counts = {state.id.shard: state.shard_count for state in states}
     shards += unseen_parts(limit, now_ms, counts)

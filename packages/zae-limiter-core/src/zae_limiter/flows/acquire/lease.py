@@ -1,7 +1,4 @@
-"""A lease: more consumption, corrections, and the way back.
-
-Lives here: what happens to a grant in its block and behind it. Never: the first acquire (acquire).
-"""
+"""A lease: more consumption in its block, and corrections or the give-back behind it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,20 +19,20 @@ from .shard_selection import try_other_shards
 
 
 class _Place(NamedTuple):
-    """A shard, and among how many it was one."""
+    """A shard, and the shard count when it was taken from."""
 
     queue: BucketQueue
     shards: int
 
 
 def check_open(grant: Grant) -> None:
-    """Raises ``LeaseExpiredError`` behind the block."""
+    """Raise ``LeaseExpiredError`` after the end of the block."""
     if not grant.open:
         raise LeaseExpiredError(grant.request.entity_id, grant.request.resource)
 
 
 def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: bool = False) -> dict[str, int]:
-    """The amounts in millitokens. Raises ``ValidationError`` for a bad amount, or a limit that the lease has not."""
+    """The amounts in millitokens. Raises ``ValidationError`` for a bad amount, or a limit that the lease lacks."""
     check_open(grant)
     milli = check_amounts(field, amounts, signed=signed)
     known = sorted({name for claim in grant.claims for name in claim.config.by_name})
@@ -46,7 +43,7 @@ def checked(grant: Grant, field: str, amounts: Mapping[str, int], *, signed: boo
 
 
 def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
-    """Remember corrections for the end of the block. Raises ``ValidationError`` where less than 0 would be left."""
+    """Remember corrections for the end of the block. Raises ``ValidationError`` if the lease would hold less than 0."""
     milli = checked(grant, field, amounts, signed=True)
     with grant.lock:
         check_open(grant)
@@ -60,15 +57,15 @@ def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
 
 
 def release(grant: Grant, amounts: Mapping[str, int]) -> None:
-    """Remember what is given back at the end of the block."""
+    """Remember a give-back for the end of the block. Raises the errors of ``adjust``."""
     checked(grant, "release", amounts)
     adjust(grant, "release", {name: -amount for name, amount in amounts.items()})
 
 
 def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[None]:
-    """Take more, at once, from the same buckets: from all of them or none. Raises as ``acquire`` does.
+    """Take more from the same buckets at once, from all of them or none. Raises the errors of ``acquire``.
 
-    What is taken behind the end of the block goes back, and ``LeaseExpiredError`` is raised.
+    Raises ``LeaseExpiredError``, and gives the tokens back, if the block has ended meanwhile.
     """
     error: StoreError | None
     try:
@@ -80,7 +77,7 @@ def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str,
 
 
 def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[StoreError | None]:
-    """Why the store could not be asked, if it could not. Raises ``RateLimitExceeded`` where the tokens are short."""
+    """Take more; returns the store's error, if it failed. Raises ``RateLimitExceeded`` if the tokens are not there."""
     mine = [claim for claim in grant.claims if amounts.keys() & claim.config.by_name.keys()]
     more = [_for_amounts(claim, amounts) for claim in mine]
     refuse_by_copies(namespace_state, more)
@@ -105,7 +102,7 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
 def _go_uncounted(
     namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], error: StoreError
 ) -> Flow[None]:
-    """What could not be taken goes uncounted, where that is wanted. Raises as ``let_through``."""
+    """Add the amounts uncounted, if the policy allows it. Raises the errors of ``let_through``."""
     yield from let_through(namespace_state, grant.request, error)
     with grant.lock:
         check_open(grant)
@@ -115,7 +112,7 @@ def _go_uncounted(
 
 
 def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: Mapping[str, int]) -> bool:
-    """Whether what was taken belongs to the lease from now on: its block has not ended meanwhile."""
+    """Add the new requests to the lease; ``False`` if its block has ended meanwhile."""
     with grant.lock:
         if grant.open:
             for claim, part in zip(mine, more, strict=True):
@@ -125,7 +122,7 @@ def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: 
 
 
 def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
-    """Write what was adjusted and released, one write a shard. Without the store it does as ``acquire`` does."""
+    """Write the corrections, one write per shard. In an outage the policy decides, as for ``acquire``."""
     corrections = {name: _written(grant, name, amount) for name, amount in grant.corrections.items()}
     made = [(claim, bucket_request) for claim in grant.claims for bucket_request in _corrections(claim, corrections)]
     error: StoreError | None
@@ -146,7 +143,7 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
 
 
 def roll_back(grant: Grant) -> Flow[None]:
-    """Give back all that the lease took; corrections are dropped. What takes too long is left to its queue."""
+    """Give back all that the lease took, and drop its corrections. After the budget is spent, the rest stays queued."""
     with suppress(BudgetSpent):
         yield from give_back_all(
             [bucket_request for claim in grant.claims for bucket_request in claim.requests], uncounted=False
@@ -154,7 +151,7 @@ def roll_back(grant: Grant) -> Flow[None]:
 
 
 def _written(grant: Grant, name: str, amount: int) -> int:
-    """What a correction changes in the store: what was let through uncounted is not there to be given back."""
+    """The part of a correction that is written: uncounted amounts are not in the store, and cannot come back."""
     return amount if amount > 0 else min(0, amount + grant.uncounted.get(name, 0))
 
 
@@ -164,7 +161,7 @@ def _for_amounts(claim: Claim, amounts: Mapping[str, int]) -> Claim:
 
 
 def _corrections(claim: Claim, corrections: Mapping[str, int]) -> list[BucketRequest]:
-    """One for each shard that is corrected: it gets back no more than was taken from it, while others were, too."""
+    """The requests of the corrections, one per shard."""
     parts: dict[_Place, dict[str, int]] = {}
     for name, amount in corrections.items():
         if name in claim.config.by_name:
@@ -180,17 +177,21 @@ def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> Bu
 
 
 def _is_homeless(bucket_request: BucketRequest) -> bool:
-    """Whether the bucket no longer has the shard: it began anew with fewer."""
+    """Whether the bucket no longer has the shard: it expired, and began again with fewer."""
     return bucket_request.outcome is not None and bucket_request.outcome.verdict == "outdated"
 
 
 def _at_home(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
-    """What was to be taken from a shard that is gone."""
+    """The unchecked amounts of a homeless correction, on shard 0."""
     return BucketRequest(claim.cached.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
 
 
 def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) -> Iterator[tuple[_Place, int]]:
-    """More is taken from the shard that was consumed first; what comes back goes to where it was taken."""
+    """The parts of a correction, by shard.
+
+    An increase goes to the shard that was consumed first. A decrease goes to the others, up to what was taken from
+    each, and the rest to the first.
+    """
     first, *others = taken
     for place in others if amount < 0 else ():
         part = min(-amount, taken[place].get(name, 0))
@@ -202,7 +203,7 @@ def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) 
 
 
 def _taken(claim: Claim) -> dict[_Place, dict[str, int]]:
-    """What stands of each shard, the one that was consumed first in front; the target where none was."""
+    """The amounts that are still taken from each shard, the first one in front; the target if there is none."""
     taken: dict[_Place, dict[str, int]] = {}
     for bucket_request in claim.requests:
         if bucket_request.admitted:

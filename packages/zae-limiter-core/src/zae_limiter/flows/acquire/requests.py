@@ -1,7 +1,4 @@
-"""Checks of what callers pass in for an acquire.
-
-Lives here: those checks. Never: a rule of the limiter.
-"""
+"""Checks of the arguments of an acquire."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +20,7 @@ def validate_request(
     on_unavailable: OnUnavailable | None = None,
     rollback: bool = True,
 ) -> AcquireRequest:
-    """What a caller asks for, checked. Raises ``ValidationError``."""
+    """The checked request of a caller. Raises ``ValidationError``."""
     if not isinstance(consume, Mapping):
         raise ValidationError("consume", consume, "must map limits to amounts, like {'rpm': 1}")
     if not consume:
@@ -41,6 +38,6 @@ def validate_request(
 
 
 def validate_place(entity_id: str, resource: str, *, default_limits: tuple[Limit, ...] = ()) -> AcquireRequest:
-    """A request that asks for nothing yet. Raises ``ValidationError``."""
+    """A request without amounts. Raises ``ValidationError``."""
     check_identifier("entity_id", entity_id)
     return AcquireRequest(entity_id, check_resource("resource", resource), {}, default_limits=default_limits)

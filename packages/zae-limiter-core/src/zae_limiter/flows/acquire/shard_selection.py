@@ -1,7 +1,6 @@
-"""A bucket of several shards: which of them an acquire asks.
+"""The shards that an acquire asks: one at random, others if it is short, then many at once.
 
-Lives here: the first by chance, others where it is short, many at once. Never: how one is written (commit), how it came
-to be (splitting).
+Never: the write of a shard (group_commit), its split (splitting).
 """
 
 from collections.abc import Sequence
@@ -22,13 +21,13 @@ ROUNDS = 4
 
 
 def choose_shard(namespace_state: NamespaceState, home: CachedBucket) -> CachedBucket:
-    """The shard that an acquire tries first: any."""
+    """The shard that an acquire asks first, chosen at random."""
     count = home.shard_count
     return home if count == 1 else _shard(namespace_state, home, namespace_state.pick(count))
 
 
 def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
-    """Try other shards for the claims whose first one was short; then all of them together."""
+    """For the claims whose first shard was short: ask other shards, then all of them together."""
     tried = {id(claim): {claim.target.id.shard} for claim in claims}
     while short := _short(claims):
         again = [claim for claim in short if _go_elsewhere(namespace_state, claim, tried[id(claim)])]
@@ -43,7 +42,7 @@ def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -
 
 
 def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[BucketState]]:
-    """Every shard of the bucket: by the copies where all are fresh, else as the store has them now, repaired."""
+    """All shards of the bucket: from the copies if all are fresh, else as the store has them, repaired."""
     begun = namespace_state.now()
     states = cached_shards(namespace_state, claim, begun)
     if states:
@@ -57,20 +56,20 @@ def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[
 
 
 def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> Sequence[BucketState]:
-    """The last seen state of every shard, none where one of them is missing or no longer fresh."""
+    """The last seen state of every shard; none if one of them is missing or stale."""
     count = claim.cached.shard_count
     states = [state for shard in range(count) if (state := _fresh(namespace_state, claim, shard, now_ms)) is not None]
-    # a bucket that this process forgot and saw again may have more shards than the caller's copy says
+    # a bucket that this process forgot and saw again may have more shards than the claim's copy says
     return states if len(states) == count == states[0].shard_count else ()
 
 
 def headroom_of(claim: Claim, states: Sequence[BucketState], now_ms: int) -> dict[int, dict[str, int]]:
-    """What each shard has of the limits that are asked for, in millitokens; a limit that is new to it is full."""
+    """The headroom of each shard, in millitokens by requested limit; a limit that is new to the shard is full."""
     return {state.id.shard: {name: _headroom(claim, state, name, now_ms) for name in claim.amounts} for state in states}
 
 
 def covers(claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
-    """Whether the shards together have what is asked for; a debt blocks only the shard that carries it."""
+    """Whether the shards together have the requested amounts; a debt blocks only the shard that carries it."""
     headrooms = headroom_of(claim, states, now_ms)
     for name, amount in claim.amounts.items():
         if amount == 0 and all(headroom[name] < 0 for headroom in headrooms.values()):
@@ -79,13 +78,16 @@ def covers(claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
 
 
 def _short(claims: Sequence[Claim]) -> list[Claim]:
-    """The claims that other shards may help; none where one claim is beyond help."""
+    """The claims that other shards may help; none if one claim cannot be helped."""
     lost = any(not claim.admitted and not (claim.refused and claim.is_split) for claim in claims)
     return [] if lost else [claim for claim in claims if not claim.admitted]
 
 
 def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]) -> bool:
-    """Aim at another shard, by chance, that is not known to be short; up to two, or any that is not in debt."""
+    """Aim at another shard, at random, that is not known to be short; ``False`` if there is none.
+
+    At most two others are tried; all of them if the amounts are 0, which any shard without a debt admits.
+    """
     if len(tried) > ELSEWHERE and any(claim.amounts.values()):
         return False
     others = [shard for shard in range(claim.cached.shard_count) if shard not in tried]
@@ -99,7 +101,7 @@ def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]
 
 
 def _is_short(namespace_state: NamespaceState, claim: Claim, shard: int) -> bool:
-    """Whether the shard is known not to have what is asked for."""
+    """Whether the shard is known to lack the requested tokens."""
     now = namespace_state.now()
     state = _fresh(namespace_state, claim, shard, now)
     return state is not None and any(
@@ -108,7 +110,7 @@ def _is_short(namespace_state: NamespaceState, claim: Claim, shard: int) -> bool
 
 
 def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
-    """Serve a request from several shards: each what it has, all or none."""
+    """Serve a request from several shards: all parts are taken, or none."""
     for _ in range(ROUNDS):
         states = yield from read_shards(namespace_state, claim)
         now = namespace_state.now()

@@ -1,7 +1,4 @@
-"""How the limits of an acquire stood, for its caller.
-
-Lives here: statuses made of outcomes, and of several shards as one. Never: the decision (batch, shard_selection).
-"""
+"""The statuses of an acquire's limits, made of outcomes and of the states of shards."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,12 +15,12 @@ ONE_MILLISECOND = 0.001
 
 
 def statuses_before(claims: Iterable[Claim], now_ms: int) -> list[LimitStatus]:
-    """Every limit that was checked, as it stood when this request had taken nothing."""
+    """The status of every checked limit, before this request took anything."""
     return [status for claim in claims for status in _contended(claim, _before(claim, now_ms))]
 
 
 def statuses_after(namespace_state: NamespaceState, claims: Iterable[Claim]) -> list[LimitStatus]:
-    """Every limit that was taken from, as the last write that took left it; other shards as they were seen last."""
+    """The status of every limit taken from, after the last write that took from it; other shards as last seen."""
     return [status for claim in claims for status in _after(namespace_state, claim)]
 
 
@@ -42,14 +39,14 @@ def _balance(claim: Claim, outcome: Outcome, name: str) -> int:
 
 
 def _contended(claim: Claim, statuses: list[LimitStatus]) -> list[LimitStatus]:
-    """All limits as exceeded where a request of several shards lost every race for what there is."""
+    """All limits as exceeded, if a request for several shards was refused although no limit is: it lost every race."""
     if not (claim.refused and _was_split(claim)) or any(status.exceeded for status in statuses):
         return statuses
     return [replace(status, exceeded=True, retry_after_seconds=ONE_MILLISECOND) for status in statuses]
 
 
 def _was_split(claim: Claim) -> bool:
-    """Whether the bucket has several shards, or had when it refused: it may be gone since."""
+    """Whether the bucket has several shards, or had when it refused; it may be gone since."""
     return claim.is_split or any(
         state.shard_count > 1 for request in claim.last if request.outcome for state in _states(request.outcome)
     )
@@ -89,7 +86,7 @@ def _statuses(
     statuses = []
     for name, amount in amounts.items():
         parts = _parts(claim, states, name, at_ms, count_unseen=count_unseen)
-        if name in left and len(parts) == 1:  # what the only shard held for this request, others served
+        if name in left and len(parts) == 1:  # one shard: what it had left for this request
             parts = [Part(shard_limit, left[name] - shard_limit.minted_since_anchor(at_ms)) for shard_limit, _ in parts]
         wait = calculate_wait(parts, amount, at_ms)
         statuses.append(
@@ -110,9 +107,10 @@ def _statuses(
 def _parts(
     claim: Claim, states: Sequence[BucketState], name: str, at_ms: int, *, count_unseen: bool = True
 ) -> list[Part]:
-    """The limit on each shard; full where it is new to one, and where there is no bucket.
+    """The limit on each shard; full where a shard lacks it, and if there is no bucket.
 
-    A shard that was not seen counts as full to who is refused: he is not told "never" for it. To others it counts not.
+    With ``count_unseen``, a shard that was not seen counts as full: else a refusal could say "never" for an amount that
+    fits.
     """
     seen = [state.repaired(at_ms) for state in states]
     counts = {state.id.shard: state.shard_count for state in seen}

@@ -1,1 +1,1 @@
-"""One bucket: how its requests are served together, and every write that changes it."""
+"""One bucket: its queue's runs, and every write that changes it."""

@@ -1,7 +1,4 @@
-"""An anchor that a wrong clock has set far ahead of now.
-
-Lives here: the write that brings it back. Never: how a clock is kept right (zae_limiter.clock.system).
-"""
+"""Repair: bring back an anchor that a wrong clock has set ahead."""
 
 import logging
 
@@ -15,7 +12,7 @@ from .batch import Batch, UpdateDraft
 
 
 def repair(state: BucketState, now_ms: int) -> Flow[tuple[Item | None, int]]:
-    """The item as ``BucketState.repaired`` says, and how many writes that took: none where others changed it first."""
+    """The repaired item (``BucketState.repaired``) and 1, or after a lost race the item as it is and 0 own writes."""
     try:
         item = yield from call(_anchored(state, now_ms))
     except ConditionFailed as failure:

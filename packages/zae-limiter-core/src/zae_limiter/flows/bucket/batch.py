@@ -1,14 +1,13 @@
-"""What the requests of a batch add up to, and how a limit is written for them.
+"""The batch of one write: the requests that fit, their sums, and the two rows that write a limit.
 
-Lives here: who fits, and the relative and the absolute write of a limit, pure. Never: which write it is (write_plans),
-what follows it (group_commit).
+Lives here: pure functions. Never: the kind of write (write_plans), its outcome (group_commit).
 
 With ``m`` minted since the anchor, a checked amount ``c``, an unchecked one ``a`` and ``g`` given back:
 
     below its ceiling   tokens BETWEEN c - g - m AND ceiling - m      ADD tokens -(c + a - g)
     at its ceiling      tokens >= ceiling - slack - m                 SET tokens = ceiling - slack - m - (c + a - g)
 
-Whoever consumes at the ceiling thereby forgets what overflowed; without that, an idle minute would be paid out twice.
+A write at the ceiling forgets what overflowed. Otherwise an idle minute would count twice.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,11 +18,11 @@ from ...schema.attributes import ACQUIRES, TTL
 from ...schema.items import ONE_WRITE, WRITES
 from ..process.bucket_queue import BucketRequest
 
-TTL_SLACK_SECONDS = 5  # what the clocks of processes may differ by
+TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
 
 
 class Batch:
-    """What the requests of a batch add up to, in millitokens by limit; who is carried, and who did not fit."""
+    """The sums of a batch, in millitokens by limit; ``carried`` are its requests, ``short`` those that did not fit."""
 
     __slots__ = ("carried", "checked", "events", "given", "short", "unchecked")
 
@@ -36,7 +35,7 @@ class Batch:
         self.short: list[BucketRequest] = []
 
     def carry(self, request: BucketRequest) -> None:
-        """Take a request along; what it gives back and what is not checked counts from the start."""
+        """Add a request that fits; its given and unchecked amounts count from the start (``fit_batch``)."""
         if self.checked:
             _add(self.checked, request.checked)
         else:
@@ -45,14 +44,14 @@ class Batch:
         self.carried.append(request)
 
     def left(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
-        """What the batch leaves of each limit for those who did not fit."""
+        """The tokens of each limit that the batch leaves for the short requests, in millitokens."""
         return {
             name: min(ceilings[name], free + self.given.get(name, 0)) - self.checked.get(name, 0)
             for name, free in headroom.items()
         }
 
     def net(self, limit: str) -> int:
-        """What the batch takes from the limit."""
+        """The tokens that the batch takes from the limit, in millitokens."""
         return self.checked.get(limit, 0) + self.unchecked.get(limit, 0) - self.given.get(limit, 0)
 
     def limits(self) -> Iterable[str]:
@@ -61,19 +60,19 @@ class Batch:
 
     @property
     def gives_only(self) -> bool:
-        """Whether it takes nothing, so that nothing is asked of the bucket but to exist."""
+        """Whether it takes nothing; then the write needs no tokens, only the bucket."""
         return not self.checked and not self.unchecked
 
     @property
     def moves_nothing(self) -> bool:
-        """Whether all amounts are 0: then it is judged, not written."""
+        """Whether all amounts are 0; then nothing is written."""
         if any(self.checked.values()):
             return False
         return not (any(self.unchecked.values()) or any(self.given.values()))
 
 
 def fit_batch(requests: Sequence[BucketRequest], headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> Batch:
-    """Who fits, first come first served; one that does not fit does not stand in the way of a smaller one behind it."""
+    """The requests that fit, first come first served; one that does not fit does not block a smaller one behind it."""
     batch = Batch()
     for request in requests:
         if not request.checked:
@@ -103,7 +102,7 @@ def _add(totals: dict[str, int], amounts: Mapping[str, int]) -> None:
 
 
 class UpdateDraft:
-    """An update in the making: each limit puts its conditions and its change into it."""
+    """An update in the making: each limit adds its conditions and its change."""
 
     __slots__ = ("absent", "add", "at_least", "at_most", "equals", "exists", "remove", "set")
 
@@ -118,7 +117,7 @@ class UpdateDraft:
         self.at_most: dict[str, int] = {}
 
     def take_below(self, tokens: str, *, least: int | None, most: int, change: int) -> None:
-        """Relative write."""
+        """Draft a relative write: add ``change`` to ``tokens`` if it is from ``least`` to ``most``."""
         self.at_most[tokens] = most
         if least is not None:
             self.at_least[tokens] = least
@@ -126,22 +125,22 @@ class UpdateDraft:
             self.add[tokens] = change
 
     def take_at_ceiling(self, tokens: str, *, least: int, balance: int) -> None:
-        """Absolute write."""
+        """Draft an absolute write: set ``tokens`` to ``balance`` if it is at least ``least``."""
         self.at_least[tokens] = least
         self.set[tokens] = balance
 
     def count(self, attribute: str, amount: int) -> None:
-        """Add to a number; adding nothing is left out."""
+        """Add to a number, unless ``amount`` is 0."""
         if amount:
             self.add[attribute] = amount
 
     def count_write(self, batch: Batch) -> None:
-        """Count the acquires, and the write itself."""
+        """Count the acquires of the batch, and the write itself."""
         self.add[WRITES] = ONE_WRITE
         self.count(ACQUIRES, batch.events)
 
     def expire(self, ttl: int | None, item: Mapping[str, Any]) -> None:
-        """Set when the item expires, or that it does not: never sooner than one wants who is in debt, unseen."""
+        """Set the ``ttl``, or remove it; a condition keeps the write from replacing a later one that was not seen."""
         if ttl is not None:
             self.set[TTL] = ttl
             if TTL in item:

@@ -1,9 +1,7 @@
-"""Two values of ``limits=`` that meet on a bucket, as in every rolling deploy.
+"""Contests: two values of ``limits=`` for one bucket, as in every rolling deploy.
 
-Lives here: whether a run gives the bucket its own shape, or goes by the one it finds. Never: a write (write_plans).
-
-Processes that undo each other's shape fail each other's writes, until somebody is not served at all. So whoever lost a
-few races, or finds what it wrote undone at once, goes by the shape of the bucket for some seconds.
+Processes that undo each other's reshapes make each other's writes fail, until some requests are never served. So a
+process that lost a few reshapes, or finds its own undone at once, follows the bucket's shape for some seconds.
 """
 
 from collections.abc import Sequence
@@ -29,7 +27,7 @@ def insists(
     lost: int,
     now_ms: int,
 ) -> bool:
-    """Whether to reshape the bucket, although ``lost`` reshapes of this run came too late; else its shape will do."""
+    """Whether the run reshapes the bucket, after ``lost`` lost reshapes; else it uses the bucket's shape."""
     if any(_demands(config, state, request) for request in requests):
         return True
     if not config.given:
@@ -42,12 +40,12 @@ def insists(
 
 
 def _follows(cached: CachedBucket, now_ms: int) -> bool:
-    """Whether the time is not over; one further off than it can be was set before the clock was set back."""
+    """Whether the process still follows the bucket's shape. An end too far ahead is from before the clock went back."""
     return 0 < cached.follows_until_ms - now_ms <= 2 * FOLLOW_MS
 
 
 def _demands(config: Config, state: BucketState, request: BucketRequest) -> bool:
-    """Whether a request asks for what the config has, and the bucket cannot hold."""
+    """Whether a request asks for an amount that the config allows and the bucket's shape cannot hold."""
     for name, amount in request.checked.items():
         limit, ceiling = config.by_name.get(name), state.ceilings.get(name)
         if limit is not None and (ceiling is None or ceiling < amount <= limit.ceiling_milli):

@@ -1,7 +1,7 @@
-"""The commonest write, straight through: one acquire that fits into an unsplit bucket that no other process is at.
+"""The fast path: the commonest write, for one acquire that fits an uncontended bucket of one shard.
 
-Lives here: the very update that ``ConsumeWrite`` writes for it (a test holds the two together), in one pass, because
-every acquire of a quiet bucket pays for it. Never: another case.
+It is the same update as that of ``ConsumeWrite``, which a test checks, but made in one pass, because every acquire of a
+quiet bucket pays for it.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .batch import TTL_SLACK_SECONDS
 from .write_plans import TTL_GRACE_MS
 
 
-def fast_path_update(  # noqa: C901 - one pass, so that the commonest write is short in time
+def fast_path_update(  # noqa: C901 - one pass, because every acquire pays for it
     namespace_state: NamespaceState,
     cached: CachedBucket,
     *,
@@ -23,7 +23,7 @@ def fast_path_update(  # noqa: C901 - one pass, so that the commonest write is s
     requests: Sequence[BucketRequest],
     now_ms: int,
 ) -> Update | None:
-    """The write, ``None`` where it is another case."""
+    """The update, ``None`` in any other case."""
     request, multiplier = requests[0], namespace_state.settings.ttl_multiplier
     config, checked = request.config, request.checked
     if state is None or config is None or not checked or len(requests) > 1:
@@ -50,7 +50,7 @@ def fast_path_update(  # noqa: C901 - one pass, so that the commonest write is s
             missing += net
         if missing > ceiling:
             return None
-    if len(least) < len(checked):  # an amount of 0, or of a limit that the bucket has not
+    if len(least) < len(checked):  # an amount of 0, or of a limit that the bucket lacks
         return None
     if multiplier and not config.own:
         if TTL not in item:

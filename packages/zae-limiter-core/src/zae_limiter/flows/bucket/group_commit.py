@@ -1,6 +1,6 @@
-"""Group commit: one run serves all requests that waited for a bucket, in one write where they fit.
+"""Group commit: one run serves all requests that wait for a bucket, in one write if they fit.
 
-Lives here: what follows each answer. Never: who fits (batch), the writes (write_plans), waiting (drivers).
+Lives here: the reaction to each answer. Never: which requests fit (batch), the writes (write_plans), waiting (drivers).
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from .write_plans import ConsumeWrite, CreateWrite, ReshapeWrite, WritePlan, exp
 
 
 def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
-    """Settle every request."""
+    """Settle every request: one run, on the fast path if possible."""
     state, now_ms = cached.state, namespace_state.now()
     write = fast_path_update(namespace_state, cached, state=state, requests=requests, now_ms=now_ms)
     if write is None:
@@ -71,12 +71,12 @@ def _serve(run: "_CommitRun", *, attempts: int) -> Flow[None]:
 
 
 def _is_newer(config: Config, state: BucketState) -> bool:
-    """Whether the config decides over the bucket's shape: it was read since, or holds now."""
+    """Whether the config is newer than the bucket's shape: it was read later, or the call gave it."""
     return config.given or config.read_at_ms > state.item[CONFIG_READ_AT]
 
 
 class _Decision(NamedTuple):
-    """One request to the store, and the requests that it serves. A plan of ``None`` only looks at the bucket."""
+    """One operation, and the requests that it serves. Without a plan it only reads the bucket."""
 
     operation: Put | Update | Get
     batch: Batch
@@ -84,10 +84,10 @@ class _Decision(NamedTuple):
 
 
 class _CommitRun:
-    """One run of a bucket's queue: who is still pending, and what its own answers have shown so far.
+    """One run of a bucket's queue: the pending requests, and what the run's own answers have shown so far.
 
-    ``seen``: one of them has shown the bucket, there or absent. What was seen before may be older than what now comes
-    back, so that nothing is dropped by it. ``lost``: how many races.
+    ``seen``: an answer of this run has shown the bucket, or its absence. Until then no correction is dropped: the last
+    seen state may be older than the amounts that come back. ``lost``: the number of lost races.
     """
 
     config: Config | None = None
@@ -109,7 +109,7 @@ class _CommitRun:
                 self.config = request.config
 
     def prepare(self) -> Flow[bool]:
-        """Whether there is a shard that can be written: one that was found, and whose anchor no wrong clock has set."""
+        """Find the shard, repair its anchor, make room for new limits; whether the run can go on to ``decide``."""
         cached = self.cached
         try:
             if cached.state is None and cached.id.shard:
@@ -127,7 +127,7 @@ class _CommitRun:
             return not self.pending
 
     def _make_room(self, now_ms: int) -> Flow[bool]:
-        """Whether the bucket has a place for the limits of the config, where they are to be its own."""
+        """Whether the run can go on. If a reshape would add too many limits, full ones are dropped first."""
         state, config = self.cached.state, self.config
         if state is None or config is None or not excess(state, config) or not self._is_to_reshape(state, config):
             return True
@@ -138,7 +138,7 @@ class _CommitRun:
             return True
 
     def _find_shard(self) -> Flow[None]:
-        """Look for a shard that this process has not seen; without it, whoever consumes is to look at the bucket."""
+        """Find or create a shard that this process has not seen. If there is none, the requests are outdated."""
         yield from find_or_create_shard(self.namespace_state, self.cached)
         self.seen = True
         if self.cached.state is None:
@@ -146,7 +146,7 @@ class _CommitRun:
             self.settle(self.pending, "outdated")
 
     def decide(self) -> _Decision | None:
-        """The next request to the store, by the last seen state; ``None`` if nobody needs one any more."""
+        """The next operation, by the last seen state; ``None`` if no request needs one."""
         self.now_ms = self.namespace_state.now()
         if self._has_to_look():
             return _Decision(Get(self.cached.key), Batch())
@@ -155,14 +155,14 @@ class _CommitRun:
             if not self.pending:
                 return None
         else:
-            self._send_on(self.cached.state.shard_count)
+            self._divide_returns(self.cached.state.shard_count)
         plan = self._plan()
         self._sort_out(plan)
         batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
         if plan.reshapes:
             return _Decision(plan.write(batch), batch, plan) if self.pending else None
         if batch.short:
-            self._refuse_or_probe(batch, plan)
+            self._refuse_or_ask(batch, plan)
         if not batch.carried:
             return None
         if batch.moves_nothing:
@@ -175,7 +175,7 @@ class _CommitRun:
         if plan is None:
             self._learn(answer, self.now_ms, own_writes=0)
             if cached.is_ahead(self.now_ms):
-                return  # the anchor is repaired first, then they are judged
+                return  # the next attempt repairs the anchor first
             self._settle_by_answer()
             self.settle([request for request in batch.carried if request.outcome is None], "admitted")
             return
@@ -188,7 +188,7 @@ class _CommitRun:
             self._settle_by_answer()
 
     def failed(self, error: StoreError, decision: _Decision | None) -> Flow[None]:
-        """The request to the store was not applied: try again where that may help."""
+        """React to an error of the store: try again where that may help, else fail the requests."""
         pause = next(self.pauses, None) if isinstance(error, Throttled) else None
         if isinstance(error, Throttled) and not isinstance(error, Conflict):
             self.cached.write_rate.throttled()
@@ -201,22 +201,22 @@ class _CommitRun:
             self.settle(self.pending, "failed", error)
 
     def _lose(self) -> Flow[None]:
-        """Others were first: from the second time on, let them finish."""
+        """Count a lost race; from the second one on, pause."""
         self.lost += 1
         if self.pending and 2 <= self.lost < ATTEMPTS:
             yield Sleep(RACE_PAUSES[self.lost])
 
     def _refused(self, item: Item | None, plan: WritePlan | None) -> None:
-        """A condition did not hold: settle the requests that the true state, as of that write, does not fit."""
+        """A condition failed: settle the requests that do not fit the true state, at the write's own ``now``."""
         state = self._learn(item, self.now_ms, own_writes=0)
         if plan is not None:
             self.reshapes_lost += plan.reshapes
             if state is not None and not self.cached.uncontended:
-                self._note_relative_above(state, plan)
+                self._allow_slack(state, plan)
         self._settle_by_answer()
 
     def decision_of(self, write: Update, state: BucketState | None, now_ms: int) -> _Decision:
-        """The decision that the write of the fast path is, as the other rules would have taken it."""
+        """The decision behind the write of the fast path, as ``decide`` would have taken it."""
         assert state is not None, "the fast path writes to a bucket that was seen"
         self.now_ms = now_ms
         multiplier = self.namespace_state.settings.ttl_multiplier
@@ -232,7 +232,7 @@ class _CommitRun:
         error: StoreError | None = None,
         left: Mapping[str, int] = NOTHING,
     ) -> None:
-        """Give the requests their outcome, by the state seen last."""
+        """Give the requests their outcome, with the last seen state."""
         outcome = Outcome(verdict, self.cached.state, self.now_ms, error, left)
         for request in requests:
             request.outcome = outcome
@@ -242,7 +242,7 @@ class _CommitRun:
             self.pending = [request for request in self.pending if request.outcome is None]
 
     def prolong(self) -> Flow[None]:
-        """Write a ``ttl`` again that comes before the bucket is full: others consumed what we had not seen."""
+        """Write a ``ttl`` again that comes before the bucket is full: other processes consumed meanwhile."""
         state, config, now = self.cached.state, self.config, self.now_ms
         multiplier = self.namespace_state.settings.ttl_multiplier
         if state is None or config is None or TTL not in state.item:
@@ -264,7 +264,7 @@ class _CommitRun:
         self.cached.learn(item, now, own_writes=1)
 
     def _plan(self) -> WritePlan:
-        """The kind of write that the last seen state asks for."""
+        """The write plan for the last seen state."""
         cached, config, state = self.cached, self.config, self.cached.state
         multiplier = self.namespace_state.settings.ttl_multiplier
         if state is None:
@@ -284,8 +284,8 @@ class _CommitRun:
             return False
         return any(request.checked for request in self.pending)
 
-    def _send_on(self, shards: int) -> None:
-        """What was taken before the shard was split goes back to each half."""
+    def _divide_returns(self, shards: int) -> None:
+        """Divide the amounts that come back to a split shard among its halves."""
         for request in self.pending:
             if request.given:
                 request.divide(self.cached.id.shard, shards)
@@ -295,7 +295,7 @@ class _CommitRun:
         return self.cached.learn(item, at_ms, own_writes=own_writes)
 
     def _has_to_look(self) -> bool:
-        """Whether a correction would be dropped by what was seen before this run."""
+        """Whether to read the bucket first: the last seen state, older than this run, would drop a correction."""
         if self.seen:
             return False
         state = self.cached.state
@@ -306,11 +306,11 @@ class _CommitRun:
         return any(not (request.given.keys() <= known and request.unchecked.keys() <= known) for request in corrections)
 
     def _drop_corrections(self) -> None:
-        """Without a bucket there is nothing to give back to: it was full when it expired."""
+        """Settle give-backs as admitted: there is no bucket, and it was full when it expired."""
         self.settle([request for request in self.pending if request.given and not request.unchecked], "admitted")
 
     def _sort_out(self, plan: WritePlan) -> None:
-        """Settle whom no answer could help."""
+        """Settle the requests that cannot be admitted whatever the answer, and drop corrections of unknown limits."""
         headroom, ceilings = plan.headroom, plan.ceilings
         outdated, hopeless = [], []
         for request in self.pending:
@@ -328,10 +328,10 @@ class _CommitRun:
         if hopeless:
             self.settle(hopeless, "refused", left=headroom)
 
-    def _refuse_or_probe(self, batch: Batch, plan: WritePlan) -> None:
-        """Refuse, by a fresh copy, the requests that would not fit alone; those behind others wait for the outcome.
+    def _refuse_or_ask(self, batch: Batch, plan: WritePlan) -> None:
+        """By a fresh copy, refuse the requests that would not fit alone; the other short ones wait for the outcome.
 
-        An old copy refuses nobody: if nobody fits, the first one asks the store.
+        A stale copy refuses nothing: if no request fits, the first one goes to the store.
         """
         headroom = plan.headroom
         if self._fresh():
@@ -342,7 +342,7 @@ class _CommitRun:
             batch.carry(batch.short.pop(0))
 
     def _judge(self, batch: Batch) -> _Decision | None:
-        """Amounts of 0 are admitted unless the limit is in debt."""
+        """Amounts of 0 are admitted unless a limit is in debt, by a fresh copy or by a read."""
         if not self._fresh():
             return _Decision(Get(self.cached.key), batch)
         self.settle(batch.carried, "admitted")
@@ -351,16 +351,16 @@ class _CommitRun:
     def _fresh(self) -> bool:
         return self.cached.is_fresh(self.now_ms, self.namespace_state.settings.staleness_ms)
 
-    def _note_relative_above(self, state: BucketState, plan: WritePlan) -> None:
-        """A relative write failed at the ceiling while others write too: the next is absolute, with slack."""
+    def _allow_slack(self, state: BucketState, plan: WritePlan) -> None:
+        """A relative write failed on its upper bound while others write: the next one is absolute, with slack."""
         if isinstance(plan, ConsumeWrite) and state.anchor_ms == plan.state.anchor_ms:
             names = ((name, bucket_attributes(name).tokens) for name in plan.headroom)
             self.slack |= {name for name, tk in names if tk in plan.upper and state.item[tk] > plan.upper[tk]}
 
     def _settle_by_answer(self) -> None:
-        """Refuse what does not fit the state that the answer showed, at the instant of the write; keep the rest.
+        """Refuse the requests that do not fit the state of the answer, at the instant of the write; keep the others.
 
-        By an anchor that is to be repaired nobody is judged.
+        Nothing is refused by an anchor ahead: it is repaired first.
         """
         if self.cached.state is None or self.cached.is_ahead(self.now_ms):
             return

@@ -1,9 +1,8 @@
-"""Limits that no config names any more: they leave the bucket, where they are full.
+"""Limits that no config names any more: each leaves the bucket once it is full.
 
-Lives here: which may leave and when, and that write. Never: a write that serves a request (write_plans).
+Lives here: which limits may leave, when, and the write. Never: a write that serves a request (write_plans).
 
-A limit that comes back starts full. So one may leave only where it is full: whatever it owes, it keeps until that is
-paid.
+A limit that comes back starts full. So one that leaves must be full: a debt stays until it is paid.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,11 +19,11 @@ from ...token_bucket import refill_bucket
 from ..process.namespace_state import CachedBucket, NamespaceState, bucket_key
 from ..steps import Flow, call
 
-MAX_IN_BUCKET: Final = 2 * MAX_LIMITS  # those of one config, and as many that others have left behind
+MAX_IN_BUCKET: Final = 2 * MAX_LIMITS  # those of one config, and as many of former ones
 
 
 class TooManyLimits(StoreError):
-    """A bucket has no place for the limits that are new to it; ``problem`` is what its caller is told."""
+    """A bucket has no room for its new limits; ``problem`` is the error for the caller."""
 
     def __init__(self, bucket: BucketId, held: int, new: int) -> None:
         place = f"{bucket.entity_id}/{bucket.resource}"
@@ -38,17 +37,17 @@ class TooManyLimits(StoreError):
 
 
 def excess(state: BucketState, config: Config) -> int:
-    """By how many limits the bucket would be too full if it had those of the config, too."""
+    """The number of limits above the maximum, if the bucket had those of the config too."""
     if len(state.shard_limits) + len(config.limits) <= MAX_IN_BUCKET:
         return 0
     return max(0, len(state.shard_limits.keys() | config.by_name.keys()) - MAX_IN_BUCKET)
 
 
 def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Config | None) -> Sequence[str]:
-    """What the config does not name and is full, where the config decides about that.
+    """The full limits that the config does not name, if they may leave now.
 
-    It does where it is stored, and no older than the one behind the bucket's shape. Once in a cache life at most, so
-    that a limit that a call site gives, and no level has, does not come and go with every write.
+    They may if the config is stored and no older than the one behind the bucket's shape. This happens at most once in a
+    life of the config cache, so that a limit given by one call site alone does not come and go with every write.
     """
     state = cached.state
     if state is None or config is None or not config.stored or len(state.rows) <= len(config.limits):
@@ -60,7 +59,7 @@ def leaving(namespace_state: NamespaceState, cached: CachedBucket, config: Confi
 
 
 def tidy(namespace_state: NamespaceState, cached: CachedBucket, config: Config, names: Sequence[str]) -> Flow[None]:
-    """Take these out. Where that fails, the next write tries again."""
+    """Drop these limits. After a failure the next write tries again."""
     assert cached.state is not None, "only a bucket that was seen has limits"
     cv = max(config.read_at_ms, cached.state.item[CONFIG_READ_AT])
     try:
@@ -70,12 +69,12 @@ def tidy(namespace_state: NamespaceState, cached: CachedBucket, config: Config, 
 
 
 def make_room(cached: CachedBucket, config: Config, now_ms: int) -> Flow[bool]:
-    """Take out limits that leave no place for the config's; whether it did.
+    """Drop full limits so that those of the config have room; ``False`` if nothing was dropped.
 
-    Raises ``TooManyLimits`` or ``StoreError``.
+    Raises ``TooManyLimits``, ``StoreError``.
     """
     names = _in_the_way(cached.state, config, now_ms)
-    if names is None:  # by an old copy nobody is refused
+    if names is None:  # an old copy refuses nothing: read the bucket
         cached.learn((yield from call(Get(cached.key))), now_ms, own_writes=0)
         names = _in_the_way(cached.state, config, now_ms)
     if names is None and cached.state is not None:
@@ -87,7 +86,7 @@ def make_room(cached: CachedBucket, config: Config, now_ms: int) -> Flow[bool]:
 
 
 def _in_the_way(state: BucketState | None, config: Config, now_ms: int) -> Sequence[str] | None:
-    """The limits that are to leave so that there is a place for the config's; ``None`` where there are not enough."""
+    """The limits to drop so that those of the config have room; ``None`` if too few are full."""
     missing = 0 if state is None else excess(state, config)
     if state is None or not missing:
         return ()
@@ -96,13 +95,13 @@ def _in_the_way(state: BucketState | None, config: Config, now_ms: int) -> Seque
 
 
 def full(state: BucketState, at_ms: int, named: Collection[str]) -> list[str]:
-    """The limits that are not named and are at their ceiling at an instant, by name."""
+    """The limits that are not ``named`` and are at their ceiling at an instant, sorted by name."""
     others = sorted(state.shard_limits.keys() - named)
     return [name for name in others if _is_full(state, name, at_ms)]
 
 
 def drop(cached: CachedBucket, names: Sequence[str], now_ms: int, *, cv: int) -> Flow[bool]:
-    """The write; ``False`` where another one came first."""
+    """Drop limits from the bucket; ``False`` if another write came first."""
     state = cached.state
     assert state is not None, "only a bucket that was seen has limits"
     try:
@@ -115,10 +114,10 @@ def drop(cached: CachedBucket, names: Sequence[str], now_ms: int, *, cv: int) ->
 
 
 def dropped(state: BucketState, names: Collection[str], at_ms: int, *, cv: int) -> Update:
-    """The bucket without these limits, if they are full at ``at_ms``; what the others have stays as it is.
+    """The update that drops these limits, if they are full at ``at_ms``; the others keep what they have.
 
-    The anchor moves, so that every write that was decided by the limits before it fails, and is decided again. The
-    balances of the others are expressed for it, by what is minted until then.
+    The anchor moves, so that every write decided by the former limits fails, and is decided again. The other balances
+    are expressed for the new anchor, by the tokens minted until then.
     """
     add, least = {WRITES: ONE_WRITE}, {}
     gone: list[str] = []

@@ -1,7 +1,4 @@
-"""Buckets as they stand: of an entity, of a resource.
-
-Lives here: which items are read, and how shards sum up. Never: a write, what an acquire may take (inspect).
-"""
+"""Reading buckets: one, all of an entity, or the sums over a resource."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +17,7 @@ from ..steps import Flow
 
 
 def get_bucket(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Bucket | None]:
-    """The bucket, ``None`` where there is none: it is full."""
+    """The bucket, ``None`` if there is none, which is equivalent to a full one."""
     check_identifier("entity_id", entity_id)
     check_resource("resource", resource)
     [states] = yield from read_whole([BucketId(namespace_state.namespace_id, entity_id, resource)])
@@ -28,7 +25,7 @@ def get_bucket(namespace_state: NamespaceState, entity_id: str, resource: str) -
 
 
 def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str | None) -> Flow[list[Bucket]]:
-    """The buckets of an entity, by resource; the one of ``resource`` where it is given."""
+    """The buckets of an entity, sorted by resource; only that of ``resource`` if it is given."""
     if resource is not None:
         bucket = yield from get_bucket(namespace_state, entity_id, resource)
         return [] if bucket is None else [bucket]
@@ -37,21 +34,21 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
     query: Query | None = Query(pk, index="GSI3", begins_with=keys.INDEX_BUCKET_PREFIX)
     shards: dict[str, list[BucketState]] = {}
     while query is not None:
-        query, states = yield from _views_of_page(query)
+        query, states = yield from _states_of_page(query)
         for state in states:
             shards.setdefault(state.item[RESOURCE], []).append(state)
     return [bucket_of(shards[name], namespace_state.now()) for name in sorted(shards)]
 
 
 def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flow[ResourceCapacity]:
-    """The sums over all buckets of a resource; a page of them at a time is held in memory."""
+    """The sums over all buckets of a resource; one page of them at a time is in memory."""
     check_resource("resource", resource)
     pk = keys.gsi2_pk_resource(namespace_state.namespace_id, resource)
     query: Query | None = Query(pk, index="GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
     sums: dict[str, _Sum] = {}
     entities = 0
     while query is not None:
-        query, states = yield from _views_of_page(query)
+        query, states = yield from _states_of_page(query)
         entities += sum(_shard_of(state) == 0 for state in states)
         now = namespace_state.now()
         for state in states:
@@ -60,7 +57,7 @@ def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flo
 
 
 def read_whole(buckets: Sequence[BucketId]) -> Flow[list[list[BucketState]]]:
-    """Every shard of each bucket, given by its shard 0, which knows the newest count; none where there is no bucket."""
+    """All shards of each bucket, none for a missing bucket. Shard 0 is read first: it knows the newest count."""
     homes = yield from read_all([bucket_key(bucket) for bucket in buckets])
     shards = [_shard_keys(bucket, homes.get(bucket_key(bucket))) for bucket in buckets]
     found = homes | (yield from read_all([key for keys in shards for key in keys[1:]]))
@@ -72,7 +69,7 @@ def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:
 
 
 def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
-    """The shards of a bucket as one."""
+    """The shards of a bucket as one ``Bucket``."""
     states = [state.repaired(now_ms) for state in states]
     first = min(states, key=_shard_of)
     ttl = first.item.get(TTL)
@@ -94,12 +91,12 @@ def _limit_of(states: Sequence[BucketState], first: BucketState, name: str, now_
 
 
 def balance(state: BucketState, name: str, now_ms: int) -> int:
-    """What a shard has of a limit, in millitokens."""
+    """The headroom of a limit on a shard, in millitokens."""
     return refill_bucket(state.shard_limits[name], state.tokens_milli(name), now_ms)
 
 
-def _views_of_page(query: Query) -> Flow[tuple[Query | None, list[BucketState]]]:
-    """The items behind one page of keys, and the query of the next page."""
+def _states_of_page(query: Query) -> Flow[tuple[Query | None, list[BucketState]]]:
+    """The bucket states behind one page of keys, and the query of the next page."""
     page: Page = yield from with_retries(query)
     places = [Key(item[PK], item[SK]) for item in page.items]
     found = yield from read_all(places)
@@ -109,7 +106,7 @@ def _views_of_page(query: Query) -> Flow[tuple[Query | None, list[BucketState]]]
 
 @dataclass(slots=True)
 class _Sum:
-    """What came together of one limit so far, in millitokens."""
+    """The sums of one limit so far: amounts in millitokens, and the number of entities."""
 
     capacity: int = 0
     available: int = 0

@@ -1,7 +1,4 @@
-"""Buckets anchored anew: the same balances, expressed for a later instant.
-
-Lives here: that write. Never: when it is worth its while (aggregator).
-"""
+"""Re-anchoring: the same balances, expressed for a later anchor. The aggregator decides when."""
 
 from ...operations.errors import ConditionFailed
 from ...operations.values import Conditions, Item, Key, Update
@@ -11,7 +8,7 @@ from ..steps import Flow
 
 
 def reanchor(image: Item, at_ms: int) -> Flow[bool]:
-    """Move the anchor of a bucket shard, as it was seen in ``image``, to ``at_ms``; ``False`` where others moved it."""
+    """Move the anchor of the shard in ``image`` to ``at_ms``; ``False`` if another write moved it first."""
     try:
         yield reanchored(read_bucket(image), at_ms)
     except ConditionFailed:
@@ -20,11 +17,12 @@ def reanchor(image: Item, at_ms: int) -> Flow[bool]:
 
 
 def reanchored(state: BucketState, at_ms: int) -> Update:
-    """The write: what any process finds available is the same before and after it, at every instant.
+    """The update that re-anchors a shard. Its headroom stays the same at every instant.
 
-    ``min(ceiling, tokens + minted(t) - minted(anchor))`` stays as it is where ``tokens`` grows by ``minted(at) -
-    minted(anchor)`` and ``anchor`` becomes ``at``: what is minted telescopes. Balances are added to, not set, and
-    nothing is cut off at the ceiling: the image's may be old, but what is minted between two instants is not.
+    ``min(ceiling, tokens + minted(t) - minted(anchor))`` does not change if ``tokens`` grows by ``minted(at) -
+    minted(anchor)`` and ``anchor`` becomes ``at``. The update adds to the balances, and does not cut them off at the
+    ceiling: the balances in the image may be old, but the tokens minted between two instants are the same for each
+    balance.
     """
     add = {WRITES: ONE_WRITE}
     for name, shard_limit in state.shard_limits.items():

@@ -1,6 +1,7 @@
-"""Reading what an acquire has to know: configs, the entity's record, and the bucket, in one request.
+"""Serving a bucket: the runs of its queue, and one read of all that an acquire needs.
 
-Lives here: what is read, and when a read is repeated. Never: what the levels mean (resolution), how long they hold.
+Lives here: which records are read, and when again. Never: which level wins (resolution), how long it holds
+(config_cache).
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ READS: Final = 3
 
 
 def cached_bucket(namespace_state: NamespaceState, entity_id: str, resource: str, *, shard: int = 0) -> CachedBucket:
-    """The cached bucket of a bucket, with its queues; made where this process has none."""
+    """The cached bucket of a shard, with its queues; made if this process has none."""
     cached = namespace_state.cached_buckets.get((entity_id, resource, shard))
     if cached is None:
         cached = CachedBucket(BucketId(namespace_state.namespace_id, entity_id, resource, shard))
@@ -36,10 +37,10 @@ def cached_bucket(namespace_state: NamespaceState, entity_id: str, resource: str
 
 
 def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
-    """Settle every request; what goes back to shards that were split off is queued there, each higher than the last.
+    """Settle every request, and queue the amounts that go back to shards split off since, which have higher numbers.
 
-    A limit that no config names leaves, and a shard that is written too often is split, unless the time that this was
-    counted in is doubted; those who were served do not wait for it.
+    Afterwards a limit that no config names leaves, and a shard that is written too often is split, unless the clock is
+    in doubt. Requests that are settled do not wait for this.
     """
     yield from commit(namespace_state, cached, requests)
     entity_id, resource = cached.id.entity_id, cached.id.resource
@@ -61,9 +62,9 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
 
 
 def resolve(namespace_state: NamespaceState, cached: CachedBucket, *, bucket_too: bool) -> Flow[Resolved]:
-    """What holds for the entity on the resource: as remembered, else read, together with whoever asks for the same.
+    """The limits that hold for the entity on the resource: remembered, or read once for all callers that wait for them.
 
-    With ``bucket_too`` the bucket is read along, where this process knows nothing of it.
+    With ``bucket_too`` the read includes the bucket, if this process has not seen it. Raises ``StoreError``.
     """
     fresh = namespace_state.fresh(cached)
     if fresh is not None and (cached.known or not bucket_too):
@@ -77,7 +78,7 @@ def resolve(namespace_state: NamespaceState, cached: CachedBucket, *, bucket_too
 
 
 def load(namespace_state: NamespaceState, cached: CachedBucket, waiters: Sequence[Waiter]) -> Flow[None]:
-    """Read what is not known or has expired, once for all who ask."""
+    """Read the unknown and expired records once, and settle all waiters."""
     error = None
     try:
         yield from _load(namespace_state, cached)
@@ -88,9 +89,9 @@ def load(namespace_state: NamespaceState, cached: CachedBucket, waiters: Sequenc
 
 
 def _load(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
-    """Resolve the limits; again where this process has changed one of their configs meanwhile, a few times.
+    """Resolve the limits; again, a few times, if this process has changed one of their configs meanwhile.
 
-    However often it does: what was read last holds for those who asked before, and is read again for whoever asks now.
+    The last result holds for the callers that waited for it; for later callers it is no longer current.
     """
     resolved, reads, of = None, 0, cached.id
     while resolved is None or (
@@ -104,7 +105,7 @@ def _load(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
 
 
 def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolved | None]:
-    """The limits by one read of what is not known or has expired; ``None`` where all has to be read at once."""
+    """The limits by one read of the unknown and expired records; ``None`` if all of them have to be read at once."""
     entity_id, resource, begun, configs = (
         cached.id.entity_id,
         cached.id.resource,
@@ -127,6 +128,6 @@ def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolve
 
 
 def _behind(cached: CachedBucket, resolved: Resolved) -> bool:
-    """Whether the bucket has another shape than these limits, and was given it since a part of them was read."""
+    """Whether the bucket has another shape than these limits, and one that is no older than the oldest of them."""
     state, config = cached.state, resolved.config
     return state is not None and not cached.agrees_with(config) and config.read_at_ms <= state.item[CONFIG_READ_AT]

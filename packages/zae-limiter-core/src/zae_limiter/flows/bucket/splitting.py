@@ -1,7 +1,7 @@
-"""Splitting a shard in two, and making a shard that is missing.
+"""Splitting a shard in two, and making a missing shard.
 
-Lives here: that transaction, and in which order shards split. Never: when one is written too often (write_rate), which
-shard an acquire goes to (shard_selection).
+Lives here: the transaction, and the order of splits. Never: when to split (write_rate), which shard an acquire asks
+(shard_selection).
 """
 
 import logging
@@ -29,16 +29,16 @@ from .batch import UpdateDraft
 
 
 def split_shard(namespace_state: NamespaceState, bucket: BucketId, *, among: int | None = None) -> Flow[int]:
-    """Split a shard once, shard 0 of the bucket before any other; how many shards were split.
+    """Split a shard once, shard 0 of the bucket before any other; returns the number of shards split.
 
-    Nothing happens where it is missing, one of 64, not one of ``among`` any more, where that is given, or where shard 0
+    Nothing happens if the shard is missing, if it is one of 64, if it is no longer one of ``among``, or if shard 0
     cannot be split first. Raises ``StoreError``.
     """
     return (yield from _split_in_order(namespace_state, CachedBucket(bucket), among))
 
 
 def split_hot_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
-    """Split a shard that is written too often. Where that fails, it is tried again when it is seen again."""
+    """Split a shard that is written too often. After a failure, the next window that shows it tries again."""
     if cached.state is None or cached.state.shard_count >= MAX_SHARDS:
         return
     try:
@@ -49,13 +49,13 @@ def split_hot_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Fl
 
 
 def find_or_create_shard(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[None]:
-    """Find a shard, or make it where it is missing: by a split of its parent, or full where that has been split.
+    """Find a shard, or create a missing one: by a split of its parent, or full if the parent was split already.
 
-    The cached bucket has no state afterwards if there is no such shard. Raises ``RaceLost`` if that stays unclear.
+    If the bucket has no such shard, the cached bucket has no state afterwards. Raises ``RaceLost``, ``StoreError``.
     """
     written: Collection[int] = ()
     for _ in range(ATTEMPTS):
-        states = yield from _look(namespace_state, cached, written)
+        states = yield from _read_ancestry(namespace_state, cached, written)
         home, shard = states.get(0), cached.id.shard
         if shard in states or home is None or home.shard_count <= shard:
             return
@@ -69,15 +69,15 @@ def find_or_create_shard(namespace_state: NamespaceState, cached: CachedBucket) 
     raise RaceLost
 
 
-def _look(
+def _read_ancestry(
     namespace_state: NamespaceState, cached: CachedBucket, written: Collection[int] = ()
 ) -> Flow[dict[int, BucketState]]:
-    """The shard, whose queue is asking, and those that it descends from, as the store has them.
+    """The stored states of a shard and of those that it descends from, by shard; the cached buckets learn them.
 
-    ``written`` are those that this process has just written once.
+    ``written``: the shards that this process has just written, once each.
     """
     begun = namespace_state.now()
-    keys = {shard: bucket_key(cached.id.other(shard)) for shard in _line(cached.id.shard)}
+    keys = {shard: bucket_key(cached.id.other(shard)) for shard in _ancestry(cached.id.shard)}
     found = yield from read_all([*keys.values()])
     cached.learn(found.get(cached.key), begun, own_writes=cached.id.shard in written)
     for shard, key in keys.items():
@@ -85,8 +85,8 @@ def _look(
     return {shard: read_bucket(found[key]) for shard, key in keys.items() if key in found}
 
 
-def _line(shard: int) -> list[int]:
-    """The shard, and those that it descends from."""
+def _ancestry(shard: int) -> list[int]:
+    """The shard, and those that it descends from, up to shard 0."""
     line = [shard]
     while line[-1]:
         line.append(parent_of(line[-1]))
@@ -94,15 +94,15 @@ def _line(shard: int) -> list[int]:
 
 
 def _first_missing(shard: int, states: dict[int, BucketState]) -> int:
-    """The missing shard whose parent is there."""
+    """The first missing shard in the ancestry of ``shard``: its parent exists."""
     while parent_of(shard) not in states:
         shard = parent_of(shard)
     return shard
 
 
 def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among: int | None = None) -> Flow[int]:
-    """The bucket grows by its shard 0, which so knows the newest count; the others come after it."""
-    states = yield from _look(namespace_state, cached)
+    """Split a shard, after shard 0, which so knows the newest count; returns the number of shards split."""
+    states = yield from _read_ancestry(namespace_state, cached)
     home, state = states.get(0), states.get(cached.id.shard)
     if home is None or state is None or state.shard_count >= MAX_SHARDS or among not in {None, state.shard_count}:
         return 0
@@ -112,14 +112,14 @@ def _split_in_order(namespace_state: NamespaceState, cached: CachedBucket, among
         if not written:
             return 0
     written.update((yield from _split(namespace_state, state)))
-    yield from _look(namespace_state, cached, written)
+    yield from _read_ancestry(namespace_state, cached, written)
     return len(written)
 
 
 def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collection[int]]:
-    """Split a shard as it was seen, again as it is where others changed it, until it is or was split.
+    """Split a shard as it was seen, and after a lost race as it is now, until this or another process has split it.
 
-    Answers which shard this has split, if it did.
+    Returns the shard in a tuple if this call split it, else nothing.
     """
     count, leftover, pauses = state.shard_count, None, iter(PAUSES)
     for _ in range(ATTEMPTS):
@@ -133,7 +133,7 @@ def _split(namespace_state: NamespaceState, state: BucketState) -> Flow[Collecti
             yield from call(_halving(state, namespace_state.now(), leftover).transact)
         except TransactionCancelled as cancelled:
             mine, other = (reason.item for reason in cancelled.reasons)
-            if mine is None and other is None:  # gone, with its bucket
+            if mine is None and other is None:  # the bucket is gone
                 break
             state, leftover = (state, other) if mine is None else (read_bucket(mine), None)
             if state.shard_count > count:
@@ -160,17 +160,16 @@ class _Halving(NamedTuple):
 
 
 def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving:
-    """Shard ``k`` of ``n`` becomes ``k`` and ``k + n`` of ``2n``, under one new anchor.
+    """The writes by which shard ``k`` of ``n`` becomes ``k`` and ``k + n`` of ``2n``, under one new anchor.
 
-    ``leftover``: what stands in the place of ``k + n``, although ``k`` is not split: it outlived a bucket that was
-    deleted, and is replaced.
+    ``leftover``: the item of a deleted bucket in the place of ``k + n``; it is replaced.
     """
     anchor_ms, other = max(now_ms, state.anchor_ms + 1), state.id.other(state.id.shard + state.shard_count)
     count, draft = 2 * state.shard_count, UpdateDraft()
     draft.equals[ANCHOR] = state.anchor_ms
     draft.set |= {ANCHOR: anchor_ms, SHARD_COUNT: count}
     draft.add[WRITES] = ONE_WRITE
-    draft.remove = (TTL,)  # also one that was set since
+    draft.remove = (TTL,)  # also a ``ttl`` that was set since
     tokens = {name: _divide(draft, state, name, anchor_ms) for name in state.shard_limits}
     item = _shard_like(state, other, tokens, count=count, anchor_ms=anchor_ms)
     absent = Conditions(absent=(PK,)) if leftover is None else Conditions(equals={ANCHOR: leftover[ANCHOR]})
@@ -178,7 +177,7 @@ def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving
 
 
 def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:
-    """One limit of the shard, by the rows of "The write"; what the other half begins with."""
+    """Draft one limit of the shard, by the rows of a split; returns the tokens that the other half begins with."""
     attribute, shard_limit, tokens = bucket_attributes(name).tokens, state.shard_limits[name], state.tokens_milli(name)
     half, minted = halve(shard_limit, tokens, anchor_ms), shard_limit.minted_since_anchor(anchor_ms)
     full = shard_limit.ceiling_milli - minted
@@ -194,7 +193,7 @@ def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -
 
 
 def _shard_like(state: BucketState, bucket: BucketId, tokens: Mapping[str, int], *, count: int, anchor_ms: int) -> Item:
-    """A shard with the rules of another one, which nobody has consumed from."""
+    """The item of a new shard, with the rules of another one and nothing consumed."""
     return bucket_item(
         bucket,
         state.family,
@@ -206,11 +205,11 @@ def _shard_like(state: BucketState, bucket: BucketId, tokens: Mapping[str, int],
 
 
 def _make(home: BucketState, shard: int, now_ms: int) -> Flow[None]:
-    """Make a shard that was split off once, but is gone: full, as a bucket that is gone comes back."""
+    """Create a shard that was split off once, but is gone: full, as a bucket comes back."""
     count = home.shard_count
     tokens = {name: share(each.limit.ceiling_milli, shard, count) for name, each in home.shard_limits.items()}
     item = _shard_like(home, home.id.other(shard), tokens, count=count, anchor_ms=now_ms)
     try:
         yield from call(Put(item, Conditions(absent=(PK,))))
     except ConditionFailed:
-        return  # somebody else made it
+        return  # another process created it

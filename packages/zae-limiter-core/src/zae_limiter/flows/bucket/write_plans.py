@@ -1,6 +1,7 @@
-"""The three kinds of write that an acquire may need: to a bucket as it is, to one of another shape, to a new one.
+"""The three write plans: consume from a bucket as it is, reshape it, or create it.
 
-Lives here: how much room each leaves, and the operation that it is. Never: who fits (batch), what comes of it (commit).
+Lives here: the headroom under each plan, and its operation. Never: which requests fit (batch), the outcome
+(group_commit).
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ TTL_GRACE_MS = 60_000
 
 
 class ConsumeWrite:
-    """The bucket keeps its shape. ``upper`` holds, after ``write``, the upper bound of each relative balance."""
+    """The bucket keeps its shape. ``upper`` has, after ``write``, the upper bounds of the update, by attribute."""
 
     __slots__ = (
         "cached",
@@ -63,7 +64,7 @@ class ConsumeWrite:
             self.headroom[name] = min(shard_limit.ceiling_milli, state.tokens_milli(name) + minted)
 
     def write(self, batch: Batch) -> Update:
-        """One update, whatever the number of requests."""
+        """One update for all requests of the batch."""
         if batch.gives_only:
             return self._give_back(batch)
         draft, longest_ms = UpdateDraft(), 0
@@ -89,7 +90,7 @@ class ConsumeWrite:
         return draft.update(self.cached.key)
 
     def _take(self, draft: UpdateDraft, limit: str, batch: Batch) -> None:
-        """One limit, in the row that it is in; a limit that takes no part is left alone."""
+        """Draft one limit by the row that it is in; a limit that takes no part is not touched."""
         at, net, checked = bucket_attributes(limit), batch.net(limit), batch.checked.get(limit)
         draft.count(at.consumed, net)
         if checked is None and limit not in batch.unchecked:
@@ -115,7 +116,7 @@ class ConsumeWrite:
 
 
 class AnchoredBalance(NamedTuple):
-    """One limit at the anchor to come: stored balance, what is minted until then, the ceiling that counts."""
+    """One limit at the new anchor: stored balance, tokens minted until then, the lower of its two ceilings."""
 
     tokens: int
     minted: int
@@ -123,15 +124,15 @@ class AnchoredBalance(NamedTuple):
 
     @property
     def headroom(self) -> int:
-        """What is available, in millitokens."""
+        """The headroom at the new anchor, in millitokens."""
         return min(self.ceiling, self.tokens + self.minted)
 
 
 class ReshapeWrite:
-    """The bucket gets the shape that the config asks for, under a new anchor.
+    """The bucket gets the shape of the config, under a new anchor.
 
-    Every limit that the item has moves to the anchor; its tokens stay, up to the lower of the two ceilings. A limit
-    that is new to the item starts full; one that the config has not keeps its rule.
+    Each limit of the item moves to the anchor and keeps its tokens, up to the lower of the two ceilings. A limit that
+    is new to the item starts full; one that the config lacks keeps its rule.
     """
 
     reshapes = True
@@ -144,26 +145,26 @@ class ReshapeWrite:
         self.multiplier = multiplier
         self.config = config
         self.anchor_ms = max(now_ms, state.anchor_ms + 1)
-        self.stands = {name: self._stand(shard_limit) for name, shard_limit in state.shard_limits.items()}
-        new = {limit.name: self._ceiling(limit) for limit in config.limits if limit.name not in self.stands}
-        self.headroom = {name: stand.headroom for name, stand in self.stands.items()} | new
-        self.ceilings = {name: stand.ceiling for name, stand in self.stands.items()} | new
+        self.anchored = {name: self._anchored(shard_limit) for name, shard_limit in state.shard_limits.items()}
+        new = {limit.name: self._ceiling(limit) for limit in config.limits if limit.name not in self.anchored}
+        self.headroom = {name: balance.headroom for name, balance in self.anchored.items()} | new
+        self.ceilings = {name: balance.ceiling for name, balance in self.anchored.items()} | new
 
     def _ceiling(self, limit: Limit) -> int:
         return share(limit.ceiling_milli, self.cached.id.shard, self.state.shard_count)
 
-    def _stand(self, shard_limit: ShardLimit) -> AnchoredBalance:
+    def _anchored(self, shard_limit: ShardLimit) -> AnchoredBalance:
         name = shard_limit.limit.name
         ruled = self.config.by_name.get(name, shard_limit.limit)
         ceiling = min(shard_limit.ceiling_milli, self._ceiling(ruled))
         return AnchoredBalance(self.state.tokens_milli(name), shard_limit.minted_since_anchor(self.anchor_ms), ceiling)
 
     def write(self, batch: Batch) -> Update:
-        """One update that moves the shape and carries the batch."""
+        """One update that reshapes the bucket and carries the batch."""
         draft = UpdateDraft()
         draft.equals[ANCHOR] = self.state.anchor_ms
-        for name, stand in self.stands.items():
-            self._take(draft, name, stand, batch)
+        for name, balance in self.anchored.items():
+            self._take(draft, name, balance, batch)
         for limit in self.config.limits:
             self._rule(draft, limit, batch)
         draft.count_write(batch)
@@ -176,14 +177,14 @@ class ReshapeWrite:
         draft.expire(expires_at(self, self.config, longest_ms), self.state.item)
         return draft.update(self.cached.key)
 
-    def _take(self, draft: UpdateDraft, name: str, stand: AnchoredBalance, batch: Batch) -> None:
+    def _take(self, draft: UpdateDraft, name: str, balance: AnchoredBalance, batch: Batch) -> None:
         at, net, checked = bucket_attributes(name), batch.net(name), batch.checked.get(name)
         draft.count(at.consumed, net)
-        if stand.headroom < stand.ceiling:
-            least = None if checked is None else checked - batch.given.get(name, 0) - stand.minted
-            draft.take_below(at.tokens, least=least, most=stand.ceiling - stand.minted, change=stand.minted - net)
+        if balance.headroom < balance.ceiling:
+            least = None if checked is None else checked - batch.given.get(name, 0) - balance.minted
+            draft.take_below(at.tokens, least=least, most=balance.ceiling - balance.minted, change=balance.minted - net)
         else:
-            draft.take_at_ceiling(at.tokens, least=stand.ceiling - stand.minted, balance=stand.ceiling - net)
+            draft.take_at_ceiling(at.tokens, least=balance.ceiling - balance.minted, balance=balance.ceiling - net)
 
     def _rule(self, draft: UpdateDraft, limit: Limit, batch: Batch) -> None:
         at, shard_limit = bucket_attributes(limit.name), self.state.shard_limits.get(limit.name)
@@ -203,7 +204,7 @@ class ReshapeWrite:
 
 
 class CreateWrite:
-    """There is no bucket: it is made full, but for what the batch takes."""
+    """The bucket is created, full but for what the batch takes."""
 
     reshapes = False
     upper: Mapping[str, int] = NOTHING
@@ -218,7 +219,7 @@ class CreateWrite:
         self.ceilings = self.headroom
 
     def write(self, batch: Batch) -> Put:
-        """The item, refused where there is one."""
+        """A put of the new item, on the condition that there is none."""
         config, limits = self.config, self.config.limits
         longest_ms = max(batch.net(limit.name) * limit.refill_period // limit.refill_amount for limit in limits)
         nets = ((limit, batch.net(limit.name)) for limit in limits)
@@ -239,11 +240,11 @@ WritePlan = ConsumeWrite | ReshapeWrite | CreateWrite
 
 
 def expires_at(plan: WritePlan, config: Config, longest_ms: int) -> int | None:
-    """``ttl``, in epoch seconds: a minute, and ``multiplier`` times as long as the slowest limit takes to fill up.
+    """``ttl``, in epoch seconds: a minute from now, and ``multiplier`` times the time in which the slowest limit fills.
 
-    Others may have been at the bucket since it was seen: it is kept for as long as it takes to fill it from empty, or
-    from its debt, and never shorter than was seen. ``None`` for a bucket that does not expire: with limits of the
-    entity's own, or when it is split.
+    ``longest_ms`` is that time by the plan's own balances. Other processes may have consumed since, so it is at least
+    the time from empty, and ``ttl`` is not before the one seen. ``None`` for a bucket that does not expire: the entity
+    has limits of its own, the multiplier is 0, or there are several shards.
     """
     state = plan.state
     if config.own or plan.multiplier == 0 or (state is not None and state.shard_count != 1):

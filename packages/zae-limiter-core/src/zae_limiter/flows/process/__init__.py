@@ -1,1 +1,1 @@
-"""What one process knows of a namespace: the settings, the config cache, each bucket's last seen state and queue."""
+"""The state of one namespace in one process: settings, config cache, and cached buckets with their queues."""

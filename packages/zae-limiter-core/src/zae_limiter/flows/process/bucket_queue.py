@@ -1,6 +1,6 @@
 """Bucket queues: the requests of this process that wait for a bucket, and the outcome of each.
 
-Lives here: queue and requests, as plain data. Never: waiting itself (drivers), the writes of a batch (group_commit).
+Lives here: queues and requests, as plain data. Never: waiting itself (drivers), the writes of a batch (group_commit).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,10 +16,10 @@ Verdict = Literal["admitted", "refused", "outdated", "failed"]
 
 
 class Outcome(NamedTuple):
-    """How a request fared: at ``at_ms``, on a bucket that stood as in ``state`` (``None``: there was none).
+    """How a request fared: at ``at_ms``, on a bucket in the given ``state``, ``None`` if there was no bucket.
 
-    ``outdated``: the bucket does not know a limit of the request, and its config is newer than the request's. A refusal
-    tells what was ``left``, in millitokens by limit, behind those who came first.
+    ``outdated``: the bucket lacks a limit of the request and its config is newer, or the bucket no longer has the
+    shard. ``left``: after a refusal, the tokens left by the requests before it, in millitokens by limit.
     """
 
     verdict: Verdict
@@ -30,10 +30,10 @@ class Outcome(NamedTuple):
 
 
 class Waiter:
-    """One place in a queue. A flow settles it by giving it an ``outcome``; ``waker`` belongs to the driver.
+    """One place in a queue. A flow settles it by setting its ``outcome``; ``waker`` belongs to the driver.
 
-    ``unwanted`` is set when its caller went away while a run was at work on it. ``droppable``: it may leave the queue
-    with its caller.
+    ``unwanted``: its caller went away while a run was at work on it. ``droppable``: it may leave the queue with its
+    caller.
     """
 
     outcome: "Outcome | None" = None
@@ -44,26 +44,26 @@ class Waiter:
     def __init__(self, queue: "BucketQueue") -> None:
         self.queue = queue
 
-    def goes_with(self, other: Any) -> bool:  # noqa: ARG002 - the rule for waiters that are all alike
+    def goes_with(self, other: Any) -> bool:  # noqa: ARG002 - by default all go together
         """Whether one run can serve both."""
         return True
 
     def fail(self, error: StoreError) -> None:
-        """Settle it with a failure, unless it is settled."""
+        """Settle it as failed, unless it is settled."""
         if self.outcome is None:
             self.outcome = Outcome("failed", None, 0, error)
 
     def unwind(self) -> "Sequence[BucketRequest]":
-        """What has to be queued because nobody wants the outcome any more."""
+        """The requests that undo an unwanted outcome."""
         return ()
 
 
 class BucketRequest(Waiter):
     """One request on one bucket: amounts in millitokens by limit.
 
-    ``checked`` has to be there, ``unchecked`` may go into debt, ``given`` comes back; ``events`` counts acquires.
-    ``shards`` is among how many the bucket was divided when what comes back was taken, 0 where that does not matter;
-    ``elsewhere`` has, after the run, what goes back to shards that were split off since.
+    ``checked`` must be there, ``unchecked`` may go into debt, ``given`` comes back; ``events`` counts acquires.
+    ``shards``: the shard count when the given amounts were taken, 0 if it does not matter. ``elsewhere``: after the
+    run, the amounts that go back to shards split off since.
     """
 
     returned = False
@@ -90,21 +90,21 @@ class BucketRequest(Waiter):
 
     @property
     def droppable(self) -> bool:  # type: ignore[override]
-        """Whether it may leave the queue with its caller: an acquire may, what gives back or corrects may not."""
+        """Whether it may leave the queue with its caller: an acquire may; a give-back or a correction may not."""
         return bool(self.checked)
 
     @property
     def admitted(self) -> bool:
-        """Whether a confirmed write took the amounts, and they were not given back since."""
+        """Whether a confirmed write took the amounts, and they have not been given back."""
         return self.outcome is not None and self.outcome.verdict == "admitted" and not self.returned
 
     def goes_with(self, other: "BucketRequest") -> bool:
-        """Whether one write can carry both: it holds the bucket to one set of limits."""
+        """Whether one write can carry both: their limits are the same, or one has no config."""
         mine, yours = self.config, other.config
         return mine is yours or mine is None or yours is None or mine.limits == yours.limits
 
     def give_back(self, *, events: int) -> "BucketRequest":
-        """The request that gives back what this one took; once."""
+        """The request that gives back the checked amounts; marks this one as returned."""
         self.returned = True
         given = {name: amount for name, amount in self.checked.items() if amount}
         return BucketRequest(self.queue, given=given, events=events, shards=self.taken_among)
@@ -117,12 +117,12 @@ class BucketRequest(Waiter):
 
     @property
     def taken_among(self) -> int:
-        """Among how many shards the bucket was divided when the amounts were taken; 0 where they were not."""
+        """The shard count when the amounts were taken; 0 if no state is known."""
         state = None if self.outcome is None else self.outcome.state
         return 0 if state is None else state.shard_count
 
     def divide(self, shard: int, shards: int) -> None:
-        """Leave half of what comes back to the other half of the shard, for each time that it was split since."""
+        """Move half of the given amounts to the other half of the shard, for each split since they were taken."""
         while 0 < self.shards < shards:
             halves = {name: amount // 2 for name, amount in self.given.items()}
             self.given = {name: amount - halves[name] for name, amount in self.given.items()}
@@ -130,40 +130,40 @@ class BucketRequest(Waiter):
             self.elsewhere = (*self.elsewhere, ShardReturn(shard + self.shards // 2, self.shards, halves))
 
     def trim(self, known: Mapping[str, int]) -> None:
-        """Drop corrections of limits that the bucket has not: it expired, and was made again under another config."""
+        """Drop the corrections of limits that are not ``known``: the bucket no longer has them."""
         if not (self.given.keys() <= known.keys() and self.unchecked.keys() <= known.keys()):
             self.given = {name: amount for name, amount in self.given.items() if name in known}
             self.unchecked = {name: amount for name, amount in self.unchecked.items() if name in known}
 
     def unwind(self) -> "Sequence[BucketRequest]":
-        """The give-back, where tokens were taken that no caller has."""
+        """The give-back, if the request took tokens."""
         return [self.give_back(events=-self.events)] if self.admitted and any(self.checked.values()) else ()
 
 
 class ShardReturn(NamedTuple):
-    """Amounts that go back to another shard of a bucket that then was divided among ``shards``."""
+    """Amounts that go back to ``shard``, when the bucket had ``shards`` of them."""
 
     shard: int
     shards: int
     given: Mapping[str, int]
 
     def enter(self, queue: "BucketQueue") -> BucketRequest:
-        """The request that gives them back there."""
+        """The request that gives them back."""
         return BucketRequest(queue, given=self.given, shards=self.shards)
 
 
 class BucketQueue:
-    """A queue whose requests are served together: while one run is at work, what comes waits for the next.
+    """A queue whose requests are served together: while one run is at work, new requests wait for the next.
 
-    ``server`` is who serves it, a token of the driver's; ``None`` while nobody does. ``lingers``: it waits for whoever
-    comes next, and no run is at work.
+    ``server``: the driver's token of whatever serves the queue, ``None`` while nothing does. ``lingers``: the server
+    waits for new requests, and no run is at work.
     """
 
     __slots__ = ("lingers", "server", "waiting", "work")
 
     def __init__(self, work: Callable[[Sequence[Any]], Flow[None]]) -> None:
         self.work = work
-        self.waiting: dict[Any, None] = {}  # in order; and whoever leaves is found at once
+        self.waiting: dict[Any, None] = {}  # in order; a dict, so that a waiter leaves fast
         self.server: Any = None
         self.lingers = False
 
@@ -173,7 +173,7 @@ class BucketQueue:
         return self.server is not None and not self.lingers
 
     def take(self) -> list[Any]:
-        """The requests of the next run, in order: all that go together with the first."""
+        """Remove and return the requests of the next run, in order: the first, and all that go with it."""
         waiting = self.waiting
         first = next(iter(waiting))
         batch = [first] if len(waiting) == 1 else [waiter for waiter in waiting if first.goes_with(waiter)]
@@ -186,20 +186,20 @@ class BucketQueue:
 
 
 def fail(waiters: Iterable[Waiter], error: StoreError) -> None:
-    """Settle whom a run left behind when it broke or was cut off, so that nobody waits for ever."""
+    """Settle the waiters that a run left behind when it broke or was cut off, so that none waits for ever."""
     for waiter in waiters:
         waiter.fail(error)
 
 
 def broken(problem: Exception) -> StoreError:
-    """The failure of a run that broke: a fault of ours, or of a store."""
+    """The failure of a run that an unexpected exception ended."""
     error = StoreError(f"{type(problem).__name__}: {problem}")
     error.__cause__ = problem
     return error
 
 
 def loss(waiter: Waiter) -> str | None:
-    """What a give-back that did not reach the store has lost, for the log."""
+    """The log message for tokens that a failed give-back lost, else ``None``."""
     outcome = waiter.outcome
     if outcome is None or outcome.error is None or not isinstance(waiter, BucketRequest) or not waiter.given:
         return None

@@ -1,6 +1,6 @@
-"""The config cache: what was read of the four levels and of entities, for how long it holds.
+"""The config cache: the records of the four levels and of entities, as they were read, for a limited time.
 
-Lives here: the cache's content and rules. Never: the reading itself (flows.load).
+Lives here: the cache's content and rules. Never: the read itself (serving).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from ...stats import CacheStats
 
 
 class Record(NamedTuple):
-    """An item of a level or of an entity as it was read at ``read_at_ms``; ``None`` remembers that there is none."""
+    """An item of a level or of an entity, as it was read at ``read_at_ms``; ``None`` if it does not exist."""
 
     item: Item | None
     read_at_ms: int
@@ -28,7 +28,7 @@ Records = Mapping[Key, Record]
 
 
 class ConfigKeys(NamedTuple):
-    """The keys of everything that tells the limits of an entity on a resource."""
+    """The keys of all items that decide the limits of an entity on a resource."""
 
     entity: Key
     entity_default: Key
@@ -67,17 +67,17 @@ class ConfigCache:
 
     @property
     def on_unavailable(self) -> OnUnavailable | None:
-        """What the system config said when it was last read; kept beyond its time, for when the store is away."""
+        """The policy of the system config read last; kept after it expires, for an outage."""
         return self._on_unavailable
 
     def stale_keys(self, entity_id: str, resource: str, now_ms: int) -> list[Key]:
-        """What has to be read before the limits are known afresh."""
+        """The keys to read before the limits are fresh again."""
         ttl_ms = self._ttl_ms
         records = ((key, self._records.get(key)) for key in config_keys(self._namespace_id, entity_id, resource))
         return [key for key, record in records if record is None or abs(now_ms - record.read_at_ms) > ttl_ms]
 
     def is_current(self, resolved: Resolved, entity_id: str, resource: str) -> bool:
-        """Whether nothing that it was put together of has changed in this process since."""
+        """Whether this process has changed no item behind ``resolved`` since."""
         if resolved.generation == self.generation:
             return True
         if resolved.generation < self._all_changed:
@@ -86,9 +86,10 @@ class ConfigCache:
         return all(self._changed.get(key, 0) <= resolved.generation for key in wanted)
 
     def learn(self, wanted: Iterable[Key], found: Mapping[Key, Item], read_at_ms: int, generation: int) -> Records:
-        """What a read showed that began at ``read_at_ms`` and in ``generation``: also that the rest is not there.
+        """Remember and return the records of a read that began at ``read_at_ms``, in ``generation``.
 
-        It is remembered, but for what this process has changed since: that holds for those only who asked before.
+        A wanted key that was not found is remembered as missing. A record that this process has changed since is
+        returned, but not remembered.
         """
         records = {key: Record(found.get(key), read_at_ms) for key in wanted}
         system = Key(keys.pk_system(self._namespace_id), keys.sk_config())
@@ -103,10 +104,10 @@ class ConfigCache:
     def resolve(
         self, entity_id: str, resource: str, read: Records, *, generation: int, later_than_ms: int = 0
     ) -> Resolved | None:
-        """Put together what was ``read`` and what is remembered; ``None`` where the cache has lost a record.
+        """The limits that hold, by the records just ``read`` and the cached ones; ``None`` if the cache has lost one.
 
-        ``generation``: when the read began. ``later_than_ms`` is a ``cv`` that was seen before it: whatever the clocks
-        say, this is later.
+        ``generation``: that in which the read began. ``later_than_ms``: a ``cv`` seen before the read; the config
+        counts as later, whatever the clocks say.
         """
         wanted = config_keys(self._namespace_id, entity_id, resource)
         records = [record for record in (read.get(key) or self._records.get(key) for key in wanted) if record]
@@ -118,12 +119,12 @@ class ConfigCache:
         return items.resolved(config, valid_until_ms=oldest + self._ttl_ms, generation=generation)
 
     def expire(self, entity_id: str, resource: str) -> None:
-        """Have everything that tells the limits of an entity on a resource read again."""
+        """Have all records behind the limits of an entity on a resource read again."""
         for key in config_keys(self._namespace_id, entity_id, resource):
             self._records.discard(key)
 
     def forget(self, key: Key) -> None:
-        """Have one record read again before anything that was put together of it is used."""
+        """Have one record read again, which this process has changed; limits resolved from it are no longer current."""
         with self._lock:
             self._records.discard(key)
             self.generation += 1
@@ -133,7 +134,7 @@ class ConfigCache:
                 self._all_changed = self.generation
 
     def invalidate(self) -> None:
-        """Have everything read again before it is used."""
+        """Have all records read again."""
         with self._lock:
             self._records.clear()
             self._changed.clear()
@@ -141,12 +142,12 @@ class ConfigCache:
             self._all_changed = self.generation
 
     def stats(self) -> CacheStats:
-        """How often the cache knew the answer."""
+        """The hits and misses, the size, and the life of a record in seconds."""
         return CacheStats(self.hits, self.misses, len(self._records), self._ttl_ms / 1000)
 
 
 class ConfigItems(NamedTuple):
-    """What stands at the four levels, and the entity's record; ``None`` where nothing does."""
+    """The items of the four levels, and the entity's record; ``None`` for each that does not exist."""
 
     entity: Item | None
     entity_default: Item | None
@@ -164,16 +165,16 @@ class ConfigItems(NamedTuple):
         ]
 
     def config(self, read_at_ms: Sequence[int]) -> Config:
-        """The limits that win, as old as the oldest level that had a say; none where no level has any."""
+        """The limits of the winning level, as old as the oldest read up to that level; empty if no level has limits."""
         levels = self.levels()
         wins = winner(levels)
         if wins is None:
             return Config((), min(read_at_ms))
-        heard = levels.index(wins) + 1
-        return Config(wins.limits, min(read_at_ms[:heard]), own=wins.source in OWN_LEVELS, stored=True)
+        deciding = levels.index(wins) + 1
+        return Config(wins.limits, min(read_at_ms[:deciding]), own=wins.source in OWN_LEVELS, stored=True)
 
     def resolved(self, config: Config, *, valid_until_ms: int, generation: int) -> Resolved:
-        """Everything that an acquire has to know."""
+        """Config, parent and policy in one value."""
         wins = winner(self.levels())
         meta = self.meta or {}
         return Resolved(

@@ -1,6 +1,6 @@
 """One namespace as one process knows it: settings, config cache, and the last seen state of each bucket.
 
-Lives here: memory, and the rules that keep it true. Never: a decision what to write (batch), a request.
+Lives here: memory, and the rules that keep it true. Never: the choice of a write (batch), an operation.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,17 @@ from .write_rate import WriteRate
 
 RECENT_ANSWERS = 0xFF
 A_LINE_MS = 60_000
-KEPT = 0.75  # of what was seen before, with every answer
+KEPT = 0.75  # of the sums behind ``demand``, with each answer
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a user can set of a repository.
+    """The options that flows need.
 
-    ``staleness_ms``: for how long a bucket's last seen state is good enough to refuse by it; 0 always asks the store.
-    ``ttl_multiplier``: how many times the time to fill a bucket it is kept for; 0 keeps it for ever.
-    ``split_above``: the writes a second to one shard of a bucket above which it is split.
-    ``acquire_timeout``: how many seconds an acquire takes at most; ``None`` sets no bound.
+    ``staleness_ms``: the age up to which a last seen state is good enough to refuse by; 0 always asks the store.
+    ``ttl_multiplier``: the life of an idle bucket, in multiples of the time in which it fills; 0 keeps it for ever.
+    ``split_above``: the writes a second to a shard above which it is split.
+    ``acquire_timeout``: the most seconds that an acquire takes; ``None`` sets no bound.
     """
 
     staleness_ms: int = 1000
@@ -44,15 +44,16 @@ class Settings:
 
 
 def bucket_key(bucket: BucketId) -> Key:
-    """Where the item of a bucket is."""
+    """The key of a bucket item."""
     return Key(bucket.pk, keys.sk_state())
 
 
 class CachedBucket:
-    """The last seen state of one bucket, and its queues. It only picks which write to try; the conditions decide.
+    """The last seen state of one shard, with its queues. It picks the write to try; the conditions decide.
 
-    ``uncontended``: the last eight answers showed no write but our own. ``reshaped``: the limits that this process
-    gave the bucket last, and when; until ``follows_until_ms`` it goes by those that others give it.
+    ``uncontended``: the last eight answers showed no other process's write. ``reshaped``: the limits of this process's
+    last reshape, and its instant (epoch ms). Until ``follows_until_ms`` the process follows the shape that others gave
+    the bucket.
     """
 
     __slots__ = (
@@ -95,7 +96,7 @@ class CachedBucket:
         self._agreed: tuple[object, object] = (None, None)
 
     def learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> BucketState | None:
-        """Take over the state that an answer showed; ``own_writes`` of this process brought it about."""
+        """Store and return the state that an answer showed, ``own_writes`` of this process after the last seen one."""
         before, since_ms = self.state, self.seen_at_ms
         self.state = state = None if item is None else read_bucket(item, before)
         self.known = True
@@ -113,19 +114,19 @@ class CachedBucket:
 
     @property
     def shard_count(self) -> int:
-        """Among how many shards the bucket is divided, as far as its shard 0 has told; 1 where it has not."""
+        """The number of shards of the bucket, by the last seen state of its shard 0; 1 without one."""
         return 1 if self.state is None else self.state.shard_count
 
     def is_ahead(self, now_ms: int) -> bool:
-        """Whether the bucket's anchor lies so far ahead that a clock must have been wrong."""
+        """Whether the anchor is so far ahead that a wrong clock must have set it."""
         return self.state is not None and self.state.is_ahead(now_ms)
 
     def is_fresh(self, now_ms: int, staleness_ms: int) -> bool:
-        """Whether the copy is young enough; one from the future was made before the clock was set back."""
+        """Whether the last seen state is young enough. One from the future was seen before the clock went back."""
         return abs(now_ms - self.seen_at_ms) < staleness_ms
 
     def demand(self, limit: str) -> float:
-        """What all processes lately consumed of what was minted; 1 is as much as there is."""
+        """The recent consumption of all processes, as a part of the tokens minted meanwhile."""
         consumed, minted = self._flow.get(limit, (0, 0))
         return consumed / minted if minted > 0 else 0.0
 
@@ -139,7 +140,7 @@ class CachedBucket:
             )
 
     def agrees_with(self, config: Config) -> bool:
-        """Whether the bucket's shape is what the config asks for."""
+        """Whether the bucket has every limit of the config, with the same rule."""
         state = self.state
         if state is None:
             return False
@@ -155,26 +156,26 @@ class CachedBucket:
 
 
 class LogThrottle:
-    """How often something happens that is worth a line a minute."""
+    """Counts an event that is worth one log line a minute."""
 
     def __init__(self) -> None:
-        self._told_ms: int | None = None
-        self._since = 0
+        self._logged_ms: int | None = None
+        self._skipped = 0
 
     def count(self, now_ms: int) -> int | None:
-        """How often it happened since the last line, where it is time for another; else ``None``."""
-        if self._told_ms is not None and 0 <= now_ms - self._told_ms < A_LINE_MS:
-            self._since += 1
+        """Count one event. Returns how many were not logged since the last line if another is due, else ``None``."""
+        if self._logged_ms is not None and 0 <= now_ms - self._logged_ms < A_LINE_MS:
+            self._skipped += 1
             return None
-        since, self._since, self._told_ms = self._since, 0, now_ms
+        since, self._skipped, self._logged_ms = self._skipped, 0, now_ms
         return since
 
 
 class NamespaceState:
     """One namespace as one process knows it.
 
-    ``now`` gives epoch milliseconds, ``pick`` a number below the one given, by chance; ``doubted``, whether the last
-    answers contradict the time.
+    ``now`` returns epoch milliseconds, ``pick(n)`` a random number below ``n``, and ``doubted`` whether the last
+    answers contradict the clock.
     """
 
     def __init__(
@@ -200,7 +201,7 @@ class NamespaceState:
         self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
 
     def states(self, home: CachedBucket) -> list[BucketState]:
-        """The last seen state of every shard of a bucket, given by its shard 0; those that were seen."""
+        """The last seen states of the shards of a bucket, given by its shard 0; unseen shards are left out."""
         of = home.id
         cached_buckets = (
             self.cached_buckets.get((of.entity_id, of.resource, shard)) for shard in range(home.shard_count)
@@ -208,13 +209,13 @@ class NamespaceState:
         return [cached.state for cached in cached_buckets if cached is not None and cached.state is not None]
 
     def learn_beside(self, bucket: BucketId, item: Item | None, at_ms: int, *, own_writes: int = 0) -> None:
-        """Take over what a read beside a bucket's queue showed, unless the queue has seen more, or is about to."""
+        """Store a state that a read beside the queue showed, unless a run is under way or has seen a later one."""
         cached = self.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
         if cached is not None and not cached.queue.busy and cached.seen_at_ms <= at_ms:
             cached.learn(item, at_ms, own_writes=own_writes)
 
     def fresh(self, cached: CachedBucket) -> Resolved | None:
-        """The limits of the bucket, where they are known and still hold; counted in the cache's statistics."""
+        """The resolved limits of the bucket if they are known and still hold, else ``None``; counts a hit or a miss."""
         resolved, configs = self.last_known(cached), self.configs
         if resolved is None or self.has_expired(resolved):
             configs.misses += 1
@@ -223,11 +224,11 @@ class NamespaceState:
         return resolved
 
     def has_expired(self, resolved: Resolved) -> bool:
-        """Whether the time of the limits is over; limits from the future were read before the clock was set back."""
+        """Whether the limits no longer hold. Limits from the future were read before the clock went back."""
         return not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
 
     def last_known(self, cached: CachedBucket) -> Resolved | None:
-        """The limits of the bucket, where they are known and this process has not changed them, fresh or not."""
+        """The resolved limits of the bucket, expired or not; ``None`` if unknown, or changed by this process."""
         resolved, configs = cached.resolved, self.configs
         if resolved is None or resolved.generation == configs.generation:
             return resolved

@@ -1,7 +1,4 @@
-"""Entries into their queues, and what they took back again.
-
-Lives here: who waits for whom, and one give-back for many. Never: what a queue does with them (commit).
-"""
+"""Steps that put waiters into their queues, and one give-back for many requests."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +7,7 @@ from .bucket_queue import BucketQueue, BucketRequest, Waiter
 
 
 def queue(waiters: Sequence[Waiter]) -> Flow[None]:
-    """Have the waiters settled, all at once."""
+    """Put the waiters into their queues, and wait until all are settled."""
     if len(waiters) == 1:
         yield Enqueue(waiters[0])
     elif waiters:
@@ -18,9 +15,9 @@ def queue(waiters: Sequence[Waiter]) -> Flow[None]:
 
 
 def give_back_all(requests: Iterable[BucketRequest], *, uncounted: bool) -> Flow[None]:
-    """Give back what the requests took, in one write a shard; a request of which nothing stands is passed over.
+    """Give back the tokens that the admitted requests took, with one request per shard.
 
-    What is ``uncounted`` was no acquire at all: it leaves the count of those that were admitted.
+    With ``uncounted``, the give-back also takes their acquires out of ``ev``, the number of admitted ones.
     """
     given: dict[tuple[BucketQueue, int], BucketRequest] = {}
     for request in requests:

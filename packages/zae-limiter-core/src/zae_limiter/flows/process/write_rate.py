@@ -1,7 +1,4 @@
-"""How often an item is written, by all processes together.
-
-Lives here: one process's measurement of it. Never: what comes of it (splitting).
-"""
+"""The write rate of an item, by all processes, as one process measures it."""
 
 from typing import Final
 
@@ -14,9 +11,9 @@ THROTTLED_PART: Final = 10
 
 
 class WriteRate:
-    """Writes a second between two own answers at least a second apart; 0 until there were two.
+    """Writes a second between two own answers at least a second apart; 0 before there were two.
 
-    An item counts its own writes, in thousandths: by the milliseconds between, that is writes a second.
+    The item counts its writes in thousandths. So the difference over the milliseconds between is writes a second.
     """
 
     __slots__ = ("_begun_ms", "_counted", "_shards", "_throttled", "_writes", "due_ms", "per_second", "since_ms")
@@ -28,7 +25,7 @@ class WriteRate:
         self._throttled = False
 
     def measure(self, item: Item, at_ms: int) -> None:
-        """End a window, and begin the next; one in which the shard was split, or a clock set back, tells nothing."""
+        """End a window, and begin the next. A window with a split, or with a step back of the clock, has no rate."""
         elapsed_ms = at_ms - self.since_ms
         if self.due_ms and elapsed_ms >= WINDOW_MS and self._shards == item[SHARD_COUNT]:
             self._counted, self._begun_ms = item[WRITES] - self._writes, self.since_ms
@@ -37,14 +34,14 @@ class WriteRate:
         self.since_ms, self.due_ms = at_ms, at_ms + WINDOW_MS
 
     def throttled(self) -> None:
-        """The store refused a write of the item: there were too many."""
+        """Note that the store throttled a write of the item."""
         self._throttled = True
 
     def exceeds(self, most: int, now_ms: int) -> bool:
-        """Whether the last window saw more than ``most`` writes a second; asked once, when it is over.
+        """Whether the last window had more than ``most`` writes a second; clears the measurement.
 
-        An answer that was long in coming counts what was written on its way: the window lasts until ``now_ms``. A
-        tenth is enough where the store refused writes: an item that is hardly written is not why it did.
+        The window ends at ``now_ms``, because a late answer also counts the writes made while it was under way. After
+        throttling a tenth of ``most`` is enough; an item with fewer writes is not the cause.
         """
         lasted_ms = max(now_ms - self._begun_ms, WINDOW_MS)
         seen, throttled = (self._counted / lasted_ms if self.per_second else 0.0), self._throttled

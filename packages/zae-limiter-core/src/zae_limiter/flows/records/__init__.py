@@ -1,1 +1,1 @@
-"""The records beside the buckets: entities, limits, usage, audit, namespaces, versions."""
+"""The records beside the buckets: entities, limits, usage, audit events, namespaces, versions."""

@@ -1,7 +1,4 @@
-"""Audit events: the write that goes along with a change, and reading them back.
-
-Lives here: what an event says. Never: the change itself (limits, entities, buckets).
-"""
+"""Audit events: the write that goes along with a change, and reading them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,9 +27,9 @@ def event(
     resource: str | None = None,
     number: int = 0,
 ) -> Put:
-    """The write of a change's event, to stand in the transaction of the change.
+    """The put of a change's audit event, for the transaction of the change.
 
-    ``number`` tells several changes of one cause apart.
+    ``number`` distinguishes the changes of one cause.
     """
     record = AuditEvent(
         event_id=cause.event_id(number),
@@ -48,7 +45,7 @@ def event(
 
 
 def get_events(namespace_state: NamespaceState, entity_id: str, *, limit: int, start: str | None) -> Flow[AuditPage]:
-    """Up to ``limit`` events, newest first, from behind the event ``start`` on."""
+    """Up to ``limit`` events of a subject after the event ``start``, newest first. Raises ``ValidationError``."""
     validate_subject(entity_id)
     validate_page(limit, start)
     pk = keys.pk_audit(namespace_state.namespace_id, entity_id)

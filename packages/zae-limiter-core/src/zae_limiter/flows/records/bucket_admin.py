@@ -1,7 +1,4 @@
-"""Tokens given by hand: a bucket made full, or credited; told in the audit events.
-
-Lives here: what is written then, and on which conditions. Never: what an acquire gives back (write_plans).
-"""
+"""Changes of a bucket by hand: reset and credit, each with its audit event."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -36,27 +33,27 @@ def _validate_credit(tokens: Mapping[str, int]) -> dict[str, int]:
 
 
 def reset_bucket(namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause) -> Flow[bool]:
-    """Make every limit of a bucket full as of now, debt or not; ``False`` where there is no bucket.
+    """Make every limit of a bucket full as of now, with or without debt; ``False`` if there is no bucket.
 
-    It gets a new anchor. So a write that was decided by the balances before it fails, and is decided again.
+    The bucket gets a new anchor. So a write that was decided by the former balances fails, and is decided again.
     """
 
     def writes(states: Sequence[BucketState]) -> Sequence[Write]:
         now = namespace_state.now()
         full = {name: limit.burst for name, limit in _limits_of(states).items()}
-        told = _event(namespace_state, cause, "bucket_reset", states, {"available": full})
-        return [*(_filled(state, now) for state in states), told]
+        audit_put = _event(namespace_state, cause, "bucket_reset", states, {"available": full})
+        return [*(_filled(state, now) for state in states), audit_put]
 
-    return (yield from _give(namespace_state, entity_id, resource, cause, writes))
+    return (yield from _write_all_shards(namespace_state, entity_id, resource, cause, writes))
 
 
 def credit_bucket(
     namespace_state: NamespaceState, entity_id: str, resource: str, tokens: Mapping[str, int], cause: Cause
 ) -> Flow[bool]:
-    """Add tokens by limit, each shard its share; ``False`` where there is no bucket.
+    """Add tokens by limit, to each shard its share; ``False`` if there is no bucket. Raises ``ValidationError``.
 
-    What is above the ceiling then is forgotten by the next write, as with a refill: balances stay where they are as of
-    the anchor, so that none on it is needed; only that nobody has split a shard since its share was counted.
+    The next write forgets what is above the ceiling, as with a refill. So the balances need no condition; only the
+    shard count does, because a split changes the shares.
     """
     credit = _validate_credit(tokens)
 
@@ -65,20 +62,20 @@ def credit_bucket(
         for name in credit.keys() - limits.keys():
             raise ValidationError("tokens", name, f"is no limit of the bucket, which has: {', '.join(sorted(limits))}")
         given = {name: amount // MILLI for name, amount in credit.items()}
-        told = _event(namespace_state, cause, "bucket_credited", states, {"credited": given})
-        return [*(_credited(state, credit) for state in states), told]
+        audit_put = _event(namespace_state, cause, "bucket_credited", states, {"credited": given})
+        return [*(_credited(state, credit) for state in states), audit_put]
 
-    return (yield from _give(namespace_state, entity_id, resource, cause, writes))
+    return (yield from _write_all_shards(namespace_state, entity_id, resource, cause, writes))
 
 
-def _give(
+def _write_all_shards(
     namespace_state: NamespaceState,
     entity_id: str,
     resource: str,
     cause: Cause,
     writes: Callable[[Sequence[BucketState]], Sequence[Write]],
 ) -> Flow[bool]:
-    """All shards in one transaction, decided again where one of them changed its shape."""
+    """Write all shards in one transaction, decided again after a lost race."""
     check_identifier("entity_id", entity_id)
     bucket = BucketId(namespace_state.namespace_id, entity_id, check_resource("resource", resource))
 
@@ -88,12 +85,12 @@ def _give(
 
     states = yield from optimistic(cause, attempt)
     for state in states:
-        _ask_again(namespace_state, state)
+        _make_stale(namespace_state, state)
     return bool(states)
 
 
 def _read_repaired(namespace_state: NamespaceState, bucket: BucketId) -> Flow[Sequence[BucketState]]:
-    """Every shard; what is given to one whose anchor a wrong clock has set ahead, its repair would take away."""
+    """All shards; an anchor ahead is repaired first, because a later repair would take the new tokens away."""
     for _ in range(ATTEMPTS):
         [states] = yield from read_whole([bucket])
         now = namespace_state.now()
@@ -108,7 +105,7 @@ def _read_repaired(namespace_state: NamespaceState, bucket: BucketId) -> Flow[Se
 def _filled(state: BucketState, now_ms: int) -> Update:
     anchor_ms = max(now_ms, state.anchor_ms + 1)
     full: dict[str, int] = {ANCHOR: anchor_ms}
-    for name, shard_limit in state.shard_limits.items():  # full now, where the anchor has to lie ahead
+    for name, shard_limit in state.shard_limits.items():  # full at ``now_ms``, even if the anchor has to be later
         full[bucket_attributes(name).tokens] = (
             shard_limit.ceiling_milli + shard_limit.minted(anchor_ms) - shard_limit.minted(now_ms)
         )
@@ -132,8 +129,8 @@ def _event(
     return event(namespace_state, cause, action, bucket.entity_id, before=before, after=after, resource=bucket.resource)
 
 
-def _ask_again(namespace_state: NamespaceState, state: BucketState) -> None:
-    """Have this process refuse nobody any more by what it last saw of the bucket."""
+def _make_stale(namespace_state: NamespaceState, state: BucketState) -> None:
+    """Make the cached bucket stale, so that this process no longer refuses by its last seen state."""
     bucket = state.id
     cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
     if cached is not None:

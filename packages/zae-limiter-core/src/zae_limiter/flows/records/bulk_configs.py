@@ -1,6 +1,6 @@
-"""The own limits of many entities at once: transactions of many changes each, several at a time.
+"""Changes of many configs at once: transactions of many changes each, several at a time.
 
-Lives here: how changes are spread and repeated. Never: what a change writes (limits).
+Lives here: how changes are grouped and repeated. Never: the writes of one change (limits).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,19 +23,19 @@ T = TypeVar("T")
 
 CHANGES_PER_TRANSACTION = 25
 TRANSACTIONS_AT_ONCE = 8
-PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # what does not stop a change for good
+PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # codes of changes to try again
 
 
 class _Wanted(NamedTuple, Generic[P]):
-    """One change of many; ``number`` tells its event from the others.
+    """One change of many; ``number`` distinguishes its audit event from the others.
 
-    ``uncontended``: it was in a transaction that the store refused, and may not be what was wrong with it.
+    ``alone``: it goes into a transaction of its own, because the store refused one with others that may be the cause.
     """
 
     number: int
     place: P
     change: Change
-    uncontended: bool = False
+    alone: bool = False
 
 
 class _Batch(NamedTuple, Generic[P]):
@@ -48,7 +48,7 @@ class _Batch(NamedTuple, Generic[P]):
 def set_many(
     namespace_state: NamespaceState, limits: Mapping[OwnPlace, Sequence[Limit]], cause: Cause
 ) -> Flow[BulkResult[OwnPlace]]:
-    """Replace the limits of all places."""
+    """Replace the limits at all places."""
     checked = validate_changes(limits)
     changes = {place: Change(entity_place(namespace_state, *place), chosen) for place, chosen in checked.items()}
     return (yield from change_many(namespace_state, changes, cause))
@@ -57,13 +57,13 @@ def set_many(
 def delete_many(
     namespace_state: NamespaceState, places: Iterable[OwnPlace], cause: Cause
 ) -> Flow[BulkResult[OwnPlace]]:
-    """Remove the limits of all places."""
+    """Delete the limits at all places."""
     changes = {place: Change(entity_place(namespace_state, *place), None) for place in validate_places(places)}
     return (yield from change_many(namespace_state, changes, cause))
 
 
 def change_many(namespace_state: NamespaceState, changes: Mapping[P, Change], cause: Cause) -> Flow[BulkResult[P]]:
-    """Make all changes, each with its event."""
+    """Make all changes, each with its audit event."""
     waiting = [_Wanted(number, place, change) for number, (place, change) in enumerate(changes.items())]
     failures: dict[P, StoreError] = {}
     for attempt in range(ATTEMPTS):
@@ -75,7 +75,7 @@ def change_many(namespace_state: NamespaceState, changes: Mapping[P, Change], ca
     for change in changes.values():
         namespace_state.configs.forget(change.place.key)
     done = tuple(place for place in changes if place not in failures)
-    return BulkResult(done, {place: _shown(namespace_state, error) for place, error in failures.items()})
+    return BulkResult(done, {place: _as_public(namespace_state, error) for place, error in failures.items()})
 
 
 def _prepare(
@@ -85,12 +85,12 @@ def _prepare(
     attempt: int,
     failures: dict[P, StoreError],
 ) -> Flow[list[_Batch[P]]]:
-    """The transactions for what has something to change, as the table has it now."""
+    """The transactions for the changes, by the stored configs; a delete of nothing is left out."""
     try:
         found = yield from read_all([wanted.change.place.key for wanted in waiting])
     except StoreError as error:
         if attempt == 0:
-            raise  # nothing was written yet: there is nothing to tell place by place
+            raise  # nothing was written yet: the whole call fails
         failures |= {wanted.place: error for wanted in waiting}
         return []
     to_write: list[tuple[_Wanted[P], tuple[Write, ...]]] = []
@@ -98,9 +98,9 @@ def _prepare(
         before = found.get(wanted.change.place.key)
         if writes := writes_of(namespace_state, wanted.change, before, cause, number=wanted.number):
             to_write.append((wanted, writes))
-    together = [each for each in to_write if not each[0].uncontended]
-    uncontended = [each for each in to_write if each[0].uncontended]
-    parts = (*_parts(together, CHANGES_PER_TRANSACTION), *_parts(uncontended, 1))
+    together = [each for each in to_write if not each[0].alone]
+    alone = [each for each in to_write if each[0].alone]
+    parts = (*_parts(together, CHANGES_PER_TRANSACTION), *_parts(alone, 1))
     return [_batch(part, cause.token(attempt, number)) for number, part in enumerate(parts)]
 
 
@@ -110,21 +110,21 @@ def _batch(part: Sequence[tuple[_Wanted[P], tuple[Write, ...]]], token: str) -> 
 
 
 def _send(batches: Sequence[_Batch[P]], failures: dict[P, StoreError]) -> Flow[list[_Wanted[P]]]:
-    """What somebody else was faster at, to be decided again; what failed for good goes to ``failures``."""
+    """Send the transactions; returns the changes that lost a race. Failures that are final go to ``failures``."""
     again: list[_Wanted[P]] = []
     for wave in _parts(batches, TRANSACTIONS_AT_ONCE):
         for batch, answer in (yield from _settle(wave)):
             if isinstance(answer, TransactionCancelled):
                 again += _judge(batch, answer, failures)
             elif type(answer) is NotApplied and len(batch.wanted) > 1:
-                again += [wanted._replace(uncontended=True) for wanted in batch.wanted]
+                again += [wanted._replace(alone=True) for wanted in batch.wanted]
             elif isinstance(answer, StoreError):
                 failures |= {wanted.place: answer for wanted in batch.wanted}
     return again
 
 
 def _settle(wave: Sequence[_Batch[P]]) -> Flow[list[tuple[_Batch[P], StoreError | None]]]:
-    """The last answer to each transaction. Its token makes it safe to ask again where the first was lost."""
+    """The last answer to each transaction. Its token makes it safe to send again after a lost answer."""
     settled: list[tuple[_Batch[P], StoreError | None]] = []
     left = wave
     for pause in (*PAUSES, None):
@@ -139,7 +139,7 @@ def _settle(wave: Sequence[_Batch[P]]) -> Flow[list[tuple[_Batch[P], StoreError 
 
 
 def _judge(batch: _Batch[P], cancelled: TransactionCancelled, failures: dict[P, StoreError]) -> list[_Wanted[P]]:
-    """Which changes of a transaction can be tried again: all but those that stand in the way themselves."""
+    """The changes of a cancelled transaction to try again: all but those that cancelled it."""
     again: list[_Wanted[P]] = []
     if len(cancelled.reasons) != len(batch.transact.writes):  # a store that gives no reasons
         failures |= {wanted.place: cancelled for wanted in batch.wanted}
@@ -152,7 +152,7 @@ def _judge(batch: _Batch[P], cancelled: TransactionCancelled, failures: dict[P, 
     return again
 
 
-def _shown(namespace_state: NamespaceState, error: StoreError) -> InfrastructureError:
+def _as_public(namespace_state: NamespaceState, error: StoreError) -> InfrastructureError:
     shown = public_error(namespace_state.stack, error)
     shown.__cause__ = error
     return shown

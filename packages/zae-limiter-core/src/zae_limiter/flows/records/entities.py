@@ -1,7 +1,4 @@
-"""Entities: create, get, update, delete, children.
-
-Lives here: the rules of the two-level tree. Never: what an acquire does with a parent (acquire).
-"""
+"""Entities: create, get, update, children, and the rules of the two-level tree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -35,8 +32,10 @@ def create_entity(
     cascade: bool,
     metadata: Mapping[str, str] | None,
 ) -> Flow[Entity]:
-    """The entity as it was stored. Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, and
-    ``ValidationError``, also for a parent that is the entity itself or has a parent.
+    """Create an entity, and return it.
+
+    Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, and ``ValidationError``, also for a
+    parent that is the entity itself or has a parent.
     """
     check_identifier("entity_id", entity_id)
     if parent_id is not None:
@@ -46,10 +45,10 @@ def create_entity(
     entity = Entity(entity_id, validate_name(name), parent_id, cascade, validate_metadata(metadata), cause.at, 1)
     check_not_itself(entity_id, parent_id)
     put = Put(entity_item(namespace_state.namespace_id, entity), Conditions(absent=(PK,)))
-    told = audit.event(namespace_state, cause, "entity_created", entity_id, before=None, after=plain(entity))
+    audit_put = audit.event(namespace_state, cause, "entity_created", entity_id, before=None, after=plain(entity))
     joins = [] if parent_id is None else [_join(namespace_state, parent_id)]
     try:
-        yield from with_retries(Transact((put, told, *joins), cause.token(0)))
+        yield from with_retries(Transact((put, audit_put, *joins), cause.token(0)))
     except TransactionCancelled as cancelled:
         if not lost_race(cancelled):
             raise
@@ -59,14 +58,14 @@ def create_entity(
 
 
 def get_entity(namespace_state: NamespaceState, entity_id: str) -> Flow[Entity | None]:
-    """The entity, ``None`` where there is none."""
+    """The entity, ``None`` if there is none."""
     check_identifier("entity_id", entity_id)
     item = yield from read(meta_key(namespace_state, entity_id))
     return None if item is None else read_entity(item)
 
 
 def get_children(namespace_state: NamespaceState, parent_id: str) -> Flow[list[Entity]]:
-    """The entities whose parent this is, by id."""
+    """The children of an entity, sorted by id."""
     check_identifier("parent_id", parent_id)
     items = yield from query_all(Query(keys.gsi1_pk_parent(namespace_state.namespace_id, parent_id), index="GSI1"))
     return [read_entity(item) for item in items]
@@ -75,7 +74,7 @@ def get_children(namespace_state: NamespaceState, parent_id: str) -> Flow[list[E
 def update_entity(
     namespace_state: NamespaceState, entity_id: str, fields: Mapping[str, Any], cause: Cause
 ) -> Flow[Entity]:
-    """The entity with these fields, but for those that are ``UNCHANGED``; nothing is written where nothing changes.
+    """Change the fields that are not ``UNCHANGED``, and return the entity; nothing is written if nothing changes.
 
     Raises ``EntityNotFoundError`` for it and for an unknown parent, and ``ValidationError``.
     """
@@ -83,9 +82,9 @@ def update_entity(
     check_not_itself(entity_id, given.get("parent_id"))
 
     def attempt() -> Flow[tuple[Sequence[Write], Entity]]:
-        asked = [meta_key(namespace_state, each) for each in (entity_id, given.get("parent_id")) if each is not None]
-        found = yield from read_all(asked)
-        if (item := found.get(asked[0])) is None:
+        wanted = [meta_key(namespace_state, each) for each in (entity_id, given.get("parent_id")) if each is not None]
+        found = yield from read_all(wanted)
+        if (item := found.get(wanted[0])) is None:
             raise EntityNotFoundError(entity_id)
         before = read_entity(item)
         after = replace(before, **given)
@@ -93,7 +92,7 @@ def update_entity(
             return (), before
         after = replace(after, version=before.version + 1)
         if after.parent_id is not None and after.parent_id != before.parent_id:
-            _check_parent(after.parent_id, found.get(asked[-1]), children=item[CHILDREN])
+            _check_parent(after.parent_id, found.get(wanted[-1]), children=item[CHILDREN])
         if after.cascade and after.parent_id is None:
             raise ValidationError("cascade", after.cascade, "needs a parent_id to cascade to")
         return _update(namespace_state, before, after, cause), after
@@ -104,29 +103,29 @@ def update_entity(
 
 
 def plain(entity: Entity) -> dict[str, Any]:
-    """What an event says of an entity."""
+    """An entity as an audit event has it."""
     fields = ("name", "parent_id", "cascade", "metadata", "version")
     return {name: getattr(entity, name) for name in fields}
 
 
 def leave(namespace_state: NamespaceState, parent_id: str) -> Update:
-    """The write by which a parent loses a child."""
+    """The update that takes a child off its parent's count."""
     return Update(meta_key(namespace_state, parent_id), add={CHILDREN: -1}, when=Conditions(exists=(PK,)))
 
 
 def meta_key(namespace_state: NamespaceState, entity_id: str) -> Key:
-    """Where the entity's record stands."""
+    """The key of the entity's record."""
     return Key(keys.pk_entity(namespace_state.namespace_id, entity_id), keys.sk_meta())
 
 
 def check_not_itself(entity_id: str, parent_id: str | None) -> None:
-    """Raises ``ValidationError`` where an entity is to be its own parent."""
+    """Raise ``ValidationError`` if an entity would be its own parent."""
     if parent_id == entity_id:
         raise ValidationError("parent_id", parent_id, "an entity cannot be its own parent")
 
 
 def _join(namespace_state: NamespaceState, parent_id: str) -> Update:
-    """The write by which a parent gets a child. It counts them: no rule of the tree depends on an index."""
+    """The update that adds a child to its parent's count. No rule of the tree depends on an index."""
     is_top = Conditions(exists=(PK,), absent=(PARENT_ID,))
     return Update(meta_key(namespace_state, parent_id), add={CHILDREN: 1}, when=is_top)
 
@@ -155,10 +154,10 @@ def _too_deep(parent_id: str, parent: Item) -> ValidationError:
 
 
 def _update(namespace_state: NamespaceState, before: Entity, after: Entity, cause: Cause) -> list[Write]:
-    told = audit.event(
+    audit_put = audit.event(
         namespace_state, cause, "entity_updated", after.entity_id, before=plain(before), after=plain(after)
     )
-    writes: list[Write] = [_rewrite(namespace_state, before, after), told]
+    writes: list[Write] = [_rewrite(namespace_state, before, after), audit_put]
     if after.parent_id != before.parent_id:
         writes += [] if before.parent_id is None else [leave(namespace_state, before.parent_id)]
         writes += [] if after.parent_id is None else [_join(namespace_state, after.parent_id)]
@@ -166,7 +165,7 @@ def _update(namespace_state: NamespaceState, before: Entity, after: Entity, caus
 
 
 def _rewrite(namespace_state: NamespaceState, before: Entity, after: Entity) -> Update:
-    """The write of the record. Its children are counted by others meanwhile: it is changed, not replaced."""
+    """The update of the record. It changes attributes, because the count of children changes meanwhile."""
     is_as_seen: dict[str, Any] = {VERSION: before.version}
     if after.parent_id is not None and before.parent_id is None:
         is_as_seen[CHILDREN] = 0

@@ -1,9 +1,7 @@
-"""Removing an entity with all that is its own.
+"""Deleting an entity with its limits and its buckets.
 
-Lives here: what goes, and in which order. Never: how a record or a config changes (entities, limits).
-
-A process may die between any two writes. Until the record goes, it goes on being there, with fewer limits; what is left
-behind it are buckets, which are as good as full ones. In both cases another delete does the rest.
+A process may die between two writes. Before the delete of the record, the entity still exists, with fewer limits; after
+it, only buckets are left, and these refill. In both cases another delete does the rest.
 """
 
 from collections.abc import Sequence
@@ -30,9 +28,9 @@ CONFIGS_IN_TRANSACTION = 90
 
 
 def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause) -> Flow[None]:
-    """Limits that the transaction has no room for, then the record with the other limits, then the buckets.
+    """Delete the limits that the transaction has no room for, then the record with the other limits, then the buckets.
 
-    Raises ``EntityHasChildrenError``, and ``EntityNotFoundError`` where there is nothing of it.
+    Raises ``EntityHasChildrenError``, and ``EntityNotFoundError`` if nothing of the entity exists.
     """
     check_identifier("entity_id", entity_id)
     rounds = count()
@@ -59,7 +57,7 @@ def _configs(namespace_state: NamespaceState, entity_id: str) -> Flow[list[Item]
 
 
 def _buckets(namespace_state: NamespaceState, entity_id: str) -> Flow[list[Item]]:
-    """What an index tells of them, which may be behind the table by a moment."""
+    """The keys of the entity's buckets, by an index that may be behind the table by a moment."""
     pk = keys.gsi3_pk_entity(namespace_state.namespace_id, entity_id)
     return (yield from query_all(Query(pk, index="GSI3", begins_with=keys.INDEX_BUCKET_PREFIX)))
 
@@ -67,7 +65,7 @@ def _buckets(namespace_state: NamespaceState, entity_id: str) -> Flow[list[Item]
 def _writes(
     namespace_state: NamespaceState, entity_id: str, item: Item | None, configs: Sequence[Item], cause: Cause
 ) -> Sequence[Write]:
-    """One transaction for the record, where there is one, and for the limits."""
+    """The transaction that deletes the record, if there is one, and the limits."""
     before: dict[str, Any] = {"configs": {config[RESOURCE]: limits.plain(config) for config in configs}}
     writes: list[Write] = [Delete(key_of(config), Conditions(equals=limits.version_of(config))) for config in configs]
     if item is not None:
@@ -79,7 +77,7 @@ def _writes(
 
 
 def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cause: Cause) -> Flow[None]:
-    """Each is audited by itself."""
+    """Delete limits, each with its own audit event."""
     places = [(config[ENTITY_ID], config[RESOURCE]) for config in configs]
     result = yield from bulk.delete_many(namespace_state, places, cause)
     for error in result.failed.values():
@@ -88,9 +86,9 @@ def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cau
 
 def _delete_buckets(namespace_state: NamespaceState, buckets: Sequence[Item]) -> Flow[None]:
     found = {key_of(item): BucketId.parse(item[PK]) for item in buckets}
-    for last in (False, True):  # shard 0 knows how many there are: the others are not left without it
+    for last in (False, True):  # shard 0 last: it knows the shard count
         yield from delete_all(key for key, bucket in found.items() if (bucket.shard == 0) is last)
     for bucket in found.values():
         cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
-        if cached is not None:  # this process refuses by what it saw last: have it know that they are gone
+        if cached is not None:  # else this process could refuse by the last seen state
             cached.learn(None, namespace_state.now(), own_writes=0)

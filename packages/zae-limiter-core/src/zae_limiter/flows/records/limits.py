@@ -1,6 +1,6 @@
-"""Stored limits at three levels: set, get, delete.
+"""Stored limits of each level: set, get, delete.
 
-Lives here: how a config item changes. Never: which level wins (resolution), many changes at once (bulk), lists (lists).
+Never: which level wins (resolution), many changes at once (bulk_configs), lists (listing).
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ from . import audit
 
 
 class Place(NamedTuple):
-    """Where limits stand: the item's key, its index keys and names, and under which id a change is audited."""
+    """The place of a config: the key of its item, its fixed attributes, and the subject of its audit events."""
 
     key: Key
     fixed: Mapping[str, str]
@@ -43,12 +43,11 @@ class Place(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The limits that a place is to have, ``None`` for no item at all; ``extra`` is what else the item says.
+    """The limits that a place is to have, ``None`` to delete the item; ``extra`` are its other new attributes.
 
-    With ``keeps_limits``, those that stand there when it is written.
-
-    ``kept`` names what stays of the item before, unless it is said anew: the fingerprint too, for it says what the
-    provisioner wrote last, and whether that is what stands there shows in the limits.
+    With ``keeps_limits`` the stored limits stay. ``kept`` names the other attributes that stay, unless ``extra`` has
+    them. The fingerprint is one of them: it is that of the provisioner's last write, and stored limits that differ show
+    a drift.
     """
 
     place: Place
@@ -59,20 +58,20 @@ class Change(NamedTuple):
 
 
 def system_place(namespace_state: NamespaceState) -> Place:
-    """Where the limits of the whole namespace stand."""
+    """The place of the system config."""
     key = Key(keys.pk_system(namespace_state.namespace_id), keys.sk_config())
     return Place(key, {GSI4PK: keys.gsi4_pk(namespace_state.namespace_id), GSI4SK: key.pk}, keys.audit_system(), None)
 
 
 def resource_place(namespace_state: NamespaceState, resource: str) -> Place:
-    """Where the limits of a resource stand."""
+    """The place of a resource config."""
     key = Key(keys.pk_resource(namespace_state.namespace_id, resource), keys.sk_config())
     fixed = {GSI4PK: keys.gsi4_pk(namespace_state.namespace_id), GSI4SK: key.pk, RESOURCE: resource}
     return Place(key, fixed, keys.audit_resource(resource), resource)
 
 
 def entity_place(namespace_state: NamespaceState, entity_id: str, resource: str) -> Place:
-    """Where the limits of an entity stand, on a resource or on all (``_default_``)."""
+    """The place of an entity config, on a resource or on all (``_default_``)."""
     ns = namespace_state.namespace_id
     fixed = {
         GSI3PK: keys.gsi3_pk_entity_config(ns, resource),
@@ -86,7 +85,7 @@ def entity_place(namespace_state: NamespaceState, entity_id: str, resource: str)
 
 
 def get_system(namespace_state: NamespaceState) -> Flow[tuple[list[Limit], OnUnavailable | None]]:
-    """The system's limits, and what it says for a store that is away."""
+    """The system's limits, and its policy."""
     item = yield from read(system_place(namespace_state).key)
     return list(read_limits(item)), read_on_unavailable(item)
 
@@ -97,7 +96,7 @@ def set_system(
     on_unavailable: OnUnavailable | None,
     cause: Cause,
 ) -> Flow[None]:
-    """Replace the system config; limits and ``on_unavailable`` stay as they are where they are not given."""
+    """Replace the system config; limits or policy stay as they are if they are ``None``."""
     limits = validate_system(limits, on_unavailable)
     extra = {} if on_unavailable is None else {ON_UNAVAILABLE: on_unavailable}
     wanted = Change(system_place(namespace_state), limits or (), extra, keeps_limits=limits is None)
@@ -110,7 +109,7 @@ def delete_system(namespace_state: NamespaceState, cause: Cause) -> Flow[None]:
 
 
 def get_resource(namespace_state: NamespaceState, resource: str) -> Flow[list[Limit]]:
-    """The limits of a resource, by name; none where nothing is set."""
+    """The limits of a resource, sorted by name; empty if none are set."""
     return (yield from _get(resource_place(namespace_state, check_resource("resource", resource))))
 
 
@@ -127,7 +126,7 @@ def delete_resource(namespace_state: NamespaceState, resource: str, cause: Cause
 
 
 def get_own(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[list[Limit]]:
-    """An entity's own limits on a resource, or on all (``_default_``), by name; none where nothing is set."""
+    """An entity's own limits on a resource, or on all (``_default_``), sorted by name; empty if none are set."""
     return (yield from _get(entity_place(namespace_state, *validate_own_place(entity_id, resource))))
 
 
@@ -150,7 +149,7 @@ def _get(place: Place) -> Flow[list[Limit]]:
 
 
 def change(namespace_state: NamespaceState, wanted: Change, cause: Cause) -> Flow[None]:
-    """Change a config item whole, and tell it; nobody else's write in between is lost."""
+    """Change or delete a whole config item, with its audit event; no other write in between is lost."""
 
     def attempt() -> Flow[tuple[Sequence[Write], None]]:
         before = yield from read(wanted.place.key)
@@ -163,13 +162,13 @@ def change(namespace_state: NamespaceState, wanted: Change, cause: Cause) -> Flo
 def writes_of(
     namespace_state: NamespaceState, wanted: Change, before: Item | None, cause: Cause, *, number: int = 0
 ) -> tuple[Write, ...]:
-    """The write of a change and that of its event; none where there is nothing to remove."""
+    """The write of a change, and that of its audit event; none if there is nothing to delete."""
     place = wanted.place
     if wanted.limits is None and before is None:
         return ()
     when = Conditions(absent=(PK,)) if before is None else Conditions(equals=version_of(before))
     after = None if wanted.limits is None else _item(wanted, wanted.limits, before)
-    told = audit.event(
+    audit_put = audit.event(
         namespace_state,
         cause,
         "limits_deleted" if after is None else "limits_set",
@@ -179,16 +178,16 @@ def writes_of(
         resource=place.resource,
         number=number,
     )
-    return Delete(place.key, when) if after is None else Put(after, when), told
+    return Delete(place.key, when) if after is None else Put(after, when), audit_put
 
 
 def plain(item: Item | None) -> dict[str, Any] | None:
-    """What an event says of a config item."""
+    """A config item as an audit event has it."""
     if item is None:
         return None
     policy = read_on_unavailable(item)
-    said = {} if policy is None else {ON_UNAVAILABLE: policy}
-    return {"limits": {limit.name: _plain_limit(limit) for limit in read_limits(item)}, **version_of(item), **said}
+    policies = {} if policy is None else {ON_UNAVAILABLE: policy}
+    return {"limits": {limit.name: _plain_limit(limit) for limit in read_limits(item)}, **version_of(item), **policies}
 
 
 def _plain_limit(limit: Limit) -> dict[str, int]:
@@ -196,16 +195,16 @@ def _plain_limit(limit: Limit) -> dict[str, int]:
 
 
 def _item(wanted: Change, limits: tuple[Limit, ...], before: Item | None) -> Item:
-    """The item as it is to be."""
+    """The new item of a config."""
     if wanted.keeps_limits and before is not None:
         limits = tuple(read_limits(before))
     carried = {name: value for name, value in (before or {}).items() if name in wanted.kept}
     version = before[CONFIG_VERSION] + 1 if before else 1
     key, fixed = wanted.place.key, wanted.place.fixed
-    said = {**carried, **config_attributes(limits), **wanted.extra}
-    return {PK: key.pk, SK: key.sk, **fixed, **said, CONFIG_VERSION: version}
+    attributes = {**carried, **config_attributes(limits), **wanted.extra}
+    return {PK: key.pk, SK: key.sk, **fixed, **attributes, CONFIG_VERSION: version}
 
 
 def version_of(item: Item) -> dict[str, int]:
-    """The version of a config item."""
+    """The version of a config item, as an attribute."""
     return {CONFIG_VERSION: item[CONFIG_VERSION]}

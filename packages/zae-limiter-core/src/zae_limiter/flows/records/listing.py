@@ -1,7 +1,4 @@
-"""Where limits are set: the lists of resources and entities that have some.
-
-Lives here: reads of indexes, which may be behind the table by a moment. Never: limits themselves (limits).
-"""
+"""Lists of the resources and entities that have limits, by indexes that may be behind the table by a moment."""
 
 from dataclasses import replace
 
@@ -14,19 +11,19 @@ from ..process.namespace_state import NamespaceState
 from ..retry import with_retries
 from ..steps import Flow
 
-ENTRIES_OF_FIRST_PAGE = 1100  # a thousand entities of one resource are one query: some 18 read units
-ENTRIES_PER_PAGE = 25  # what half a read unit pays for; behind each page the query skips to the next resource
+ENTRIES_OF_FIRST_PAGE = 1100  # one query reads a thousand entities of a resource, for some 18 read units
+ENTRIES_PER_PAGE = 25  # for half a read unit; behind each page the query skips to the next resource
 
 
 def resources_with_defaults(namespace_state: NamespaceState) -> Flow[list[str]]:
-    """The resources that have limits of their own, by name."""
+    """The resources that have limits of their own, sorted by name."""
     ns = namespace_state.namespace_id
     items = yield from query_all(Query(keys.gsi4_pk(ns), index="GSI4", begins_with=keys.pk_resource(ns, "")))
     return sorted(keys.parse_resource_pk(item[PK]) for item in items)
 
 
 def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow[list[str]]:
-    """The entities that have limits of their own on a resource, or with ``_default_`` on all, by id."""
+    """The entities that have limits of their own on a resource, or on all (``_default_``), sorted by id."""
     check_resource("resource", resource, allow_default=True)
     pk = keys.gsi3_pk_entity_config(namespace_state.namespace_id, resource)
     items = yield from query_all(Query(pk, index="GSI3"))
@@ -34,7 +31,7 @@ def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow
 
 
 def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[str]]:
-    """The resources on which any entity has limits of its own, by name.
+    """The resources on which any entity has limits of its own, sorted by name.
 
     One query reads all of up to a thousand such limits. For more, each resource takes about one query.
     """

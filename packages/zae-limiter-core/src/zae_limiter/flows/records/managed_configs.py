@@ -1,7 +1,4 @@
-"""Config items of all levels at once: what the provisioner reads and writes.
-
-Lives here: which items, and what they are to say. Never: how a change is written (limits), how many are (bulk).
-"""
+"""The configs of all levels at once, as the provisioner reads and writes them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -27,14 +24,14 @@ READS_AT_ONCE: Final = 8
 
 
 def _validate_places(places: Sequence[ConfigPlace]) -> list[ConfigPlace]:
-    """Each place once, in order. Raises ``ValidationError``."""
+    """The places in order, without duplicates. Raises ``ValidationError``."""
     if not isinstance(places, Iterable):
         raise ValidationError("places", places, "must be places, each an entity and a resource, or None")
     return list(dict.fromkeys(_checked(place) for place in places))
 
 
 def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[ConfigPlace, StoredConfig | None]:
-    """What shall stand where. Raises ``ValidationError``."""
+    """The new configs by place. Raises ``ValidationError``."""
     if not isinstance(configs, Mapping):
         raise ValidationError("configs", configs, "must map places to what stands there")
     for place, config in configs.items():
@@ -49,7 +46,7 @@ def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dic
 def get_configs(
     namespace_state: NamespaceState, places: Sequence[ConfigPlace]
 ) -> Flow[dict[ConfigPlace, StoredConfig]]:
-    """What stands at the places, where something does; in batches, several at a time."""
+    """The stored configs by place, without empty places; read in batches, several at a time."""
     wanted = {_place(namespace_state, place).key: place for place in _validate_places(places)}
     found = yield from _read_many(list(wanted))
     return {wanted[key]: read_config(item) for key, item in found.items()}
@@ -58,13 +55,13 @@ def get_configs(
 def put_configs(
     namespace_state: NamespaceState, configs: Mapping[ConfigPlace, StoredConfig | None], cause: Cause
 ) -> Flow[BulkResult[ConfigPlace]]:
-    """Have just this stand at the places, nothing where there is ``None``; each change with its event."""
+    """Replace the configs at these places, or delete them (``None``), each with its audit event."""
     changes = {place: _change(namespace_state, place, config) for place, config in _validate_configs(configs).items()}
     return (yield from change_many(namespace_state, changes, cause))
 
 
 def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace]]:
-    """Where limits may stand: the system, and what the index knows of resources and entities."""
+    """The places that may have limits: the system, and the resources and entities that the index shows."""
     ns = namespace_state.namespace_id
     resources = yield from query_all(Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_resource(ns, "")))
     entities = yield from query_all(Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.INDEX_CONFIG_PREFIX))
@@ -77,7 +74,7 @@ def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace
 
 
 def _read_many(wanted: Sequence[Key]) -> Flow[dict[Key, Item]]:
-    """What is there of the keys; what a wave left unread is read again, patiently."""
+    """The items that exist, by key; keys that a wave left unread are read again with retries."""
     items: dict[Key, Item] = {}
     batches = [tuple(wanted[start : start + KEYS_PER_READ]) for start in range(0, len(wanted), KEYS_PER_READ)]
     for start in range(0, len(batches), READS_AT_ONCE):

@@ -1,7 +1,4 @@
-"""The table, and the way into a namespace, as far as opening a repository needs them.
-
-Lives here: what is asked before there is a namespace state. Never: anything inside a namespace.
-"""
+"""Opening a repository: the table, the version check, the clock, and the namespace."""
 
 import logging
 from collections.abc import Callable
@@ -21,8 +18,8 @@ from . import registry, versions
 
 POLL_SECONDS = 0.5
 POLLS = 240
-PROBE = Get(versions.KEY)  # what a store is asked that is only asked whether it answers
-DOUBT_SECONDS = 0.25  # dates tell the second, so that the next one takes four of these at most
+PROBE = Get(versions.KEY)  # the read that only asks whether the store answers
+DOUBT_SECONDS = 0.25  # dates have whole seconds: another one comes within four of these
 DOUBTS = 10
 
 
@@ -35,11 +32,11 @@ def open_namespace(
     client_version: str | None,
     doubted: Callable[[], bool],
 ) -> Flow[str]:
-    """The id of the namespace, which is made and registered where it is missing and ``register`` says so.
+    """The id of the namespace; a missing namespace is registered if ``register`` is set.
 
-    It is made after the first answer, which corrected the clock, and after others where the clock is still ``doubted``.
+    Before it is registered, the first answer corrects the clock, and further ones if the clock is still in doubt.
 
-    One that was deleted is not found, whatever ``register`` says: the next process that opens it would undo the
+    A deleted namespace is not found, whatever ``register`` says: the next process that opens it would undo the
     deletion. Without ``client_version`` the stack's versions are not checked. Raises ``NamespaceNotFoundError``,
     ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``VersionError``.
     """
@@ -64,19 +61,19 @@ def _find(name: str, *, stack: str, client_version: str | None) -> Flow[Item | N
 
 
 def _agree_on_the_time(doubted: Callable[[], bool]) -> Flow[None]:
-    """Ask until two answers agree on the time, or one agrees with the machine."""
+    """Read until the clock is no longer in doubt; after several reads go on with a warning."""
     for _ in range(DOUBTS):
         if not doubted():
             return
         yield Sleep(DOUBT_SECONDS)
         yield from with_retries(PROBE)
     if doubted():
-        told = "the dates of the store's answers do not agree with this machine's clock, nor with each other: it is"
-        yield Log(__name__, logging.WARNING, f"{told} believed until they do; look at what stands between")
+        problem = "the dates of the store's answers do not agree with this machine's clock, nor with each other: it is"
+        yield Log(__name__, logging.WARNING, f"{problem} believed until they do; look at what stands between")
 
 
 def create_table(stack: str) -> Flow[None]:
-    """Create the table of the schema and wait until it is there; one that exists is left as it is."""
+    """Create the table of the schema, and wait until it is active; an existing table stays as it is."""
     try:
         yield from _create(stack)
     except StoreError as error:
@@ -97,12 +94,12 @@ def _create(stack: str) -> Flow[None]:
 def _is_active() -> Flow[bool]:
     try:
         return bool((yield from with_retries(DescribeTable())) == "ACTIVE")
-    except TableMissing:  # created, but not everybody knows it yet
+    except TableMissing:  # created, but not known to each host yet
         return False
 
 
 def ping() -> Flow[bool]:
-    """Whether the store answers a read, and serves it; ``False`` at once while it is known not to answer."""
+    """Whether the store answers a read, and serves it; ``False`` at once while the breaker is open."""
     try:
         yield from call(PROBE)
     except StoreError:

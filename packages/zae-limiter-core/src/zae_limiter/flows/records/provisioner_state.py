@@ -1,6 +1,6 @@
-"""The provisioner's state of a namespace, in as many items as it takes.
+"""The provisioner's state of a namespace, in a head and as many parts as it takes.
 
-Lives here: the order of writes that keeps a state whole. Never: what the items say (schema), what a state means.
+Lives here: the order of writes that keeps a state whole. Never: the content of the items (schema), its meaning.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from ..process.namespace_state import NamespaceState
 from ..retry import read, read_all, with_retries
 from ..steps import Flow
 
-READS = 4  # each that meets a torn state met a write, which is over by the next one
+READS = 4  # a torn state is a write under way, which the next read finds done
 
 
 def get_state(namespace_state: NamespaceState) -> Flow[ProvisionerState]:
-    """The state, an empty one where there is none. Raises ``RateLimiterUnavailable`` where parts of it are lost."""
+    """The state, an empty one if there is none. Raises ``RateLimiterUnavailable`` if it is torn in each read."""
     problem: ValueError | None = None
     for _ in range(READS):
         head = yield from read(_key(namespace_state))
@@ -40,10 +40,10 @@ def get_state(namespace_state: NamespaceState) -> Flow[ProvisionerState]:
 def put_state(
     namespace_state: NamespaceState, state: ProvisionerState, *, expected_serial: int, tag: int
 ) -> Flow[ProvisionerState]:
-    """The state as it is stored now. Raises ``StaleStateError`` where another was stored since.
+    """Store the state, and return it with its new serial. Raises ``StaleStateError`` if the stored serial differs.
 
-    Parts stand under numbers of their own, and the head that names them comes last: until it is there the state before
-    holds, whole; where it fails, nobody knows of the parts.
+    The parts of each write have new numbers, and the head that names them is written last. Until then the former state
+    holds, whole; if the write of the head fails, no head names the new parts.
     """
     if not isinstance(state, ProvisionerState):
         raise ValidationError("state", state, "must be a ProvisionerState")
@@ -61,12 +61,12 @@ def put_state(
         try:
             yield from _sweep(namespace_state, head[SERIAL], head[PARTS])
         except StoreError:
-            return stored  # it is stored; what could not be removed harms nobody, and the next sweep finds it
+            return stored  # the state is stored; the next sweep removes the rest
     return stored
 
 
 def note_applied(namespace_state: NamespaceState, at: str, *, expected_serial: int) -> Flow[str]:
-    """Store ``at`` as ``last_applied``, and return it; the rest of the state stays. Raises ``StaleStateError``."""
+    """Store ``at`` as ``last_applied``, and return it; everything else stays. Raises ``StaleStateError``."""
     _validate_serial(expected_serial)
     try:
         yield from with_retries(
@@ -101,7 +101,7 @@ def _refuse_stale(head: Item | None, expected_serial: int) -> None:
 
 
 def _sweep(namespace_state: NamespaceState, serial: int, numbers: Sequence[int]) -> Flow[None]:
-    """Remove the parts that no head can name any more, of this state's predecessors and of writes that failed."""
+    """Remove the parts that no head can name any more: those of former states, and of writes that failed."""
     pk = keys.pk_system(namespace_state.namespace_id)
     items = yield from query_all(Query(keys.gsi4_pk(namespace_state.namespace_id), "GSI4", begins_with=pk))
     found = [parse_part_sk(item[SK]) for item in items if item[SK].startswith(keys.PROVISIONER_PREFIX)]

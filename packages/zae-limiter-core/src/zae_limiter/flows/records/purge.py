@@ -1,6 +1,6 @@
-"""The end of a namespace: everything of it is removed, then its name. Its id stays for some days.
+"""Purging a namespace: all its items are removed, then its name; its id stays for two days.
 
-Lives here: in which order, so that a purge that was killed goes on. Never: what a namespace consists of (schema).
+Lives here: the order of the steps, so that an interrupted purge can go on. Never: the records of a namespace (schema).
 """
 
 from collections.abc import Callable
@@ -19,41 +19,42 @@ from ..steps import Flow, Sleep
 from .registry import applied, as_seen, both, is_live, name_key
 
 KEYS_PER_PAGE = 1000
-SETTLE_SECONDS = 1.0  # the index lags behind the table; until it shows nothing any more, there may be more
+SETTLE_SECONDS = 1.0  # the index is behind the table: look again until it shows nothing
 
 Progress = Callable[[int], None]
 
 
 @dataclass(slots=True)
 class _Removed:
-    """How many items are gone so far."""
+    """The number of items removed so far."""
 
     on_progress: Progress | None
     count: int = 0
 
     def more(self, count: int) -> None:
-        """So many more."""
+        """Add to the number, and report it."""
         self.count += count
         if self.on_progress is not None:
             self.on_progress(self.count)
 
 
 def purge(namespace_id: str, *, at: str, on_progress: Progress | None) -> Flow[int]:
-    """How many items were removed. Raises ``NamespaceNotFoundError``, ``NamespaceStateError`` for one in use.
+    """Purge a namespace, and return the number of items removed.
 
-    One that was purged may be purged again, while its record stays: whoever had not heard may have written since.
+    A purged namespace may be purged again while its record stays, because a process that had it open may have written
+    since. Raises ``NamespaceNotFoundError``, and ``NamespaceStateError`` for a namespace in use.
     """
     check_namespace_id("namespace_id", namespace_id)
     yield from _mark(namespace_id, at)
     removed = _Removed(on_progress)
-    while (yield from _found_some(namespace_id, removed)):
+    while (yield from _remove_items(namespace_id, removed)):
         yield Sleep(SETTLE_SECONDS)
     yield from _unregister(namespace_id, at)
     return removed.count
 
 
 def _mark(namespace_id: str, at: str) -> Flow[None]:
-    """From here on it cannot be recovered: half of a namespace would come back."""
+    """Mark that the purge has begun. From now on the namespace cannot be recovered: half of it would come back."""
     for _ in range(ATTEMPTS):
         by_id, by_name = yield from both(namespace_id)
         if is_live(by_id, by_name):
@@ -62,14 +63,14 @@ def _mark(namespace_id: str, at: str) -> Flow[None]:
             return
         try:
             yield from with_retries(Put(by_id | {PURGING: at}, as_seen(by_id)))
-        except ConditionFailed:  # somebody was faster, or our own first answer was lost
+        except ConditionFailed:  # a lost race, or our own first answer was lost
             continue
         return
     raise RaceLost
 
 
-def _found_some(namespace_id: str, removed: _Removed) -> Flow[bool]:
-    """Whether the index showed anything; page by page, it is removed."""
+def _remove_items(namespace_id: str, removed: _Removed) -> Flow[bool]:
+    """Remove all items that the index shows, page by page; whether there were any."""
     before = removed.count
     query = Query(keys.gsi4_pk(namespace_id), "GSI4", limit=KEYS_PER_PAGE)
     while True:
@@ -81,7 +82,7 @@ def _found_some(namespace_id: str, removed: _Removed) -> Flow[bool]:
 
 
 def _unregister(namespace_id: str, at: str) -> Flow[None]:
-    """Remove the record of the name, unless it is another namespace's by now; that of the id says what happened."""
+    """Remove the record of the name, unless another namespace has it by now, and mark that of the id as purged."""
     for _ in range(ATTEMPTS):
         by_id, by_name = yield from both(namespace_id)
         writes: list[Put | Delete] = [Put(purged_item(by_id, at), as_seen(by_id))]

@@ -1,7 +1,4 @@
-"""The namespaces of a table: register, show, delete softly, recover.
-
-Lives here: the rules of the registry. Never: what is inside a namespace, how all of it goes (purge).
-"""
+"""The namespaces of a table: register, get, list, delete softly, recover."""
 
 from collections.abc import Iterable, Mapping
 
@@ -18,21 +15,21 @@ from ..retry import ATTEMPTS, RaceLost, read, read_all, with_retries
 from ..steps import Flow
 
 REGISTRY_PK = keys.pk_system(keys.REGISTRY)
-PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # another look at the records tells more
+PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # after these, read the records again
 
 
 def name_key(name: str) -> Key:
-    """Where a namespace stands by its name."""
+    """The key of a namespace's record by name."""
     return Key(REGISTRY_PK, keys.sk_namespace(name))
 
 
 def id_key(namespace_id: str) -> Key:
-    """Where a namespace stands by its id."""
+    """The key of a namespace's record by id."""
     return Key(REGISTRY_PK, keys.sk_nsid(namespace_id))
 
 
 def register(new: Namespace) -> Flow[Namespace]:
-    """The namespace of that name; ``new`` where there is none, or only one that was deleted."""
+    """The namespace of this name; ``new`` if there is none, or only a deleted one."""
     for _ in range(ATTEMPTS):
         before = yield from read(name_key(new.name))
         if before is not None and DELETED not in before:
@@ -44,22 +41,22 @@ def register(new: Namespace) -> Flow[Namespace]:
 
 
 def get(name: str) -> Flow[Namespace | None]:
-    """The namespace in use under a name, ``None`` where there is none."""
+    """The namespace in use under a name, ``None`` if there is none."""
     check_namespace("name", name)
     item = yield from read(name_key(name))
     return None if item is None or DELETED in item else read_namespace(item)
 
 
 def in_use() -> Flow[list[Namespace]]:
-    """The namespaces in use, by name."""
+    """The namespaces in use, sorted by name."""
     items = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NAMESPACE_PREFIX))
     return [read_namespace(item) for item in items if DELETED not in item]
 
 
 def orphans() -> Flow[list[Namespace]]:
-    """The namespaces that no open finds: deleted, or out of reach behind their name; oldest first.
+    """The namespaces that no name leads to, because they were deleted or their name has another one; oldest first.
 
-    Of those that were purged, the ones in which something was written since.
+    A namespace that was purged is one of them only if something was written to it since.
     """
     names = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NAMESPACE_PREFIX))
     ids = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NSID_PREFIX))
@@ -70,7 +67,7 @@ def orphans() -> Flow[list[Namespace]]:
 
 
 def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
-    """Those of the namespaces in which nothing is."""
+    """Those of the namespaces that have no items."""
     empty: set[str] = set()
     for each in namespace_ids:
         page: Page = yield from with_retries(Query(keys.gsi4_pk(each), "GSI4", limit=1))
@@ -80,16 +77,16 @@ def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
 
 
 def purged_namespaces(namespace_ids: Iterable[str]) -> Flow[set[str]]:
-    """Those of the namespaces whose purge has begun, or has ended within the last days: nothing is to be written there.
+    """Those of the namespaces whose purge has begun, or ended within the last two days: nothing may be written there.
 
-    That is told for longer than the table's stream keeps what was written before.
+    The registry keeps their ids longer than the table's stream keeps its records.
     """
     found = yield from read_all([id_key(each) for each in sorted(set(namespace_ids))])
     return {item[NAMESPACE_ID] for item in found.values() if PURGING in item}
 
 
 def delete(name: str, *, at: str) -> Flow[Namespace]:
-    """The namespace as it is marked now. Raises ``NamespaceNotFoundError``."""
+    """Mark a namespace as deleted ``at`` an ISO time, and return it. Raises ``NamespaceNotFoundError``."""
     check_namespace("name", name)
     for attempt in range(ATTEMPTS):
         by_name = yield from read(name_key(name))
@@ -99,7 +96,7 @@ def delete(name: str, *, at: str) -> Flow[Namespace]:
             raise NamespaceNotFoundError(name, None if by_name is None else by_name[NAMESPACE_ID])
         by_id = yield from read(id_key(by_name[NAMESPACE_ID]))
         if by_id is None:
-            continue  # a purge of a namespace that was deleted in between
+            continue  # it was deleted and purged in between
         writes = [Put(item | {DELETED: at}, as_seen(item)) for item in (by_name, by_id)]
         if (yield from applied(*writes)):
             return read_namespace(by_name | {DELETED: at})
@@ -107,7 +104,7 @@ def delete(name: str, *, at: str) -> Flow[Namespace]:
 
 
 def recover(namespace_id: str) -> Flow[Namespace]:
-    """The namespace, in use again. Raises ``NamespaceNotFoundError``, ``NamespaceStateError``."""
+    """Bring a deleted namespace back, and return it. Raises ``NamespaceNotFoundError``, ``NamespaceStateError``."""
     check_namespace_id("namespace_id", namespace_id)
     for attempt in range(ATTEMPTS):
         by_id, by_name = yield from both(namespace_id)
@@ -121,7 +118,7 @@ def recover(namespace_id: str) -> Flow[Namespace]:
 
 
 def both(namespace_id: str) -> Flow[tuple[Item, Item | None]]:
-    """The record of an id, and the record of its name, whosever that is. Raises ``NamespaceNotFoundError``."""
+    """The record of an id, and that of its name, which may be for another id. Raises ``NamespaceNotFoundError``."""
     by_id = yield from read(id_key(namespace_id))
     if by_id is None:
         raise NamespaceNotFoundError(namespace_id)
@@ -130,13 +127,13 @@ def both(namespace_id: str) -> Flow[tuple[Item, Item | None]]:
 
 
 def is_live(by_id: Item, by_name: Item | None) -> bool:
-    """Whether an open by name leads to the namespace of this id."""
+    """Whether the name leads to the namespace of this id, and it is not deleted."""
     points_here = by_name is not None and by_name[NAMESPACE_ID] == by_id[NAMESPACE_ID]
     return points_here and not any(DELETED in item for item in (by_id, by_name or {}))
 
 
 def as_seen(item: Item | None) -> Conditions:
-    """The condition that a record is still in the state in which it was read."""
+    """The conditions that a record still has the id and the marks that were read."""
     if item is None:
         return Conditions(absent=(PK,))
     seen: Mapping[str, str] = {name: item[name] for name in (NAMESPACE_ID, *MARKS) if name in item}
@@ -144,7 +141,7 @@ def as_seen(item: Item | None) -> Conditions:
 
 
 def applied(*writes: Put | Delete) -> Flow[bool]:
-    """Whether the transaction took place; where not, somebody was faster, or its own first answer was lost."""
+    """Whether the transaction was applied; ``False`` after a lost race, even against an own write."""
     try:
         yield from with_retries(Transact(writes))
     except TransactionCancelled as cancelled:

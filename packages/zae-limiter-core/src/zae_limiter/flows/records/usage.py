@@ -1,6 +1,6 @@
 """Usage snapshots of an entity or of a resource, in pages and in sums.
 
-Lives here: which keys are asked for, and where a page ends. Never: how snapshots come about (aggregator).
+Lives here: the keys to read, and the ends of pages. Never: how snapshots are made (aggregator).
 """
 
 import re
@@ -31,14 +31,14 @@ from ..retry import read_all, with_retries
 from ..steps import Flow
 
 MOST_OF_A_PAGE: Final = 1000
-KEYS_OF_A_DAY: Final = 25  # 24 hourly snapshots and the daily one lie side by side
+KEYS_OF_A_DAY: Final = 25  # 24 hourly snapshots and the daily one have adjacent keys
 
 _NEXT: Final = re.compile(r"[^#\s]{1,256}#[^#\s]{1,256}")
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whose usage: of an entity (on one resource, or on all), or of a resource; windows that begin in [start, end)."""
+    """A request for usage: of an entity, of a resource, or of both; windows that begin in [start, end)."""
 
     entity_id: str | None
     resource: str | None
@@ -48,28 +48,28 @@ class Asked:
 
     @property
     def prefix(self) -> str:
-        """What the sort keys of the snapshots begin with, up to the part that ``UsagePage.next`` names."""
+        """The beginning of the snapshots' sort keys, up to the part that ``UsagePage.next`` has."""
         return keys.INDEX_USAGE_PREFIX if self.entity_id is None else keys.USAGE_PREFIX
 
     @property
     def in_order_of_time(self) -> bool:
-        """Whether the keys are sorted by window: not where they are sorted by resource before."""
+        """Whether the keys are sorted by window; without a resource they are sorted by resource first."""
         return self.resource is not None
 
     def covers(self, window: Window, start: datetime) -> bool:
-        """Whether a snapshot of such a window is asked for."""
+        """Whether the request includes a snapshot of this window."""
         after_start = self.start is None or start >= self.start
         return window == self.window and after_start and not self.is_past(start)
 
     def is_past(self, start: datetime) -> bool:
-        """Whether the window begins behind the end."""
+        """Whether the window begins at the end or later."""
         return self.end is not None and start >= self.end
 
 
 def validate_usage(
     entity_id: str | None, resource: str | None, window: str, start: datetime | None, end: datetime | None
 ) -> Asked:
-    """What a caller asks for. Raises ``ValidationError``."""
+    """The checked request. Raises ``ValidationError``."""
     if entity_id is None and resource is None:
         raise ValidationError("entity_id", None, "give an entity_id, a resource, or both")
     asked = Asked(
@@ -85,7 +85,7 @@ def validate_usage(
 
 
 def _validate_page(limit: int, behind: str | None) -> None:
-    """The size of a page, and the ``next`` of the page before. Raises ``ValidationError``."""
+    """Check the size of a page, and the ``next`` of the page before. Raises ``ValidationError``."""
     if type(limit) is not int or not 1 <= limit <= MOST_OF_A_PAGE:
         raise ValidationError("limit", limit, f"must be a whole number from 1 to {MOST_OF_A_PAGE}")
     if behind is not None and not (isinstance(behind, str) and _NEXT.fullmatch(behind)):
@@ -93,14 +93,14 @@ def _validate_page(limit: int, behind: str | None) -> None:
 
 
 def get_snapshots(namespace_state: NamespaceState, asked: Asked, *, limit: int, behind: str | None) -> Flow[UsagePage]:
-    """Up to ``limit`` snapshots, the oldest first (of an entity on all resources: by resource), from ``behind`` on."""
+    """Up to ``limit`` snapshots after ``behind``, oldest first; of an entity on all resources by resource first."""
     _validate_page(limit, behind)
     page = yield from _page(namespace_state, asked, limit, behind)
     return UsagePage(tuple(map(read_usage, page.items)), page.next)
 
 
 class _Page(NamedTuple):
-    """The records of snapshots, and where the next page begins, if there is one."""
+    """The records of snapshots, and the start of the next page, ``None`` at the end."""
 
     items: Sequence[Item]
     next: str | None
@@ -124,7 +124,7 @@ def _page(namespace_state: NamespaceState, asked: Asked, limit: int, behind: str
 
 
 def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSummary]:
-    """All snapshots asked for, summed in millitokens: parts of tokens may add up to whole ones."""
+    """The sums of all requested snapshots, added in millitokens: parts of tokens may add up to whole ones."""
     windows: dict[datetime, dict[str, int]] = {}
     events, behind, more = 0, None, True
     while more:
@@ -159,10 +159,10 @@ def _query(namespace_state: NamespaceState, asked: Asked, limit: int, behind: st
 
 
 def _before_start(asked: Asked) -> str | None:
-    """A sort key behind all keys of the day before the start, and before all of its own day."""
+    """A sort key behind all keys of the day before the start, and before all keys of its own day."""
     if asked.start is None or not asked.in_order_of_time:
         return None
-    day_before = window_key("daily", asked.start - timedelta(days=1)) + "~"  # "~" follows all that a key has there
+    day_before = window_key("daily", asked.start - timedelta(days=1)) + "~"  # "~" sorts last in a key
     if asked.entity_id is None:
         return asked.prefix + day_before
     return keys.sk_usage(asked.resource or "", day_before)
@@ -187,5 +187,5 @@ def _place(asked: Asked, item: Item) -> str:
 
 
 def _is_past(asked: Asked, page: Page) -> bool:
-    """Whether nothing behind this page can be asked for."""
+    """Whether no page behind this one can have a requested snapshot."""
     return asked.in_order_of_time and bool(page.items) and asked.is_past(_window(asked, page.items[-1])[1])

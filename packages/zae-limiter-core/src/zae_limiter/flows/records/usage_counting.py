@@ -1,10 +1,8 @@
-"""Usage, counted exactly once: what the records of a stream say is added to a snapshot.
+"""Counting usage exactly once: the consumption in the records of a stream is added to a snapshot.
 
-Lives here: which records a snapshot has not counted yet, and the write of them. Never: the stream (aggregator).
-
-A snapshot remembers, for each shard of the bucket, the mark of the last record that it counted, and moves it in the
-write that adds. The records of one shard come in order, so the counted ones are those up to the mark, however often and
-in whatever batches they come again.
+A snapshot has, for each shard of the bucket, the mark of the last record that it counted; the write that adds moves the
+mark. The records of one shard come in order. So those up to the mark are counted, however often and in whatever batches
+they come again.
 """
 
 from collections.abc import Sequence
@@ -21,16 +19,16 @@ from ..steps import Flow
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What one record of the stream says was consumed; its ``mark`` sorts as the records of a bucket shard came."""
+    """The consumption of one stream record; ``mark`` sorts in the order of a shard's records."""
 
     mark: str
     consumption: Consumption
 
 
 def count_usage(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None) -> Flow[bool]:
-    """Add the uses of one bucket shard that the snapshot has not counted yet; whether there were any.
+    """Add the uses of one shard that the snapshot has not counted; whether there were any.
 
-    One write, where none of them was counted before. ``expires_at`` in epoch seconds.
+    This is one write if none of them was counted before. ``expires_at`` is in epoch seconds.
     """
     distinct = {use.mark: use for use in uses}
     left = [distinct[mark] for mark in sorted(distinct)]
@@ -51,7 +49,7 @@ def _not_counted(item: Item | None, shard: int, uses: Sequence[Use]) -> list[Use
 
 
 def _counting(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None) -> Update:
-    """The write that counts the uses, in order, if the snapshot has counted none of them."""
+    """The update that adds the uses, in order, if the snapshot has counted none of them."""
     add = {TOTAL_EVENTS: 0}
     for use in uses:
         add[TOTAL_EVENTS] += use.consumption.events

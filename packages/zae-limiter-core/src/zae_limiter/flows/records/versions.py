@@ -1,7 +1,4 @@
-"""The version record of a table.
-
-Lives here: reading and writing it. Never: what it means (versions).
-"""
+"""The version record of the table: reading and writing it."""
 
 from ...exceptions import ValidationError
 from ...operations.values import Key, Put
@@ -15,13 +12,13 @@ KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_version())
 
 
 def get_version_record() -> Flow[VersionRecord | None]:
-    """What the stack says of itself, ``None`` where it says nothing."""
+    """The version record, ``None`` if there is none."""
     item = yield from read(KEY)
     return None if item is None else read_version(item)
 
 
 def set_version_record(record: VersionRecord) -> Flow[None]:
-    """Replace the record. Raises ``ValidationError``."""
+    """Replace the version record. Raises ``ValidationError``."""
     if not isinstance(record, VersionRecord):
         raise ValidationError("record", record, "must be a VersionRecord")
     yield from with_retries(Put(version_item(record)))
