@@ -254,7 +254,7 @@ def _retried(real: Callable[..., Flow[None]]) -> Callable[..., Flow[None]]:
 def _refusals_kept() -> Iterator[None]:
     """Who was refused once is refused for ever, without asking."""
     refused: set[str] = set()
-    settle, sort_out = commit._CommitRun.settle, commit._CommitRun._sort_out
+    settle, sort_out = commit._CommitRun.settle, commit._CommitRun._settle_hopeless
 
     def remembering(self: Any, requests: Sequence[BucketRequest], verdict: Any, *more: Any, **named: Any) -> None:
         if verdict == "refused" and requests:
@@ -268,7 +268,7 @@ def _refusals_kept() -> Iterator[None]:
 
     with (
         patch.object(commit._CommitRun, "settle", remembering),
-        patch.object(commit._CommitRun, "_sort_out", remembered),
+        patch.object(commit._CommitRun, "_settle_hopeless", remembered),
     ):
         yield
 
@@ -320,7 +320,7 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(BucketRequest, "admitted", property(_taken_or_not))),
     ),
     Mutant(
-        "unknown taken for absent", fault=_patched(patch.object(commit._CommitRun, "_has_to_look", lambda _: False))
+        "unknown taken for absent", fault=_patched(patch.object(commit._CommitRun, "_has_to_read", lambda _: False))
     ),
     Mutant(
         "give-back dropped",

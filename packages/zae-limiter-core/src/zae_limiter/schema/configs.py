@@ -54,7 +54,7 @@ def read_config(item: Item) -> StoredConfig:
     return StoredConfig(read_limits(item), read_on_unavailable(item), item.get(FINGERPRINT))
 
 
-def said_besides(config: StoredConfig) -> Item:
+def other_attributes(config: StoredConfig) -> Item:
     """The attributes of a config item beside its limits."""
     attributes = {ON_UNAVAILABLE: config.on_unavailable, FINGERPRINT: config.fingerprint}
     return {name: value for name, value in attributes.items() if value is not None}

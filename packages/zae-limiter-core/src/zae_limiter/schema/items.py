@@ -114,7 +114,7 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
         old, shard_limits, ceilings, rows, fill_ms = before
         if old[ANCHOR] == item[ANCHOR] and old[SHARD_COUNT] == item[SHARD_COUNT]:
             return BucketState(item, shard_limits, ceilings, rows, fill_ms)
-    shard_limits = read_shapes(item)
+    shard_limits = read_shard_limits(item)
     rows = tuple(_row(name, shard_limit) for name, shard_limit in shard_limits.items())
     fill_ms = max((row.ceiling_milli * row.refill_period // row.refill_amount for row in rows), default=0)
     return BucketState(item, shard_limits, {row.name: row.ceiling_milli for row in rows}, rows, fill_ms)
@@ -133,7 +133,7 @@ def _row(name: str, shard_limit: ShardLimit) -> LimitRow:
     )
 
 
-def read_shapes(item: Item) -> dict[str, ShardLimit]:
+def read_shard_limits(item: Item) -> dict[str, ShardLimit]:
     """The ``ShardLimit`` of every limit of a bucket item, by name."""
     *_, shard = keys.parse_bucket_pk(item[PK])
     return {name: ShardLimit(_read_rule(item, name), item[ANCHOR], shard, item[SHARD_COUNT]) for name in _limits(item)}

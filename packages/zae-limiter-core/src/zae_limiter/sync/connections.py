@@ -77,7 +77,7 @@ class IdleConnections:
         return len(self._connections)
 
 
-def of_connections() -> tuple[type[Exception], ...]:
+def connection_errors() -> tuple[type[Exception], ...]:
     """The errors of a connection. The SDK wraps any other exception raised below it, also that of a signal handler."""
     import urllib3
 

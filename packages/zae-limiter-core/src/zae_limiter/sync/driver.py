@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 CUT_OFF = "the write was cut off by an interruption"
 
 
-class Call:
-    """One call of ``run``: its waiters, and the instant of ``time.monotonic`` by which it ends."""
+class FlowRun:
+    """One run of a flow: its waiters, and the instant of ``time.monotonic`` by which it ends."""
 
     __slots__ = ("until", "waiters")
 
@@ -75,12 +75,12 @@ class SyncDriver:
         if self._closed:
             flow.close()
             raise RepositoryClosedError
-        call = Call(math.inf if budget is None or self._answers_at_once else time.monotonic() + budget)
+        run = FlowRun(math.inf if budget is None or self._answers_at_once else time.monotonic() + budget)
         try:
-            return self._play(flow, call)
+            return self._play(flow, run)
         except BaseException:
             flow.close()
-            self._abandon_surely(call.waiters)
+            self._abandon_surely(run.waiters)
             raise
 
     def drain(self) -> None:
@@ -109,14 +109,14 @@ class SyncDriver:
 
     # flows
 
-    def _play(self, flow: Flow[T], call: Call) -> T:
+    def _play(self, flow: Flow[T], run: FlowRun) -> T:
         try:
             step = next(flow)
             while True:
                 try:
-                    answer = self._perform(step, call)
+                    answer = self._perform(step, run)
                 except BudgetSpent as error:
-                    self._abandon(call.waiters)
+                    self._abandon(run.waiters)
                     return play_late(flow, error, self._enter)
                 except StoreError as error:
                     step = flow.throw(error)
@@ -126,39 +126,39 @@ class SyncDriver:
             result: T = stop.value
             return result
 
-    def _perform(self, step: Step, call: Call) -> Any:
+    def _perform(self, step: Step, run: FlowRun) -> Any:
         if isinstance(step, Enqueue):
-            return self._settle([step.waiter], call)
+            return self._settle([step.waiter], run)
         if isinstance(step, Sleep):
-            return self._pause(jittered(step.seconds), call)
+            return self._pause(jittered(step.seconds), run)
         if isinstance(step, Parallel):
-            return self._parallel(step.steps, call)
+            return self._parallel(step.steps, run)
         if isinstance(step, Log):
             return step.write()
         if isinstance(step, Release):
             return self._wake(step.waiters)
         if self._answers_at_once:
             return self._store.perform(step)
-        if call.is_over:
+        if run.is_over:
             raise BudgetSpent
-        return self._guarded.ask(step, until=call.until)
+        return self._guarded.ask(step, until=run.until)
 
-    def _pause(self, seconds: float, call: Call) -> None:
-        time.sleep(min(seconds, max(0.0, call.until - time.monotonic())))
-        if call.is_over:
+    def _pause(self, seconds: float, run: FlowRun) -> None:
+        time.sleep(min(seconds, max(0.0, run.until - time.monotonic())))
+        if run.is_over:
             raise BudgetSpent
 
-    def _parallel(self, steps: Sequence[Step], call: Call) -> list[Any]:
+    def _parallel(self, steps: Sequence[Step], run: FlowRun) -> list[Any]:
         """Perform the steps at the same time: waiters in their queues, each other step in a thread of its own."""
         waiters = [step.waiter for step in steps if isinstance(step, Enqueue)]
         if len(waiters) == len(steps):
-            self._settle(waiters, call)
+            self._settle(waiters, run)
             return [None] * len(steps)
         answers: list[Any] = [None] * len(steps)
 
         def perform(index: int) -> None:
             try:
-                answers[index] = self._perform(steps[index], call)
+                answers[index] = self._perform(steps[index], run)
             except Exception as error:
                 if index == 0 and not isinstance(error, StoreError):
                     raise  # in the caller's own thread
@@ -175,23 +175,23 @@ class SyncDriver:
 
     # queues
 
-    def _settle(self, waiters: Sequence[Waiter], call: Call) -> None:
+    def _settle(self, waiters: Sequence[Waiter], run: FlowRun) -> None:
         """Wait until all waiters are settled; this thread serves the first one, if its queue is idle."""
-        call.waiters += waiters
-        if call.is_over:
+        run.waiters += waiters
+        if run.is_over:
             return self._enter_late(waiters)
         if mine := self._serving.queues:  # a log handler that acquires: this thread cannot wait for itself
             for waiter in [waiter for waiter in waiters if waiter.queue in mine]:
-                self._work(waiter.queue, [waiter], call.until)
+                self._work(waiter.queue, [waiter], run.until)
             waiters = [waiter for waiter in waiters if waiter.outcome is None]
         own = [waiter for rank, waiter in enumerate(waiters) if rank == 0 or self._answers_at_once]
         for waiter in waiters[len(own) :]:
             self._enter(waiter)
         for waiter in own:
             if self._enter(waiter, lead=True):
-                self._serve_own(waiter, call)
+                self._serve_own(waiter, run)
         for waiter in waiters:
-            self._wait(waiter, call)
+            self._wait(waiter, run)
         return None
 
     def _enter_late(self, waiters: Sequence[Waiter]) -> None:
@@ -217,18 +217,18 @@ class SyncDriver:
             self._pass_on(queue, waiter)
         return idle and lead
 
-    def _wait(self, waiter: Waiter, call: Call) -> None:
+    def _wait(self, waiter: Waiter, run: FlowRun) -> None:
         waker = waiter.waker
         while waiter.outcome is None and waker is not None:
-            left = call.until - time.monotonic()
+            left = run.until - time.monotonic()
             if left <= 0:
                 raise BudgetSpent
             waker.acquire(timeout=min(left, threading.TIMEOUT_MAX))
 
-    def _serve_own(self, waiter: Waiter, call: Call) -> None:
+    def _serve_own(self, waiter: Waiter, run: FlowRun) -> None:
         """Serve the caller's own waiter, then pass the queue on."""
         try:
-            self._work(waiter.queue, [waiter], call.until)
+            self._work(waiter.queue, [waiter], run.until)
         finally:
             self._pass_on(waiter.queue, waiter)
 
@@ -280,7 +280,7 @@ class SyncDriver:
         """
         self._serving.queues.append(queue)
         try:
-            self._play(queue.work(batch), Call(until))
+            self._play(queue.work(batch), FlowRun(until))
         except Exception as problem:
             fail(batch, broken(problem))
             raise

@@ -12,7 +12,7 @@ from zae_limiter.operations.faults import no_client, read_fault, unsent
 from zae_limiter.operations.render import read_date
 from zae_limiter.operations.values import Operation
 
-from .connections import keep_time, of_connections
+from .connections import connection_errors, keep_time
 
 Send = Callable[[str, dict[str, Any]], Mapping[str, Any]]
 
@@ -99,7 +99,7 @@ def fault_of(operation: Operation[Any], error: Exception) -> StoreError | None:
     if isinstance(error, sdk.ClientError):
         return read_fault(operation, error.response)
     inner = getattr(error, "kwargs", {}).get("error", error) if type(error) is sdk.HTTPClientError else error
-    if not isinstance(inner, (sdk.BotoCoreError, *of_connections())):
+    if not isinstance(inner, (sdk.BotoCoreError, *connection_errors())):
         raise inner
     never_left = (sdk.EndpointConnectionError, sdk.ConnectTimeoutError, sdk.ProxyConnectionError)
     return unsent(error) or (

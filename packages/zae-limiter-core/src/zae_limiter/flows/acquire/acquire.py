@@ -223,7 +223,7 @@ def _conclude(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[bool
     error = first_error(claims)
     if error is not None:
         raise error
-    raise RateLimitExceeded((yield from how_they_stood(namespace_state, claims)))
+    raise RateLimitExceeded((yield from refusal_statuses(namespace_state, claims)))
 
 
 def first_error(claims: Iterable[Claim]) -> StoreError | None:
@@ -237,7 +237,7 @@ def first_error(claims: Iterable[Claim]) -> StoreError | None:
     return None
 
 
-def how_they_stood(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[list[LimitStatus]]:
+def refusal_statuses(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[list[LimitStatus]]:
     """The statuses of a refusal; for a bucket of several shards from all of them, if they can be read."""
     for claim in claims:
         try:

@@ -13,7 +13,7 @@ from ..process.bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..steps import Flow
-from .acquire import first_error, how_they_stood, let_through, refuse_by_copies
+from .acquire import first_error, let_through, refusal_statuses, refuse_by_copies
 from .claims import Claim, Grant
 from .shard_selection import try_other_shards
 
@@ -95,7 +95,7 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
         raise ValidationError("consume", [*amounts], "no longer limits of this bucket: acquire again")
     error = first_error(more)
     if error is None:
-        raise RateLimitExceeded((yield from how_they_stood(namespace_state, more)))
+        raise RateLimitExceeded((yield from refusal_statuses(namespace_state, more)))
     return error
 
 

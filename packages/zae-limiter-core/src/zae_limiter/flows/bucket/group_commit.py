@@ -148,7 +148,7 @@ class _CommitRun:
     def decide(self) -> _Decision | None:
         """The next operation, by the last seen state; ``None`` if no request needs one."""
         self.now_ms = self.namespace_state.now()
-        if self._has_to_look():
+        if self._has_to_read():
             return _Decision(Get(self.cached.key), Batch())
         if self.cached.state is None:
             self._drop_corrections()
@@ -157,7 +157,7 @@ class _CommitRun:
         else:
             self._divide_returns(self.cached.state.shard_count)
         plan = self._plan()
-        self._sort_out(plan)
+        self._settle_hopeless(plan)
         batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
         if plan.reshapes:
             return _Decision(plan.write(batch), batch, plan) if self.pending else None
@@ -294,7 +294,7 @@ class _CommitRun:
         self.seen = True
         return self.cached.learn(item, at_ms, own_writes=own_writes)
 
-    def _has_to_look(self) -> bool:
+    def _has_to_read(self) -> bool:
         """Whether to read the bucket first: the last seen state, older than this run, would drop a correction."""
         if self.seen:
             return False
@@ -309,7 +309,7 @@ class _CommitRun:
         """Settle give-backs as admitted: there is no bucket, and it was full when it expired."""
         self.settle([request for request in self.pending if request.given and not request.unchecked], "admitted")
 
-    def _sort_out(self, plan: WritePlan) -> None:
+    def _settle_hopeless(self, plan: WritePlan) -> None:
         """Settle the requests that cannot be admitted whatever the answer, and drop corrections of unknown limits."""
         headroom, ceilings = plan.headroom, plan.ceilings
         outdated, hopeless = [], []

@@ -11,7 +11,7 @@ from ...operations.values import BatchGet, Found, Item, Key, Query
 from ...provisioner import ConfigPlace, StoredConfig
 from ...schema import keys
 from ...schema.attributes import GSI4SK, PK
-from ...schema.configs import read_config, said_besides
+from ...schema.configs import other_attributes, read_config
 from ..pages import query_all
 from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, read_all
@@ -33,7 +33,7 @@ def _validate_places(places: Sequence[ConfigPlace]) -> list[ConfigPlace]:
 def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dict[ConfigPlace, StoredConfig | None]:
     """The new configs by place. Raises ``ValidationError``."""
     if not isinstance(configs, Mapping):
-        raise ValidationError("configs", configs, "must map places to what stands there")
+        raise ValidationError("configs", configs, "must map places to StoredConfig, or to None to remove what is there")
     for place, config in configs.items():
         _checked(place)
         if config is not None and not isinstance(config, StoredConfig):
@@ -94,7 +94,7 @@ def _read_many(wanted: Sequence[Key]) -> Flow[dict[Key, Item]]:
 def _change(namespace_state: NamespaceState, place: ConfigPlace, config: StoredConfig | None) -> Change:
     if config is None:
         return Change(_place(namespace_state, place), None)
-    return Change(_place(namespace_state, place), config.limits, said_besides(config), kept=())
+    return Change(_place(namespace_state, place), config.limits, other_attributes(config), kept=())
 
 
 def _place(namespace_state: NamespaceState, place: ConfigPlace) -> Place:
@@ -115,4 +115,6 @@ def _checked(place: ConfigPlace) -> ConfigPlace:
             return None, check_resource("resource", resource)
         case (entity, resource):
             return validate_own_place(entity, resource)
-    raise ValidationError("places", place, "must name places as (entity_id, resource), None for what there is none of")
+    raise ValidationError(
+        "places", place, "must name places as (entity_id, resource), with None for the parts that a level lacks"
+    )

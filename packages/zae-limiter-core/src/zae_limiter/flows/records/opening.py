@@ -68,8 +68,9 @@ def _agree_on_the_time(doubted: Callable[[], bool]) -> Flow[None]:
         yield Sleep(DOUBT_SECONDS)
         yield from with_retries(PROBE)
     if doubted():
-        problem = "the dates of the store's answers do not agree with this machine's clock, nor with each other: it is"
-        yield Log(__name__, logging.WARNING, f"{problem} believed until they do; look at what stands between")
+        problem = "the dates of the store's answers agree neither with this machine's clock nor with each other"
+        advice = "the clock is used until they agree: check its time, and any proxy before the store"
+        yield Log(__name__, logging.WARNING, f"{problem}; {advice}")
 
 
 def create_table(stack: str) -> Flow[None]:
