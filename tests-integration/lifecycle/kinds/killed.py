@@ -12,12 +12,12 @@ from ..life import Life
 from ..place import Place, ready
 from ..plans import Plan
 
-WAYS = ("async", "sync")
-WEATHERS = ("slow", "fair", "foul")
+MODES = ("async", "sync")
+NETWORKS = ("slow", "healthy", "faulty")
 TASKS = 10
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with ExitStack() as stack:
         processes = [stack.enter_context(life.process(number)) for number in range(3)]
         life.pause()
@@ -32,7 +32,7 @@ def attend(life: Life) -> None:
 def program(place: Place) -> None:
     over = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
-    if place.way == "sync":
+    if place.mode == "sync":
         in_threads(place, over)
     else:
         asyncio.run(in_tasks(place, over))
@@ -47,7 +47,7 @@ async def in_tasks(place: Place, over: threading.Event) -> None:
         async def go_on(number: int) -> None:
             chance = place.chance("task", number)
             while not over.is_set():
-                outcome = await callers.take(place.entity_id, Plan.drawn(chance, fair=place.fair))
+                outcome = await callers.take(place.entity_id, Plan.drawn(chance, healthy=place.healthy))
                 await asyncio.sleep(0 if outcome == "kept" else 0.01)
 
         await asyncio.gather(*(go_on(number) for number in range(TASKS)))

@@ -12,13 +12,13 @@ from ..callers import Callers, SyncCallers
 from ..life import Life
 from ..place import Place, ready
 
-WAYS = ("async", "sync")
-WEATHERS = ("slow", "fair", "foul")
+MODES = ("async", "sync")
+NETWORKS = ("slow", "healthy", "faulty")
 TASKS = 10
 SERVED_SECONDS = 6.0
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as stopped, life.process(1) as other:
         life.pause()
         stopped.send(signal.SIGSTOP)
@@ -34,7 +34,7 @@ def attend(life: Life) -> None:
 def program(place: Place) -> None:
     over = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
-    if place.way == "sync":
+    if place.mode == "sync":
         in_threads(place, over)
     else:
         asyncio.run(in_tasks(place, over))
@@ -42,7 +42,7 @@ def program(place: Place) -> None:
 
 async def in_tasks(place: Place, over: threading.Event) -> None:
     async with RateLimiter(await place.open()) as limiter:
-        callers = Callers(patient(place), limiter)
+        callers = Callers(with_timeouts(place), limiter)
         await callers.one(place.entity_id)
         tasks = callers.start(TASKS)
         ready()
@@ -55,7 +55,7 @@ async def in_tasks(place: Place, over: threading.Event) -> None:
 
 def in_threads(place: Place, over: threading.Event) -> None:
     with SyncRateLimiter(place.open_sync()) as limiter:
-        callers = SyncCallers(patient(place), limiter)
+        callers = SyncCallers(with_timeouts(place), limiter)
         callers.one(place.entity_id)
         ready()
         threads = [threading.Thread(target=callers.go_on, args=(number, over)) for number in range(TASKS)]
@@ -68,6 +68,6 @@ def in_threads(place: Place, over: threading.Event) -> None:
         SyncCallers(place, limiter).still_served(SERVED_SECONDS, why="after it was stopped")
 
 
-def patient(place: Place) -> Place:
+def with_timeouts(place: Place) -> Place:
     """What was under way when it was stopped may have timed out. It leaves the machine to other lives."""
-    return replace(place, fair=False, more={**place.more, "stopped": True, "pause": 0.5})
+    return replace(place, healthy=False, more={**place.more, "stopped": True, "pause": 0.5})
