@@ -1,14 +1,16 @@
 """Callers: tasks and threads that acquire over and over, and write their answers to the ledger.
 
-Lives here: one call in both variants, and the answers that are wrong. Never: how a process ends.
+Lives here: one call in both variants, the answers that are wrong, and threads that go on until an event is set. Never:
+how a process ends.
 """
 
 import asyncio
+import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 from zae_limiter import (
     Lease,
@@ -22,7 +24,7 @@ from zae_limiter import (
 from zae_limiter.exceptions import EventLoopError, RepositoryClosedError
 
 from .ledger import Call
-from .place import Place
+from .place import Place, ready
 from .plans import Interrupted, Plan, Undone, both
 
 Outcome = Literal["kept", "undone", "refused", "unavailable", "closed", "other loop", "wrong"]
@@ -31,6 +33,20 @@ PAUSE_SECONDS = 0.01  # after a refusal
 
 
 INTERRUPTIONS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit, Interrupted)
+
+
+def run_until_terminated(
+    place: Place,
+    in_tasks: Callable[[Place, threading.Event], Coroutine[Any, Any, None]],
+    in_threads: Callable[[Place, threading.Event], None],
+) -> None:
+    """Run the program of the mode, async or sync, with an event that SIGTERM sets."""
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    if place.mode == "sync":
+        in_threads(place, over)
+    else:
+        asyncio.run(in_tasks(place, over))
 
 
 @contextmanager
@@ -214,6 +230,18 @@ class SyncCallers(_Callers):
             if outcome in {"closed", "wrong"} or (over is not None and over.is_set()):
                 return outcome
             time.sleep(self.place.more.get("pause", 0 if outcome == "kept" else PAUSE_SECONDS))
+
+    def call_until(self, over: threading.Event, count: int) -> None:
+        """Call once, report that the process is ready, and go on in so many threads until the event is set."""
+        self.one(self.place.entity_id)
+        ready()
+        threads = [threading.Thread(target=self.go_on, args=(number, over)) for number in range(count)]
+        for thread in threads:
+            thread.start()
+        while not over.wait(0.02):
+            pass
+        for thread in threads:
+            thread.join()
 
     def many(self, count: int, number: int = 0) -> None:
         """So many calls, one after the other."""

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from zae_limiter import RateLimiter, SyncRateLimiter
 
-from ..callers import Callers, SyncCallers
+from ..callers import Callers, SyncCallers, run_until_terminated
 from ..life import Life
 from ..place import Place, ready
 from ..plans import Plan
@@ -30,12 +30,7 @@ def supervise(life: Life) -> None:
 
 
 def program(place: Place) -> None:
-    over = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: over.set())
-    if place.mode == "sync":
-        in_threads(place, over)
-    else:
-        asyncio.run(in_tasks(place, over))
+    run_until_terminated(place, in_tasks, in_threads)
 
 
 async def in_tasks(place: Place, over: threading.Event) -> None:
@@ -55,14 +50,4 @@ async def in_tasks(place: Place, over: threading.Event) -> None:
 
 def in_threads(place: Place, over: threading.Event) -> None:
     with SyncRateLimiter(place.open_sync()) as limiter:
-        callers = SyncCallers(place, limiter)
-        callers.one(place.entity_id)
-        ready()
-
-        threads = [threading.Thread(target=callers.go_on, args=(number, over)) for number in range(TASKS)]
-        for thread in threads:
-            thread.start()
-        while not over.wait(0.02):
-            pass
-        for thread in threads:
-            thread.join()
+        SyncCallers(place, limiter).call_until(over, TASKS)
