@@ -35,7 +35,7 @@ class World:
         self.timeline = Timeline()
         self.clock = TimelineClock(self.timeline)
         self.table = MemoryTable()
-        self.oracle = Oracle(self.timeline, self.table, skew_ms=0, lonely=False)  # type: ignore[arg-type]
+        self.oracle = Oracle(self.timeline, self.table, skew_ms=0, lossless=False)  # type: ignore[arg-type]
         self.tally = Tally(2 * plan.callers)
         self.server = Server(self.timeline, self.table, self.oracle, rng, tally=self.tally, limit=plan.limit.name)
         self.callers: list[Caller] = []

@@ -49,7 +49,7 @@ class Process(Protocol):
 class Caller:
     """One user of a process, who acquires once, for an entity on a resource; 0 of everything, if he ``checks``.
 
-    ``events``: how often he was told that he took from each entity.
+    ``events``: how often he was admitted by each entity's bucket.
     """
 
     def __init__(
