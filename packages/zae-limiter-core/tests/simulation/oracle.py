@@ -231,11 +231,8 @@ class Oracle:
             raise Violation("an anchor was brought back, and the limits are others")
         changes = {}
         for name in limits_of(after):
-            old, state, (whole, owed) = (
-                limit_state_of(before, name),
-                limit_state_of(after, name),
-                self._family(after, name),
-            )
+            old, state = limit_state_of(before, name), limit_state_of(after, name)
+            whole, owed = self._family(after, name)
             if state.tokens != min(old.tokens, 0) or net_of(before, after, name):
                 raise Violation(f"{old.tokens} of {name} were stored, {state.tokens} when the anchor was brought back")
             changes[name] = Change(state.tokens, 0, state.ceiling, state, whole, owed, new=False)

@@ -17,9 +17,7 @@ FAULTY = NetworkConditions(slow=0.05, throttled=0.05, refused=0.01, lost_before=
 VERY_FAULTY = NetworkConditions(slow=0.2, throttled=0.1, refused=0.03, lost_before=0.08, lost_after=0.12, late=0.04)
 SLOW = NetworkConditions(typical_us=20_000, slow=0.1)
 INSTANT = NetworkConditions(typical_us=0)
-INSTANT_FAULTY = NetworkConditions(
-    typical_us=0, slow=0.05, throttled=0.05, refused=0.01, lost_before=0.02, lost_after=0.03, late=0.01
-)
+INSTANT_FAULTY = replace(FAULTY, typical_us=0)
 RESOURCES = ("gpt", *(f"model-{number}" for number in range(1, 30)))
 ENTITIES = ("parent", "child-a", "child-b", "single")
 PERIODS = (1, 1, 2, 60, 315_360_000)
