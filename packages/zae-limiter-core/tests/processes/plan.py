@@ -30,8 +30,8 @@ Ending = Literal["rest", "close", "close cut", "shutdown", "abandoned"]
 class Plan:
     """One kind of history.
 
-    ``immediate`` stores answer without a pause. ``cuts`` is how often a caller is cut off, ``cuts_library`` whether that
-    may hit the library's own tasks; ``abandoned`` loops are closed though tasks still wait in them.
+    ``immediate`` stores answer without a pause. ``cuts`` is how often a caller is cut off, ``cuts_library`` whether
+    that may hit the library's own tasks; ``abandoned`` loops are closed though tasks still wait in them.
     """
 
     callers: int
