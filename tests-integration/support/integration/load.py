@@ -154,7 +154,7 @@ def _thread(limiter: SyncRateLimiter, job: Job, seed: int) -> int:
 
 
 def _takes(job: Job, seed: int) -> Generator[int, bool | None, int]:
-    """Amounts to take; each is sent back whether it was admitted; returns the sum of those that were."""
+    """Amounts to take; each gets back whether it was admitted. Returns the sum of those that were."""
     amounts, total = random.Random(seed), 0
     end = None if job.seconds is None else time.monotonic() + job.seconds
     while end is None or time.monotonic() < end:

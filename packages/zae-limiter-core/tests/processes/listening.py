@@ -31,7 +31,7 @@ class _Listener(logging.Handler):
 
 @contextmanager
 def listening(on_loss: Callable[[str], None]) -> Iterator[list[str]]:
-    """What is heard until the end, when all that nobody refers to is gone.
+    """The output until the end, when all garbage is collected.
 
     ``on_loss`` is called with each log line about tokens that were not given back.
     """

@@ -44,7 +44,7 @@ def _patched(driver: type, **methods: Any) -> Fault:
 
 
 def _no_unwind(self: Any, *waiters: Any) -> None:
-    """What was taken for somebody who left stays taken."""
+    """Tokens that were taken for a caller that left stay taken."""
 
 
 def _no_wake(self: Any, batch: Sequence[Waiter]) -> None:

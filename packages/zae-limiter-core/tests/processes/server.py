@@ -1,6 +1,6 @@
 """The table behind its network, for both variants.
 
-Lives here: what becomes of a request, whoever waits for it. Never: waiting (asynchronous, threaded).
+Lives here: the conditions of the network, and what they do to a request. Never: waiting (asynchronous, threaded).
 """
 
 from collections.abc import Callable

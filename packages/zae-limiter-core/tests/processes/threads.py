@@ -70,7 +70,7 @@ class Scheduler:
 
     @property
     def current(self) -> Actor:
-        """Who runs."""
+        """The actor that runs."""
         actor: Actor = self._own.actor
         return actor
 
@@ -120,7 +120,7 @@ class Scheduler:
         return actor.notified
 
     def notify(self, actor: Actor) -> None:
-        """Let somebody go who waits."""
+        """Let a waiting actor go on."""
         if not actor.ready and not actor.done:
             actor.ready, actor.notified, actor.wakes_us = True, True, None
 

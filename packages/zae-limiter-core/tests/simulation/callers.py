@@ -32,7 +32,7 @@ class BodyFailed(Exception):
 
 
 class Refusal(NamedTuple):
-    """What was said to be short (entity, resource, limit, tokens) to a caller who came and went at these instants."""
+    """A refusal: the tokens that were short (entity, resource, limit, tokens), and when its call began and ended."""
 
     begun_ms: int
     ended_ms: int

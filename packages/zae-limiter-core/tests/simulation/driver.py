@@ -1,6 +1,6 @@
 """Performs the steps of flows in virtual time: the third variant.
 
-Lives here: sending, waiting, cancelling, and who holds what. Never: a decision.
+Lives here: sending, waiting, cancelling, and the accounts of callers. Never: a decision.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -231,7 +231,7 @@ def _wake(waiters: Sequence[Waiter]) -> None:
 
 
 def _take_from_many(parts: Sequence[Future | Task]) -> Script[list[Any]]:
-    """The answers of all, in order; where the one who waits is cancelled, the tasks are."""
+    """The answers of all, in order; where the waiting task is cancelled, the others are."""
     every, answers = [part if isinstance(part, Future) else _outcome(part) for part in parts], []
     try:
         for future in every:

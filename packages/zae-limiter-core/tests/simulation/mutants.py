@@ -126,7 +126,7 @@ def split_over_a_shard(operation: Operation[Any]) -> Operation[Any]:
     return operation
 
 
-# Who decides
+# Decisions
 
 
 def _patched(*patches: Any) -> Fault:
@@ -252,7 +252,7 @@ def _retried(real: Callable[..., Flow[None]]) -> Callable[..., Flow[None]]:
 
 @contextmanager
 def _refusals_kept() -> Iterator[None]:
-    """Who was refused once is refused for ever, without asking."""
+    """A bucket that refused once refuses for ever, without asking."""
     refused: set[str] = set()
     settle, sort_out = commit._CommitRun.settle, commit._CommitRun._sort_out
 

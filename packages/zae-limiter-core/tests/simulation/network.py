@@ -1,6 +1,7 @@
-"""The way between a process and the table: slow, in any order, and lossy.
+"""The network between a process and the table: slow, in any order, and lossy.
 
-Lives here: what may happen to a request. Never: what it does to an item (memory), whether that is right (oracle).
+Lives here: the conditions of a network, that is the chances of its faults, and what they do to a request. Never:
+what a request does to an item (memory), whether that is right (oracle).
 """
 
 from collections.abc import Callable

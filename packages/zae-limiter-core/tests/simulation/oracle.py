@@ -169,7 +169,7 @@ class Oracle:
             )
 
     def was_short(self, bucket: str, limit: str, wanted: int, since_ms: int, until_ms: int, *, behind_ms: int) -> bool:
-        """Whether at some instant the bucket held less, in the eyes of one who is ``behind_ms`` behind."""
+        """Whether at some instant the bucket held less, as seen by a process that is ``behind_ms`` behind."""
         shards: dict[int, tuple[int, LimitState, int]] = {}
         behind_ms += 2 * self._skew_ms
 

@@ -1,6 +1,7 @@
-"""What a history is like, drawn from its seed.
+"""The plan of a history, drawn from its seed.
 
-Lives here: chances and amounts. Never: what happens because of them (world, callers).
+Lives here: chances and amounts; ``NETWORKS``, the conditions of a network by name. Never: what happens because of them
+(world, callers).
 """
 
 from collections.abc import Mapping

@@ -192,7 +192,7 @@ class World:
         return rng.choice(versions)
 
     def _split(self) -> None:
-        """As one does who only sees the table's stream: beside whatever the process has under way."""
+        """Split a shard as the aggregator does: beside the writes that the process has under way."""
         process, rng = self.rng.choice(self.processes), self.rng
         bucket = BucketId("ns", *self._some_bucket(), rng.choice((0, 0, 1, 2, 3)))
         Task(self.kernel, process, self._store(process, split_shard(process.namespace_state, bucket)))
