@@ -107,7 +107,7 @@ simulate-processes *args:
 kill-splits *args:
     ZAEL_TEST_EVERY_WRITE=1 uv run pytest tests-integration/tests/test_shards_killed.py {{args}}
 
-# Processes that end in every way, over a store that is as good or bad as told: `just lifecycle --times 200 --stop-seconds 120`
+# Processes that end in every way, over a store behind a fault proxy: `just lifecycle --times 200 --stop-seconds 120`
 lifecycle *args:
     PYTHONPATH=tests-integration uv run python -m lifecycle {{args}}
 

@@ -54,7 +54,7 @@ async def _many_buckets() -> Row:
 
         queues, none = await interleaved_async([lambda: _all(queued, requests), lambda: _all(direct, requests)], ROUNDS)
     return Row(
-        f"{BUCKETS:,} buckets: CPU of an acquire over one without lanes", (queues / none - 1) * 100, "%", at_most=10
+        f"{BUCKETS:,} buckets: CPU of an acquire over one without queues", (queues / none - 1) * 100, "%", at_most=10
     )
 
 
@@ -67,7 +67,7 @@ async def _all(take_one: Callable[[AcquireRequest], Awaitable[None]], requests: 
 
 
 async def _play(split: Split, flow: Flow[Any]) -> Any:
-    """A driver that knows no lanes: whoever would queue runs on the spot."""
+    """A driver without queues: a step that would be queued runs on the spot."""
     try:
         step = next(flow)
         while True:

@@ -33,7 +33,7 @@ from .measure import percentile
 from .report import DOCS
 
 if TYPE_CHECKING:
-    from lifecycle.sky import Sky
+    from lifecycle.proxy_control import ProxyControl
 
 TABLE = "zae-limiter-outage"
 STORES = {
@@ -121,31 +121,31 @@ def _make_ready(url: str) -> None:
 
 
 def _row(url: str, cell: Cell) -> Outage:
-    from lifecycle.sky import Sky  # beside the tests, like what it needs
+    from lifecycle.proxy_control import ProxyControl  # beside the tests, like what it needs
 
-    with Sky(url) as sky:
-        waits = asyncio.run(_tasks(sky, cell)) if cell.variant == "async" else _threads(sky, cell)
+    with ProxyControl(url) as proxy:
+        waits = asyncio.run(_tasks(proxy, cell)) if cell.variant == "async" else _threads(proxy, cell)
     row = Outage(cell, waits)
     print("  ".join(row.cells()), flush=True)
     return row
 
 
 @contextmanager
-def _weather(sky: "Sky", store: str) -> Iterator[None]:
-    """The store is as told while the block runs."""
+def _network(proxy: "ProxyControl", store: str) -> Iterator[None]:
+    """The store behaves as its row of the table says while the block runs."""
     over = threading.Event()
 
     def flap() -> None:
         up = True
         while not over.wait(1.0):
             up = not up
-            sky.turn("fair" if up else "hung")
+            proxy.use("healthy" if up else "hung")
 
     if STORES[store] != "flapping":
-        sky.turn(STORES[store])
+        proxy.use(STORES[store])
         yield
         return
-    sky.turn("hung")
+    proxy.use("hung")
     flapping = threading.Thread(target=flap)
     flapping.start()
     try:
@@ -159,12 +159,12 @@ def _entity(number: int) -> str:
     return f"key-{number // CALLERS_PER_BUCKET}"
 
 
-async def _tasks(sky: "Sky", cell: Cell) -> list[float]:
+async def _tasks(proxy: "ProxyControl", cell: Cell) -> list[float]:
     waits: list[float] = []
-    repository = await Repository.open(stack=TABLE, endpoint_url=sky.url, region="us-east-1")
+    repository = await Repository.open(stack=TABLE, endpoint_url=proxy.url, region="us-east-1")
     async with RateLimiter(repository) as limiter:
         await asyncio.gather(*(_take(limiter, number, "block") for number in cell.of_each_bucket))
-        with _weather(sky, cell.store):
+        with _network(proxy, cell.store):
             until = time.perf_counter() + SECONDS
             await asyncio.gather(*(_call(limiter, cell, number, until, waits) for number in range(cell.callers)))
     return waits
@@ -183,13 +183,13 @@ async def _take(limiter: RateLimiter, number: int, policy: OnUnavailable) -> Non
         pass
 
 
-def _threads(sky: "Sky", cell: Cell) -> list[float]:
+def _threads(proxy: "ProxyControl", cell: Cell) -> list[float]:
     waits: list[float] = []
-    repository = SyncRepository.open(stack=TABLE, endpoint_url=sky.url, region="us-east-1")
+    repository = SyncRepository.open(stack=TABLE, endpoint_url=proxy.url, region="us-east-1")
     with SyncRateLimiter(repository) as limiter, ThreadPoolExecutor(cell.callers) as threads:
         for number in cell.of_each_bucket:
             _sync_take(limiter, number, "block")
-        with _weather(sky, cell.store):
+        with _network(proxy, cell.store):
             until = time.perf_counter() + SECONDS
             calls = [threads.submit(_sync_call, limiter, cell, number, until, waits) for number in range(cell.callers)]
             for each in calls:

@@ -1,14 +1,16 @@
-"""Callers: tasks and threads that acquire over and over, and note what they were told.
+"""Callers: tasks and threads that acquire over and over, and write their answers to the ledger.
 
-Lives here: what one call does in both variants, and which answers are wrong. Never: how a process ends.
+Lives here: one call in both variants, the answers that are wrong, and threads that go on until an event is set. Never:
+how a process ends.
 """
 
 import asyncio
+import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 from zae_limiter import (
     Lease,
@@ -21,8 +23,8 @@ from zae_limiter import (
 )
 from zae_limiter.exceptions import EventLoopError, RepositoryClosedError
 
-from .book import Call
-from .place import Place
+from .ledger import Call
+from .place import Place, ready
 from .plans import Interrupted, Plan, Undone, both
 
 Outcome = Literal["kept", "undone", "refused", "unavailable", "closed", "other loop", "wrong"]
@@ -31,6 +33,20 @@ PAUSE_SECONDS = 0.01  # after a refusal
 
 
 INTERRUPTIONS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit, Interrupted)
+
+
+def run_until_terminated(
+    place: Place,
+    in_tasks: Callable[[Place, threading.Event], Coroutine[Any, Any, None]],
+    in_threads: Callable[[Place, threading.Event], None],
+) -> None:
+    """Run the program of the mode, async or sync, with an event that SIGTERM sets."""
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    if place.mode == "sync":
+        in_threads(place, over)
+    else:
+        asyncio.run(in_tasks(place, over))
 
 
 @contextmanager
@@ -44,38 +60,38 @@ def given_back_on_failure(call: Call) -> Iterator[None]:
 
 
 class _Callers:
-    """What the callers of both variants share: the place, the ledger, and what an error says."""
+    """The common part of both variants: the place, the ledger, and the meaning of an error."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.book = place.book()
+        self.ledger = place.open_ledger()
 
     @property
     def served(self) -> frozenset[Outcome]:
-        """What a caller may be told."""
-        return frozenset(("kept", "refused") if self.place.fair else ("kept", "refused", "unavailable"))
+        """The outcomes of a call that is served."""
+        return frozenset(("kept", "refused") if self.place.healthy else ("kept", "refused", "unavailable"))
 
     def in_time(self, what: str, begun: float) -> float:
         """Whatever the store does, an answer comes within the budget of a call."""
         if (took := time.monotonic() - begun) > ANSWER_SECONDS and not self.place.more.get("stopped"):
-            self.book.wrong(f"{what} took {took:.3f} s")
+            self.ledger.violation(f"{what} took {took:.3f} s")
         return time.monotonic()
 
-    def told(self, call: Call, error: BaseException) -> Outcome:
-        """What the caller was told; an interruption goes on. Any answer that is none is wrong."""
+    def outcome_of(self, call: Call, error: BaseException) -> Outcome:
+        """The outcome of a call that raised; an interruption is raised on, an unexpected error is a violation."""
         if isinstance(error, (Undone, RateLimitExceeded)):
-            (call.nothing if self.place.fair else call.unknown)("undone")
+            (call.nothing if self.place.healthy else call.unknown)("undone")
             return "undone" if isinstance(error, Undone) else "refused"
         call.unknown(type(error).__name__)
         if isinstance(error, RepositoryClosedError):
             return "closed"
         if isinstance(error, EventLoopError):
             return "other loop"
-        if isinstance(error, RateLimiterUnavailable) and not self.place.fair:
+        if isinstance(error, RateLimiterUnavailable) and not self.place.healthy:
             return "unavailable"
         if isinstance(error, INTERRUPTIONS):
             raise error
-        self.book.wrong(f"told {error!r} because of {error.__cause__!r}")
+        self.ledger.violation(f"a caller got {error!r} because of {error.__cause__!r}")
         return "wrong"
 
     def lets_pass(self, call: Call, lease: Lease | SyncLease) -> bool:
@@ -109,7 +125,7 @@ class Callers(_Callers):
 
     async def take(self, entity_id: str, plan: Plan) -> Outcome:
         """One call."""
-        call = self.book.call(entity_id, plan.amount)
+        call = self.ledger.call(entity_id, plan.amount)
         policy: OnUnavailable = "allow" if plan.allows else "block"
         begun = time.monotonic()
         try:
@@ -121,9 +137,9 @@ class Callers(_Callers):
                 with given_back_on_failure(call):
                     await self._use(call, plan, lease, counted=counted)
                 begun = time.monotonic()
-        except BaseException as error:  # noqa: BLE001 - told goes on with what is an interruption
+        except BaseException as error:  # noqa: BLE001 - outcome_of raises interruptions on
             self.in_time(f"{type(error).__name__} of an acquire", begun)
-            return self.told(call, error)
+            return self.outcome_of(call, error)
         self.in_time("the end of a block", begun)
         return self.over(call, lease)
 
@@ -135,7 +151,7 @@ class Callers(_Callers):
         """Call after call, until the limiter is closed or does not work in this loop."""
         chance = self.place.chance("caller", number)
         while True:
-            outcome = await self.take(self.place.entity_id, Plan.drawn(chance, fair=self.place.fair))
+            outcome = await self.take(self.place.entity_id, Plan.drawn(chance, healthy=self.place.healthy))
             if outcome in {"closed", "other loop", "wrong"}:
                 return outcome
             await asyncio.sleep(self.place.more.get("pause", 0 if outcome == "kept" else PAUSE_SECONDS))
@@ -144,7 +160,7 @@ class Callers(_Callers):
         """So many calls, one after the other."""
         chance = self.place.chance("many", number)
         for _ in range(count):
-            await self.take(self.place.entity_id, Plan.drawn(chance, fair=self.place.fair))
+            await self.take(self.place.entity_id, Plan.drawn(chance, healthy=self.place.healthy))
 
     def start(self, count: int) -> list[asyncio.Task[Outcome]]:
         """Tasks that go on."""
@@ -156,10 +172,10 @@ class Callers(_Callers):
         try:
             outcome = await asyncio.wait_for(self.one(self.place.entity_id), within)
         except TimeoutError:
-            self.book.wrong(f"{why}: no answer within {within} s")
+            self.ledger.violation(f"{why}: no answer within {within} s")
             return
         if outcome not in self.served:
-            self.book.wrong(f"{why}: {outcome} after {time.monotonic() - begun:.3f} s")
+            self.ledger.violation(f"{why}: {outcome} after {time.monotonic() - begun:.3f} s")
 
     async def _use(self, call: Call, plan: Plan, lease: Lease, *, counted: bool) -> None:
         await asyncio.sleep(plan.rest)
@@ -184,7 +200,7 @@ class SyncCallers(_Callers):
 
     def take(self, entity_id: str, plan: Plan) -> Outcome:
         """One call."""
-        call = self.book.call(entity_id, plan.amount)
+        call = self.ledger.call(entity_id, plan.amount)
         policy: OnUnavailable = "allow" if plan.allows else "block"
         begun = time.monotonic()
         try:
@@ -196,9 +212,9 @@ class SyncCallers(_Callers):
                 with given_back_on_failure(call):
                     self._use(call, plan, lease, counted=counted)
                 begun = time.monotonic()
-        except BaseException as error:  # noqa: BLE001 - told goes on with what is an interruption
+        except BaseException as error:  # noqa: BLE001 - outcome_of raises interruptions on
             self.in_time(f"{type(error).__name__} of an acquire", begun)
-            return self.told(call, error)
+            return self.outcome_of(call, error)
         self.in_time("the end of a block", begun)
         return self.over(call, lease)
 
@@ -207,28 +223,40 @@ class SyncCallers(_Callers):
         return self.take(entity_id, Plan(1, 0, 0, 0, fails=False, allows=False))
 
     def go_on(self, number: int, over: threading.Event | None = None) -> Outcome:
-        """Call after call, until it is over or the limiter is closed."""
+        """Call after call, until the event is set or the limiter is closed."""
         chance = self.place.chance("caller", number)
         while True:
-            outcome = self.take(self.place.entity_id, Plan.drawn(chance, fair=self.place.fair))
+            outcome = self.take(self.place.entity_id, Plan.drawn(chance, healthy=self.place.healthy))
             if outcome in {"closed", "wrong"} or (over is not None and over.is_set()):
                 return outcome
             time.sleep(self.place.more.get("pause", 0 if outcome == "kept" else PAUSE_SECONDS))
+
+    def call_until(self, over: threading.Event, count: int) -> None:
+        """Call once, report that the process is ready, and go on in so many threads until the event is set."""
+        self.one(self.place.entity_id)
+        ready()
+        threads = [threading.Thread(target=self.go_on, args=(number, over)) for number in range(count)]
+        for thread in threads:
+            thread.start()
+        while not over.wait(0.02):
+            pass
+        for thread in threads:
+            thread.join()
 
     def many(self, count: int, number: int = 0) -> None:
         """So many calls, one after the other."""
         chance = self.place.chance("many", number)
         for _ in range(count):
-            self.take(self.place.entity_id, Plan.drawn(chance, fair=self.place.fair))
+            self.take(self.place.entity_id, Plan.drawn(chance, healthy=self.place.healthy))
 
     def still_served(self, within: float, *, why: str) -> None:
         """The bucket answers this process within the time."""
         begun = time.monotonic()
         outcome = self.one(self.place.entity_id)
         taken = time.monotonic() - begun
-        self.book.mark(f"{why}: {outcome} after {taken:.3f} s")
+        self.ledger.mark(f"{why}: {outcome} after {taken:.3f} s")
         if outcome not in self.served or taken > within:
-            self.book.wrong(f"{why}: {outcome} after {taken:.3f} s")
+            self.ledger.violation(f"{why}: {outcome} after {taken:.3f} s")
 
     def _use(self, call: Call, plan: Plan, lease: SyncLease, *, counted: bool) -> None:
         time.sleep(plan.rest)

@@ -1,7 +1,7 @@
-"""One life: its processes, what is done to them, and what is found wrong.
+"""One life: a run of one or more processes from their start to their end, under a supervisor.
 
-Lives here: how a process is started, waited for, and made to tell where it hangs. Never: what counts as wrong in a
-ledger (judge).
+Lives here: the start of a process, the wait for its end, the report of where it hangs. Never: the check of a ledger
+(verify).
 """
 
 import os
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .place import Place
-from .sky import HOME, Sky
+from .proxy_control import HOME, ProxyControl
 
 START_SECONDS = 30.0
 AWS_ENVIRONMENT = {
@@ -31,58 +31,58 @@ AWS_ENVIRONMENT = {
 
 @dataclass
 class Life:
-    """What a kind of life attends to: ``weather`` is what comes over it, ``way`` how it is lived."""
+    """A life, as its supervisor sees it: ``network`` lies between its processes and the store."""
 
     kind: str
     place: Place
-    sky: Sky
-    weather: str
+    proxy: ProxyControl
+    network: str
     scratch: Path
     stop_seconds: float = 2.0
     gives_back: bool = False  # whether all that is cut off has to come back
-    noise: re.Pattern[str] = re.compile(r"(?!)")  # what it may say on standard error
-    wrongs: list[str] = field(default_factory=list)
+    noise: re.Pattern[str] = re.compile(r"(?!)")  # lines that it may print to standard error
+    violations: list[str] = field(default_factory=list)
     hung: bool = False
     ended_in: float = 0.0
 
     @property
-    def way(self) -> str:
-        """Which of the ways of its kind it is."""
-        return self.place.way
+    def mode(self) -> str:
+        """Its mode, of those of its kind."""
+        return self.place.mode
 
     @property
-    def patience(self) -> float:
-        """How long a process may take to end: the budget of a call and the deadline of a write, on a busy machine."""
-        return 10.0 if self.weather in {"fair", "slow"} else 15.0
+    def timeout(self) -> float:
+        """Seconds until a process has to end: a call's budget, a write's deadline, and some for a busy machine."""
+        return 10.0 if self.network in {"healthy", "slow"} else 15.0
 
     def pause(self, least: float = 0.02, most: float = 0.4) -> None:
         """Let some time pass; the same for the same life."""
         time.sleep(self.place.chance("pause").uniform(least, most))
 
-    def break_weather(self) -> None:
-        """What was fair becomes what the life has to bear."""
-        self.sky.turn(self.weather)
+    def apply_network(self) -> None:
+        """Replace the network that was healthy at first by the network of this life."""
+        self.proxy.use(self.network)
 
     @contextmanager
     def process(self, number: int = 0) -> Iterator["Process"]:
         """A process of this life that has begun; in the end it is gone."""
-        self.sky.turn("slow" if self.weather == "slow" else "fair")  # what opens in foul weather may be told so
+        self.proxy.use("slow" if self.network == "slow" else "healthy")  # over a faulty one, opening may fail
         process = Process(self, number)
         try:
             process.wait_until_ready()
-            if self.weather == "foul":
-                self.break_weather()
+            if self.network == "faulty":
+                self.apply_network()
             yield process
         finally:
             process.end()
 
-    def wrong(self, what: str) -> None:
-        """Something was found that must not be."""
-        self.wrongs.append(what)
+    def violation(self, what: str) -> None:
+        """Note something that must not be."""
+        self.violations.append(what)
 
 
 class Process:
-    """A process, with a group of its own."""
+    """A process of a life, with a process group of its own."""
 
     def __init__(self, life: Life, number: int) -> None:
         self._life = life
@@ -104,7 +104,7 @@ class Process:
         """Wait for its ``ready``."""
         assert self._popen.stdout
         if not select.select([self._popen.stdout], [], [], START_SECONDS)[0]:
-            self._life.wrong("a process did not begin")
+            self._life.violation("a process did not begin")
             self._dump()
         self._popen.stdout.readline()
 
@@ -114,19 +114,19 @@ class Process:
             self._popen.send_signal(number)
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait for its end; one that hangs says where, and is killed."""
+        """Wait for its end; a process that hangs prints where, and is killed."""
         begun = time.monotonic()
-        seconds = seconds or self._life.patience
+        seconds = seconds or self._life.timeout
         try:
             code = self._popen.wait(seconds)
         except subprocess.TimeoutExpired:
             self._life.hung = True
-            self._life.wrong(f"hung: a process did not end within {seconds:.0f} s")
+            self._life.violation(f"hung: a process did not end within {seconds:.0f} s")
             self._dump()
             return
         self._life.ended_in = max(self._life.ended_in, time.monotonic() - begun)
         if code:
-            self._life.wrong(f"a process ended with {code}")
+            self._life.violation(f"a process ended with {code}")
 
     def kill(self) -> None:
         """Kill it, with all that it has forked."""
@@ -135,12 +135,12 @@ class Process:
         self._popen.wait()
 
     def end(self) -> None:
-        """It is gone; what it said on standard error is wrong."""
+        """Kill it; unexpected output on standard error is a violation."""
         self.kill()
         assert self._popen.stdout
         self._popen.stdout.close()
         if said := self._life.noise.sub("", self.errors.read_text(errors="replace")).strip():
-            self._life.wrong(f"on standard error: {said[:10000]}")
+            self._life.violation(f"on standard error: {said[:10000]}")
 
     def _dump(self) -> None:
         for number in (signal.SIGUSR2, signal.SIGUSR1):

@@ -1,6 +1,6 @@
-"""What a process is told when it starts.
+"""The place of a process: the table, the bucket, the ledger and the network that it starts with.
 
-Lives here: where the table is, which buckets it takes from, how the weather is. Never: what it does.
+Lives here: the argument of a process, and its random draws. Never: what a process does.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from zae_limiter import Repository, SyncRepository
 
-from .book import Book
+from .ledger import Ledger
 
 REGION = "us-east-1"
 TABLE = "lives"
@@ -21,15 +21,15 @@ TEN_YEARS = 10 * 365 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a process takes tokens; ``fair`` says that the store is well, so that every give-back arrives."""
+    """The place of a process; ``healthy`` where every request is answered, so that every give-back arrives."""
 
     endpoint_url: str
     ledger: str
     entity_id: str
     resource: str
     seed: int
-    fair: bool
-    way: str
+    healthy: bool
+    mode: str
     more: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -41,9 +41,9 @@ class Place:
         """As an argument of a process."""
         return json.dumps(asdict(self))
 
-    def book(self) -> Book:
-        """The ledger."""
-        return Book(self.ledger)
+    def open_ledger(self) -> Ledger:
+        """The ledger, to write."""
+        return Ledger(self.ledger)
 
     def chance(self, *salt: object) -> random.Random:
         """A source of chance; the same for the same place."""
@@ -59,7 +59,7 @@ class Place:
 
 
 def ready() -> None:
-    """Tell who attends to this process that it has begun what it is to be interrupted in."""
+    """Tell the supervisor that this process is ready to be interrupted."""
     sys.stdout.write("ready\n")
     sys.stdout.flush()
 
@@ -73,7 +73,7 @@ def in_child(work: Any) -> int:
     try:
         work()
         code = 0
-    except BaseException:  # noqa: BLE001 - told as the interpreter tells it
+    except BaseException:  # noqa: BLE001 - printed as the interpreter prints it
         sys.excepthook(*sys.exc_info())
     finally:
         sys.stdout.flush()

@@ -1,6 +1,6 @@
-"""What one call does, drawn by chance.
+"""The plan of one call, drawn at random.
 
-Lives here: how much it takes, how long it rests, whether it fails. Never: the call (callers).
+Lives here: how much it takes, how long its block lasts, whether it fails. Never: the call (callers).
 """
 
 import random
@@ -28,7 +28,7 @@ class Plan:
     allows: bool
 
     @classmethod
-    def drawn(cls, chance: random.Random, *, fair: bool) -> "Plan":
+    def drawn(cls, chance: random.Random, *, healthy: bool) -> "Plan":
         """Half of the calls only take; the others take more, correct what they took, or fail."""
         return cls(
             amount=chance.randint(1, 5),
@@ -36,7 +36,7 @@ class Plan:
             adjust=chance.choice((0, 0, 0, 0, 3, -1)),
             rest=chance.choice((0, 0, 0.002, 0.01)),
             fails=chance.random() < 0.2,
-            allows=not fair and chance.random() < 0.2,
+            allows=not healthy and chance.random() < 0.2,
         )
 
 

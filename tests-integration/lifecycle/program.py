@@ -1,6 +1,6 @@
-"""``python -m lifecycle.program KIND PLACE``: what a process does that lives a life.
+"""``python -m lifecycle.program KIND PLACE``: the program of one process of a life.
 
-Lives here: how it tells where it hangs, and what of its noise is kept from standard error. Never: what it does (kinds).
+Lives here: the report of where it hangs, and the output that standard error is spared. Never: what it does (kinds).
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from types import FrameType
 
 from .place import Place
 
-LIFELINE_SECONDS = 400.0  # a process whose attendant is gone ends by itself
+WATCHDOG_SECONDS = 400.0  # a process whose supervisor is gone ends by itself
 
 
 def show_tasks(signum: int, frame: FrameType | None) -> None:
@@ -31,7 +31,7 @@ def main(kind: str, place: Place) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell makes what it runs behind it deaf to Ctrl-C
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     signal.signal(signal.SIGUSR2, show_tasks)
-    faulthandler.dump_traceback_later(LIFELINE_SECONDS, exit=True)
+    faulthandler.dump_traceback_later(WATCHDOG_SECONDS, exit=True)
     warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
     logger = logging.getLogger("zae_limiter")  # what the library logs is no noise; what asyncio logs is
     logger.addHandler(logging.FileHandler(f"{place.ledger}.log"))

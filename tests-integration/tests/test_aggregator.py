@@ -31,7 +31,7 @@ ACQUIRES = {"dynamodb-local": 4_000, "dynoxide": 1_500}
 WINDOWS: tuple[Window, Window] = ("hourly", "daily")
 COUNTERS = {"rpm": ("b_rpm_tc", 1000), "tpm": ("b_tpm_tc", 1000), "events": ("ev", 1)}
 
-WindowBooks = Counter[tuple[str, str, datetime, str]]  # by entity, resource, start of the window and limit, or "events"
+WindowLedger = Counter[tuple[str, str, datetime, str]]  # by entity, resource, window start and limit, or "events"
 
 
 @pytest.fixture
@@ -44,10 +44,10 @@ def stack(target: Target, table_name: str, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 @pytest.fixture(scope="module")
-def crowd() -> Iterator[Load]:
-    crowd = Load()
-    yield crowd
-    crowd.close()
+def load() -> Iterator[Load]:
+    load = Load()
+    yield load
+    load.close()
 
 
 def snapshots(target: Target, table_name: str, window: Window) -> list[UsageSnapshot]:
@@ -60,17 +60,17 @@ def snapshots(target: Target, table_name: str, window: Window) -> list[UsageSnap
 
 
 def counted(snapshots: Sequence[UsageSnapshot]) -> Ledger:
-    books: Ledger = Counter()
+    ledger: Ledger = Counter()
     for each in snapshots:
-        books[each.entity_id, each.resource, "events"] += each.total_events
+        ledger[each.entity_id, each.resource, "events"] += each.total_events
         for limit, amount in each.consumed.items():
-            books[each.entity_id, each.resource, limit] += amount
-    return books
+            ledger[each.entity_id, each.resource, limit] += amount
+    return ledger
 
 
-def by_window(records: Sequence[Record], window: Window) -> WindowBooks:
+def by_window(records: Sequence[Record], window: Window) -> WindowLedger:
     """What the stream says was consumed of each limit, window by window, summed as plainly as can be."""
-    books: WindowBooks = Counter()
+    ledger: WindowLedger = Counter()
     for each in records:
         change = each["dynamodb"]
         if change["Keys"]["SK"]["S"] == "#STATE" and "NewImage" in change:
@@ -78,22 +78,22 @@ def by_window(records: Sequence[Record], window: Window) -> WindowBooks:
             start = window_start(window, int(change["ApproximateCreationDateTime"]) * 1000)
             for name, (attribute, unit) in COUNTERS.items():
                 amount = int(new[attribute]["N"]) - int(old.get(attribute, {"N": "0"})["N"])
-                books[new["entity_id"]["S"], new["resource"]["S"], start, name] += amount // unit
-    return books
+                ledger[new["entity_id"]["S"], new["resource"]["S"], start, name] += amount // unit
+    return ledger
 
 
-def in_windows(snapshots: Sequence[UsageSnapshot]) -> WindowBooks:
+def in_windows(snapshots: Sequence[UsageSnapshot]) -> WindowLedger:
     """What the snapshots say, window by window."""
-    books: WindowBooks = Counter()
+    ledger: WindowLedger = Counter()
     for each in snapshots:
         for name, amount in {**each.consumed, "events": each.total_events}.items():
-            books[each.entity_id, each.resource, each.window_start, name] += amount
-    return books
+            ledger[each.entity_id, each.resource, each.window_start, name] += amount
+    return ledger
 
 
-def something(books: WindowBooks) -> WindowBooks:
-    """The books without what is nothing; what is less than nothing stays."""
-    return Counter({place: amount for place, amount in books.items() if amount})
+def without_zeros(ledger: WindowLedger) -> WindowLedger:
+    """The ledger without zeros; negative amounts stay."""
+    return Counter({place: amount for place, amount in ledger.items() if amount})
 
 
 def deliver(records: Sequence[Record], *, most: int, seed: int) -> None:
@@ -120,7 +120,7 @@ async def test_usage_equals_what_three_processes_consumed(target: Target, stack:
     for window in WINDOWS:
         found = snapshots(target, stack, window)
         assert +counted(found) == +consumed
-        assert something(in_windows(found)) == something(by_window(records, window))
+        assert without_zeros(in_windows(found)) == without_zeros(by_window(records, window))
     assert len({(entity, resource) for entity, resource, _ in consumed}) == len(ENTITIES) * len(RESOURCES)
 
 
@@ -150,19 +150,19 @@ def heat(harness: Harness, shard: int) -> None:
 
 @pytest.mark.parametrize("variant", ["async"], indirect=True)
 async def test_shards_that_it_splits_give_no_more_and_no_less_while_processes_take_from_them(
-    harness: Harness, stack: str, crowd: Load, target: Target
+    harness: Harness, stack: str, load: Load, target: Target
 ) -> None:
     limiter = await harness.open()
     await limiter.set_resource_defaults("gpt-4", [STANDING])
     job = Job(target.endpoint_url or "", harness.table_name, "key", "gpt-4", "tpm", "async", most=3)
-    taking = asyncio.get_running_loop().run_in_executor(None, crowd.take, job)
+    taking = asyncio.get_running_loop().run_in_executor(None, load.take, job)
     for shard in (0, 0, 1):
         await asyncio.to_thread(heat, harness, shard)
-    haul = await taking
+    taken = await taking
     bucket = await limiter.repository.get_bucket("key", "gpt-4")
     assert bucket is not None
     assert bucket.shard_count in {4, 8}  # 8 where shard 1 was one of 4 already when it was first seen
-    assert 1990 <= haul.admitted <= 2000
+    assert 1990 <= taken.admitted <= 2000
     deliver(records_of(target.endpoint_url or "", stack), most=300, seed=3)
     (usage,) = (await limiter.repository.get_usage_snapshots(entity_id="key", window="daily")).snapshots
-    assert usage.consumed == {"tpm": haul.admitted}
+    assert usage.consumed == {"tpm": taken.admitted}

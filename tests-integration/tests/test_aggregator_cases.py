@@ -168,7 +168,7 @@ async def test_an_aggregator_that_is_killed_at_any_write_counts_everything_once(
     repository: Repository, target: Target, table_name: str
 ) -> None:
     with mortal(target, table_name) as (store, aggregator):
-        aggregator.process(around_midnight(repository, "calm"))
+        aggregator.process(around_midnight(repository, "undisturbed"))
         writes = store.writes
     assert writes == 2 * 2 * 2  # shards, windows, before and after midnight
     for dies_at in range(writes):

@@ -22,7 +22,7 @@ from zae_limiter.schema.audit import audit_item
 from zae_limiter.sync.store import SyncDynamoDBStore
 from zae_limiter.usage import WINDOW_SECONDS, Window
 
-PATIENCE_SECONDS = 180
+TIMEOUT_SECONDS = 180
 BATCH = 500
 
 
@@ -35,14 +35,14 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
 def counted(stack: Embedded, window: Window) -> Ledger:
     """What the stack's snapshots say."""
     store = SyncDynamoDBStore(stack.name, region="us-east-1", endpoint_url=stack.endpoint_url, read_timeout=30)
-    books: Ledger = Counter()
+    ledger: Ledger = Counter()
     with SyncRepository.over(store, Options()) as repository:
         for entity in ENTITIES:
             for each in repository.get_usage_snapshots(entity_id=entity, window=window, limit=1000).snapshots:
-                books[entity, each.resource, "events"] += each.total_events
+                ledger[entity, each.resource, "events"] += each.total_events
                 for limit, amount in each.consumed.items():
-                    books[entity, each.resource, limit] += amount
-    return +books
+                    ledger[entity, each.resource, limit] += amount
+    return +ledger
 
 
 def invoke(stack: Embedded, records: Sequence[Record]) -> None:
@@ -55,7 +55,7 @@ def invoke(stack: Embedded, records: Sequence[Record]) -> None:
 def test_usage_of_500_acquires_is_exact_when_every_record_comes_again(embedded: Embedded) -> None:
     asyncio.run(prepare(embedded.endpoint_url, embedded.name))
     consumed = +consume(embedded.endpoint_url, embedded.name, acquires=500, callers=20)
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while any(counted(embedded, window) != consumed for window in WINDOW_SECONDS) and time.monotonic() < deadline:
         time.sleep(1)
     records = records_of(embedded.endpoint_url, embedded.name)

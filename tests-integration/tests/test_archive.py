@@ -26,7 +26,7 @@ pytestmark = pytest.mark.needs("endpoint", "ttl-deletion")
 
 BUCKET = "archive"
 A_YEAR = 365 * 86_400
-PATIENCE_SECONDS = 90
+TIMEOUT_SECONDS = 90
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_an_audit_event_that_the_table_removes_is_kept_once(
             repository.set_limits("user-1", [Limit.per_minute("rpm", capacity)], principal="alice")
         before = {each.event_id: asdict(each) for each in repository.get_audit_events("user-1").events}
         store.perform(EnableTtl())
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while repository.get_audit_events("user-1").events:
             assert time.monotonic() < deadline, "the table removes nothing"
             time.sleep(1)

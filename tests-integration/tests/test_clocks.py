@@ -16,7 +16,7 @@ pytestmark = pytest.mark.needs("endpoint", "atomic")
 HOUR, DAY = 3600, 24 * 3600
 LIMIT = Limit.per_second("tpm", 50)
 ENOUGH = 40  # for each: more than the burst has for all
-PATIENCE_SECONDS = 120
+TIMEOUT_SECONDS = 120
 PAUSE_SECONDS = 0.005  # after a refusal, so that who is refused leaves the processor to the others
 
 
@@ -55,23 +55,23 @@ class Process:
         self.look()
 
 
-async def take_until_all_have_enough(process: Process, crowd: list[Process]) -> None:
-    while min(each.admitted for each in crowd) < ENOUGH:
+async def take_until_all_have_enough(process: Process, processes: list[Process]) -> None:
+    while min(each.admitted for each in processes) < ENOUGH:
         await process.take()
 
 
 async def test_clocks_an_hour_ahead_and_a_day_behind_neither_starve_anybody_nor_mint(harness: Harness) -> None:
     machines = [SystemClock(), machine(HOUR), machine(-DAY)]
-    crowd = [Process(await harness.open(machine=each)) for each in machines]
-    await crowd[0].limiter.set_resource_defaults("gpt-4", [LIMIT])
+    processes = [Process(await harness.open(machine=each)) for each in machines]
+    await processes[0].limiter.set_resource_defaults("gpt-4", [LIMIT])
     begun = true_ms()
-    async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as group:
-        for process in crowd:
-            group.create_task(take_until_all_have_enough(process, crowd))
-    differ_ms = max(each.most for each in crowd) - min(each.least for each in crowd)
+    async with asyncio.timeout(TIMEOUT_SECONDS), asyncio.TaskGroup() as group:
+        for process in processes:
+            group.create_task(take_until_all_have_enough(process, processes))
+    differ_ms = max(each.most for each in processes) - min(each.least for each in processes)
     assert differ_ms < 5000
     elapsed_ms = true_ms() - begun + differ_ms
-    admitted = sum(each.admitted for each in crowd)
+    admitted = sum(each.admitted for each in processes)
     assert admitted <= LIMIT.burst + elapsed_ms * LIMIT.refill_amount / (LIMIT.refill_period * 1000)
     assert harness.consumed("key", "gpt-4", "tpm") == 1000 * admitted
 

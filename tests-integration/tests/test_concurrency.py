@@ -22,10 +22,10 @@ SECOND = Limit.per_second("tpm", 50)
 
 
 @pytest.fixture(scope="session")
-def crowd() -> Iterator[Load]:
-    crowd = Load()
-    yield crowd
-    crowd.close()
+def load() -> Iterator[Load]:
+    load = Load()
+    yield load
+    load.close()
 
 
 def job(harness: Harness, *, most: int = 1, seconds: float | None = None) -> Job:
@@ -33,21 +33,21 @@ def job(harness: Harness, *, most: int = 1, seconds: float | None = None) -> Job
     return Job(url, harness.table_name, "key", "gpt-4", "tpm", harness.variant, most=most, seconds=seconds)
 
 
-async def test_processes_that_take_until_none_is_left_get_exactly_what_there_was(harness: Harness, crowd: Load) -> None:
+async def test_processes_that_take_until_none_is_left_get_exactly_what_there_was(harness: Harness, load: Load) -> None:
     limiter = await harness.open()
     await limiter.set_resource_defaults("gpt-4", [STANDING])
-    haul = crowd.take(job(harness, most=3))
-    assert haul.admitted == 1000
+    taken = load.take(job(harness, most=3))
+    assert taken.admitted == 1000
     assert await limiter.available("key", "gpt-4") == {"tpm": 0}
     assert harness.consumed("key", "gpt-4", "tpm") == 1_000_000
 
 
-async def test_processes_that_overload_a_bucket_get_no_more_than_is_due(harness: Harness, crowd: Load) -> None:
+async def test_processes_that_overload_a_bucket_get_no_more_than_is_due(harness: Harness, load: Load) -> None:
     limiter = await harness.open()
     await limiter.set_resource_defaults("gpt-4", [SECOND])
-    haul = crowd.take(job(harness, seconds=8))
-    assert 0.8 * haul.due(SECOND, at_first=50) <= haul.admitted <= haul.due(SECOND, at_first=50)
-    assert harness.consumed("key", "gpt-4", "tpm") == 1000 * haul.admitted
+    taken = load.take(job(harness, seconds=8))
+    assert 0.8 * taken.due(SECOND, at_first=50) <= taken.admitted <= taken.due(SECOND, at_first=50)
+    assert harness.consumed("key", "gpt-4", "tpm") == 1000 * taken.admitted
 
 
 class Past:
@@ -73,49 +73,49 @@ async def past(harness: Harness) -> Past:
     return Past(limiter, clock)
 
 
-def hit(harness: Harness, crowd: Load, processes: int) -> Taken:
-    return crowd.take(job(harness, most=5, seconds=1.5), processes=processes)
+def hit(harness: Harness, load: Load, processes: int) -> Taken:
+    return load.take(job(harness, most=5, seconds=1.5), processes=processes)
 
 
-def is_one_burst(haul: Taken, burst: int) -> bool:
-    return burst <= haul.admitted <= haul.due(MINUTE, at_first=burst)
+def is_one_burst(taken: Taken, burst: int) -> bool:
+    return burst <= taken.admitted <= taken.due(MINUTE, at_first=burst)
 
 
 @pytest.mark.parametrize("processes", [1, PROCESSES])
 async def test_a_bucket_that_filled_up_while_idle_gives_one_burst(
-    harness: Harness, crowd: Load, past: Past, processes: int
+    harness: Harness, load: Load, past: Past, processes: int
 ) -> None:
     await past.take(100)
-    assert is_one_burst(hit(harness, crowd, processes), 100)
+    assert is_one_burst(hit(harness, load, processes), 100)
 
 
 @pytest.mark.parametrize("processes", [1, PROCESSES])
-async def test_the_same_after_a_long_busy_time(harness: Harness, crowd: Load, past: Past, processes: int) -> None:
+async def test_the_same_after_a_long_busy_time(harness: Harness, load: Load, past: Past, processes: int) -> None:
     await past.take(100)
     for _ in range(110):
         past.clock.advance(30)
         await past.take(50)
-    assert is_one_burst(hit(harness, crowd, processes), 100)
+    assert is_one_burst(hit(harness, load, processes), 100)
 
 
 @pytest.mark.parametrize("processes", [1, PROCESSES])
 async def test_an_adjust_after_the_bucket_filled_up_again_comes_off_the_burst(
-    harness: Harness, crowd: Load, past: Past, processes: int
+    harness: Harness, load: Load, past: Past, processes: int
 ) -> None:
     async with past.limiter.acquire("key", "gpt-4", {"tpm": 60}) as lease:
         past.reach_the_present()
         await lease.adjust(tpm=30)
-    haul = replace(
-        hit(harness, crowd, processes), begun_ms=past.clock.now_ms()
+    taken = replace(
+        hit(harness, load, processes), begun_ms=past.clock.now_ms()
     )  # below its ceiling it refills from then on
-    assert is_one_burst(haul, 70)
+    assert is_one_burst(taken, 70)
 
 
 @pytest.mark.parametrize("processes", [1, PROCESSES])
 async def test_a_release_after_the_bucket_filled_up_again_adds_nothing_to_the_burst(
-    harness: Harness, crowd: Load, past: Past, processes: int
+    harness: Harness, load: Load, past: Past, processes: int
 ) -> None:
     async with past.limiter.acquire("key", "gpt-4", {"tpm": 60}) as lease:
         past.reach_the_present()
         await lease.release(tpm=30)
-    assert is_one_burst(hit(harness, crowd, processes), 100)
+    assert is_one_burst(hit(harness, load, processes), 100)

@@ -27,7 +27,7 @@ from zae_limiter_aggregator.records import BucketChange
 SEEDS = range(1, 31)
 RARE = range(1, 151)  # one history in thirty finds it
 
-honest_write, honest_anchor, honest_windows = counting._counting, anchoring.reanchored, batch_jobs._by_snapshot
+real_write, real_anchor, real_windows = counting._counting, anchoring.reanchored, batch_jobs._by_snapshot
 
 
 class Fault(NamedTuple):
@@ -42,13 +42,13 @@ class Fault(NamedTuple):
 
 def unconditional(*args: Any) -> Update:
     """A snapshot adds whatever it has counted before."""
-    return honest_write(*args)._replace(when=UNCONDITIONAL)
+    return real_write(*args)._replace(when=UNCONDITIONAL)
 
 
 def mark_included(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None) -> Update:
     """``<=`` for ``<``: the record that the mark names counts once more."""
     behind = Conditions(below={counted_attribute(shard): uses[0].mark + "!"})
-    return honest_write(snapshot, shard, uses, expires_at)._replace(when=behind)
+    return real_write(snapshot, shard, uses, expires_at)._replace(when=behind)
 
 
 def rest_begins_late(item: Any, shard: int, uses: Sequence[Use]) -> list[Use]:
@@ -58,13 +58,13 @@ def rest_begins_late(item: Any, shard: int, uses: Sequence[Use]) -> list[Use]:
 
 def mark_of_the_first(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None) -> Update:
     """The mark stops at the first of the records that are counted."""
-    write = honest_write(snapshot, shard, uses, expires_at)
+    write = real_write(snapshot, shard, uses, expires_at)
     return write._replace(set={**write.set, counted_attribute(shard): uses[0].mark})
 
 
 def mark_written_apart(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expires_at: int | None) -> Flow[bool]:
     """The mark is checked and moved by a write of its own, and then the sums are added to."""
-    write, at = honest_write(snapshot, shard, uses, expires_at), counted_attribute(shard)
+    write, at = real_write(snapshot, shard, uses, expires_at), counted_attribute(shard)
     try:
         yield from with_retries(write._replace(add={}, set={at: write.set[at]}))
     except ConditionFailed:
@@ -75,7 +75,7 @@ def mark_written_apart(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *,
 
 def window_of_the_batch(bucket: Any, changes: Sequence[BucketChange], window: Any) -> Any:
     """All of a batch is attributed to the window of its last record."""
-    return honest_windows(bucket, [replace(each, at_ms=changes[-1].at_ms) for each in changes], window)
+    return real_windows(bucket, [replace(each, at_ms=changes[-1].at_ms) for each in changes], window)
 
 
 def anchor_clamped(state: BucketState, at_ms: int) -> Update:
@@ -84,17 +84,17 @@ def anchor_clamped(state: BucketState, at_ms: int) -> Update:
     for name, shard_limit in state.shard_limits.items():
         now = state.tokens_milli(name) + shard_limit.minted_since_anchor(at_ms)
         balances[bucket_attributes(name).tokens] = min(shard_limit.ceiling_milli, now)
-    return honest_anchor(state, at_ms)._replace(add={WRITES: ONE_WRITE}, set={"rf": at_ms, **balances})
+    return real_anchor(state, at_ms)._replace(add={WRITES: ONE_WRITE}, set={"rf": at_ms, **balances})
 
 
 def anchor_that_mints(state: BucketState, at_ms: int) -> Update:
     """What was minted is added, and may be minted again: the anchor stays behind."""
-    return honest_anchor(state, at_ms)._replace(set={"rf": at_ms - 100})
+    return real_anchor(state, at_ms)._replace(set={"rf": at_ms - 100})
 
 
 def anchor_unasked(state: BucketState, at_ms: int) -> Update:
     """Nobody asks whether the anchor is the one of the image."""
-    return honest_anchor(state, at_ms)._replace(when=UNCONDITIONAL)
+    return real_anchor(state, at_ms)._replace(when=UNCONDITIONAL)
 
 
 FAULTS = (

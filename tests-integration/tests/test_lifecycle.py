@@ -1,4 +1,4 @@
-"""What lives here: a few lives of each kind; many are lived by `just lifecycle`.
+"""What lives here: a few lives of each kind; `just lifecycle` runs many.
 What never does: what one request does (test_failures).
 """
 
@@ -23,5 +23,5 @@ def here() -> Iterator[World]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_process_ends_in_time_and_silently_and_the_ledger_is_exact(here: World, kind: str) -> None:
-    wrong = [str(verdict) for verdict in here.live([kind], range(LIVES)) if verdict.wrongs]
+    wrong = [str(result) for result in here.run([kind], range(LIVES)) if result.violations]
     assert not wrong, "\n".join(wrong)

@@ -10,7 +10,7 @@ from itertools import count, cycle
 import pytest
 
 from support.integration.awaited import Variant
-from support.integration.bucket_ledger import Ledger, Reader, Watch
+from support.integration.bucket_shards import BucketShards, Reader, Watch
 from support.integration.harness import Harness
 from support.integration.split_processes import Fate, Place, Worker, splitter, taker
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
@@ -82,12 +82,12 @@ def split_under_load(takers: list[Worker], mortal: Worker, entity_id: str) -> tu
     return fate, sum(worker.fate().admitted for worker in takers)
 
 
-def settled(reader: Reader, entity_id: str) -> Ledger:
-    """The books when what the dead had sent is in them."""
-    books: Ledger | None = None
-    while books != (books := reader.read(entity_id, "gpt-4", "rpm")):
+def settled(reader: Reader, entity_id: str) -> BucketShards:
+    """The bucket when the last requests of dead processes have been applied."""
+    bucket: BucketShards | None = None
+    while bucket != (bucket := reader.read(entity_id, "gpt-4", "rpm")):
         time.sleep(LATE_SECONDS)
-    return books
+    return bucket
 
 
 async def all_is_there(limiter: RateLimiter, reader: Reader, entity_id: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.integration.bucket_ledger import Ledger, Reader, Watch
+from support.integration.bucket_shards import BucketShards, Reader, Watch
 from support.integration.harness import Harness
 from support.integration.proxy import Fault, Proxy
 from support.integration.split_processes import Fate, Place, Worker, taker
@@ -27,7 +27,7 @@ processes = pytest.mark.needs("endpoint", "atomic")
 TEN_YEARS = 10 * 365 * 24 * 3600
 STANDING = Limit.custom("rpm", 1_000_000, refill_amount=1, refill_period=TEN_YEARS)
 FIRST = 500_000  # so that no shard is near its ceiling: what runs over is lost, by design
-PATIENCE = 120.0
+TIMEOUT_SECONDS = 120.0
 
 
 @pytest.fixture
@@ -47,15 +47,15 @@ class Drivers:
         for worker in self._workers:
             worker.wait_until_ready()
 
-    def books(self) -> Ledger:
+    def bucket(self) -> BucketShards:
         """The bucket as it is now."""
         return self._reader.read("key", "gpt-4", "rpm")
 
-    def wait_until(self, holds: Callable[[Ledger], bool]) -> None:
-        """Wait until the books say so."""
-        end = time.monotonic() + PATIENCE
-        while not holds(self.books()):
-            assert time.monotonic() < end, self.books()
+    def wait_until(self, holds: Callable[[BucketShards], bool]) -> None:
+        """Wait until this holds of the bucket."""
+        end = time.monotonic() + TIMEOUT_SECONDS
+        while not holds(self.bucket()):
+            assert time.monotonic() < end, self.bucket()
             time.sleep(0.1)
 
     def survivors(self) -> int:
@@ -92,7 +92,7 @@ def closing() -> Iterator[ExitStack]:
         yield stack
 
 
-def spread(before: Ledger, after: Ledger, families: int) -> list[float]:
+def spread(before: BucketShards, after: BucketShards, families: int) -> list[float]:
     """Which part of the writes in between each shard had, with those that were split off from it since."""
     parts = [0] * families
     for shard, writes in after.writes.items():
@@ -102,9 +102,9 @@ def spread(before: Ledger, after: Ledger, families: int) -> list[float]:
 
 def is_spread(drivers: Drivers, families: int) -> bool:
     """Whether each shard has a good part of the next 200 writes."""
-    before = drivers.books()
-    drivers.wait_until(lambda books: sum(books.writes.values()) >= sum(before.writes.values()) + 200)
-    parts = spread(before, drivers.books(), families)
+    before = drivers.bucket()
+    drivers.wait_until(lambda bucket: sum(bucket.writes.values()) >= sum(before.writes.values()) + 200)
+    parts = spread(before, drivers.bucket(), families)
     assert min(parts) > 0.4 / families, parts
     return True
 
@@ -120,11 +120,11 @@ async def test_a_bucket_that_is_driven_splits_by_itself_and_spreads_its_writes(
     closing.callback(drivers.close)
     with Watch(reader, "key", "gpt-4", "rpm"):
         drivers.begin()
-        drivers.wait_until(lambda books: books.writes.keys() >= {0, 1, 2, 3} and drivers.survivors() == 2)
+        drivers.wait_until(lambda bucket: bucket.writes.keys() >= {0, 1, 2, 3} and drivers.survivors() == 2)
         assert is_spread(drivers, 4)
         fates = drivers.end()
     assert [fate.died for fate in fates] == [False, False, True]
-    taken, admitted = drivers.books().consumed // 1000 - FIRST, sum(fate.admitted for fate in fates)
+    taken, admitted = drivers.bucket().consumed // 1000 - FIRST, sum(fate.admitted for fate in fates)
     assert admitted <= taken <= admitted + fates[2].pending
     assert await limiter.available("key", "gpt-4") == {"rpm": STANDING.capacity - FIRST - taken}
 
@@ -157,10 +157,10 @@ async def test_a_bucket_that_the_store_throttles_splits_and_spreads_its_writes(
     closing.callback(drivers.close)
     with Watch(reader, "key", "gpt-4", "rpm"):
         drivers.begin()
-        drivers.wait_until(lambda books: books.writes.keys() >= {0, 1})
+        drivers.wait_until(lambda bucket: bucket.writes.keys() >= {0, 1})
         assert is_spread(drivers, 2)
         fates = drivers.end()
-    assert drivers.books().consumed // 1000 == FIRST + sum(fate.admitted for fate in fates)
+    assert drivers.bucket().consumed // 1000 == FIRST + sum(fate.admitted for fate in fates)
 
 
 HOUR, DAY = 3600, 24 * 3600

@@ -9,14 +9,14 @@ from ..callers import Callers
 from ..life import Life
 from ..place import Place, ready
 
-WAYS = ("cut short", "time-out")
-WEATHERS = ("slow", "fair", "hung")
+MODES = ("cut short", "time-out")
+NETWORKS = ("slow", "healthy", "hung")
 ROUNDS = 4
 SERVED_SECONDS = 6.0
 NOISE = r"(?s).*"  # asyncio complains of tasks in a loop that is thrown away, and is right
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
         process.wait()
 
@@ -40,7 +40,7 @@ def cut_short(loop: asyncio.AbstractEventLoop, callers: Callers) -> None:
     for wait in (0.05, 0):
         loop.run_until_complete(asyncio.sleep(wait))
         caller.cancel()
-    if callers.place.way == "time-out":
+    if callers.place.mode == "time-out":
         with suppress(asyncio.CancelledError, TimeoutError):
             loop.run_until_complete(asyncio.wait_for(asyncio.shield(caller), 0.5))
     loop.close()

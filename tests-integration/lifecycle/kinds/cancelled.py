@@ -9,14 +9,14 @@ from ..callers import Callers
 from ..life import Life
 from ..place import Place, ready
 
-WAYS = ("all", "some", "twice")
-WEATHERS = ("slow", "fair", "foul")
+MODES = ("all", "some", "twice")
+NETWORKS = ("slow", "healthy", "faulty")
 GIVES_BACK = ("some",)  # what the library itself runs goes on
 ROUNDS = 4
 SERVED_SECONDS = 6.0  # the budget of a call, on a busy machine
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
         process.wait()
 
@@ -31,15 +31,15 @@ async def live(place: Place) -> None:
         ready()
         for _ in range(ROUNDS):
             await cancel(place, callers)
-            if place.fair:
+            if place.healthy:
                 await callers.still_served(SERVED_SECONDS, why="after all were cancelled")
 
 
 async def cancel(place: Place, callers: Callers) -> None:
     mine = callers.start(place.chance().choice((1, 5, 50)))
     await asyncio.sleep(place.chance(len(mine)).uniform(0.02, 0.2))
-    for _ in range(2 if place.way == "twice" else 1):
-        chosen = mine[::2] if place.way == "some" else others()
+    for _ in range(2 if place.mode == "twice" else 1):
+        chosen = mine[::2] if place.mode == "some" else others()
         for task in chosen:
             task.cancel()
         await asyncio.sleep(0)
@@ -54,8 +54,8 @@ def others() -> list[asyncio.Task[object]]:
 
 
 async def ended(callers: Callers, tasks: Sequence[asyncio.Task[str]]) -> None:
-    """Who was cancelled ends."""
+    """Callers that were cancelled end."""
     if tasks:
         _, pending = await asyncio.wait(tasks, timeout=SERVED_SECONDS)
         if pending:
-            callers.book.wrong(f"{len(pending)} of {len(tasks)} cancelled callers did not end")
+            callers.ledger.violation(f"{len(pending)} of {len(tasks)} cancelled callers did not end")

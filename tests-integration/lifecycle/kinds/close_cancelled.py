@@ -9,16 +9,16 @@ from ..callers import Callers
 from ..life import Life
 from ..place import Place, ready
 
-WAYS = ("at once", "soon", "time-out")
-WEATHERS = ("slow", "fair", "foul", "hung")
+MODES = ("at once", "soon", "time-out")
+NETWORKS = ("slow", "healthy", "faulty", "hung")
 TASKS = 20
 ENDS_SECONDS = 7.0  # the budget of a call, on a busy machine
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
-        life.break_weather()
-        process.wait(life.patience + 5)
+        life.apply_network()
+        process.wait(life.timeout + 5)
 
 
 def program(place: Place) -> None:
@@ -35,19 +35,19 @@ async def live(place: Place) -> None:
     await close_and_cancel(place, limiter)
     await asyncio.sleep(0.2)
     if cut := [task for task in tasks if task.done() and task.cancelled()]:
-        callers.book.wrong(f"{len(cut)} callers were cancelled that nobody cancelled")
+        callers.ledger.violation(f"{len(cut)} callers were cancelled that nobody cancelled")
     await asyncio.wait_for(limiter.close(), ENDS_SECONDS)
     _, going_on = await asyncio.wait(tasks, timeout=ENDS_SECONDS)
     if going_on:
-        callers.book.wrong(f"{len(going_on)} callers were told nothing, though it is closed after all")
+        callers.ledger.violation(f"{len(going_on)} callers got no answer, though it is closed after all")
 
 
 async def close_and_cancel(place: Place, limiter: RateLimiter) -> None:
-    if place.way == "time-out":
+    if place.mode == "time-out":
         with suppress(TimeoutError):
             await asyncio.wait_for(limiter.close(), 0.01)
         return
     closing = asyncio.create_task(limiter.close())
-    await asyncio.sleep(0 if place.way == "at once" else 0.005)
+    await asyncio.sleep(0 if place.mode == "at once" else 0.005)
     closing.cancel()
     await asyncio.wait([closing])

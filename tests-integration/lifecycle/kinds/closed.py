@@ -1,4 +1,4 @@
-"""``close()`` while many tasks, or threads, acquire: it returns, and they are told that it is closed."""
+"""``close()`` while many tasks, or threads, acquire: it returns, and they get ``RepositoryClosedError``."""
 
 import asyncio
 import time
@@ -11,21 +11,21 @@ from ..callers import Callers, SyncCallers
 from ..life import Life
 from ..place import Place, ready
 
-WAYS = ("async", "sync", "async, twice at once")
-WEATHERS = ("slow", "fair", "foul", "hung", "trickling", "silent")
+MODES = ("async", "sync", "async, twice at once")
+NETWORKS = ("slow", "healthy", "faulty", "hung", "trickling", "silent")
 TASKS = 50
 CLOSE_SECONDS = 6.0  # the deadline of a write, on a busy machine
 BEFORE_SECONDS = 0.3
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
-        life.break_weather()
-        process.wait(life.patience + 5)
+        life.apply_network()
+        process.wait(life.timeout + 5)
 
 
 def program(place: Place) -> None:
-    if place.way == "sync":
+    if place.mode == "sync":
         in_threads(place)
     else:
         asyncio.run(in_tasks(place))
@@ -39,14 +39,14 @@ async def in_tasks(place: Place) -> None:
     ready()
     await asyncio.sleep(BEFORE_SECONDS)
     begun = time.monotonic()
-    closes = [asyncio.create_task(limiter.close()) for _ in range(2 if "twice" in place.way else 1)]
+    closes = [asyncio.create_task(limiter.close()) for _ in range(2 if "twice" in place.mode else 1)]
     _, late = await asyncio.wait(closes, timeout=CLOSE_SECONDS)
-    callers.book.mark(f"closed after {time.monotonic() - begun:.3f} s")
+    callers.ledger.mark(f"closed after {time.monotonic() - begun:.3f} s")
     if late:
-        callers.book.wrong(f"close() has not returned after {CLOSE_SECONDS} s")
+        callers.ledger.violation(f"close() has not returned after {CLOSE_SECONDS} s")
     _, going_on = await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
     if going_on:
-        callers.book.wrong(f"{len(going_on)} callers were told nothing after close()")
+        callers.ledger.violation(f"{len(going_on)} callers got no answer after close()")
     await refused_as_closed(callers)
 
 
@@ -54,7 +54,7 @@ async def refused_as_closed(callers: Callers) -> None:
     begun = time.monotonic()
     outcome = await callers.one(callers.place.entity_id)
     if outcome != "closed" or time.monotonic() - begun > 1:
-        callers.book.wrong(f"after close(): {outcome} in {time.monotonic() - begun:.3f} s")
+        callers.ledger.violation(f"after close(): {outcome} in {time.monotonic() - begun:.3f} s")
 
 
 def in_threads(place: Place) -> None:
@@ -68,9 +68,9 @@ def in_threads(place: Place) -> None:
         begun = time.monotonic()
         limiter.close()
         if (took := time.monotonic() - begun) > CLOSE_SECONDS:
-            callers.book.wrong(f"close() took {took:.3f} s")
+            callers.ledger.violation(f"close() took {took:.3f} s")
         if late := wait_for(going, timeout=CLOSE_SECONDS).not_done:
-            callers.book.wrong(f"{len(late)} threads were told nothing after close()")
+            callers.ledger.violation(f"{len(late)} threads got no answer after close()")
     outcome = callers.one(place.entity_id)
     if outcome != "closed":
-        callers.book.wrong(f"after close(): {outcome}")
+        callers.ledger.violation(f"after close(): {outcome}")

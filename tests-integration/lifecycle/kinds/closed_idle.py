@@ -9,19 +9,19 @@ from ..callers import Callers, SyncCallers
 from ..life import Life
 from ..place import Place, ready
 
-WAYS = ("async", "sync", "async unused", "sync unused")
-WEATHERS = ("fair", "hung")
+MODES = ("async", "sync", "async unused", "sync unused")
+NETWORKS = ("healthy", "hung")
 AT_ONCE_SECONDS = 0.5  # on a busy machine
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
-        life.break_weather()
+        life.apply_network()
         process.wait()
 
 
 def program(place: Place) -> None:
-    if place.way.startswith("sync"):
+    if place.mode.startswith("sync"):
         in_thread(place)
     else:
         asyncio.run(in_task(place))
@@ -30,7 +30,7 @@ def program(place: Place) -> None:
 async def in_task(place: Place) -> None:
     limiter = RateLimiter(await place.open())
     callers = Callers(place, limiter)
-    if "unused" not in place.way:
+    if "unused" not in place.mode:
         await callers.many(5)
     ready()
     await asyncio.sleep(0.1)
@@ -43,7 +43,7 @@ async def in_task(place: Place) -> None:
 def in_thread(place: Place) -> None:
     limiter = SyncRateLimiter(place.open_sync())
     callers = SyncCallers(place, limiter)
-    if "unused" not in place.way:
+    if "unused" not in place.mode:
         callers.many(5)
     ready()
     time.sleep(0.1)
@@ -55,4 +55,4 @@ def in_thread(place: Place) -> None:
 
 def at_once(callers: Callers | SyncCallers, begun: float) -> None:
     if (took := time.monotonic() - begun) > AT_ONCE_SECONDS:
-        callers.book.wrong(f"an idle close() took {took:.3f} s")
+        callers.ledger.violation(f"an idle close() took {took:.3f} s")

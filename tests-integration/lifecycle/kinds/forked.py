@@ -10,15 +10,15 @@ from ..life import Life
 from ..place import Place, in_child, ready
 from ..plans import both
 
-WAYS = ("idle", "busy", "multiprocessing", "generations")
-WEATHERS = ("fair", "slow", "foul")
+MODES = ("idle", "busy", "multiprocessing", "generations")
+NETWORKS = ("healthy", "slow", "faulty")
 CHILDREN = 3
 CALLS = 10
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
-        process.wait(life.patience + 20)
+        process.wait(life.timeout + 20)
 
 
 def program(place: Place) -> None:
@@ -26,7 +26,7 @@ def program(place: Place) -> None:
     callers.many(3)
     alone(callers, "before")
     ready()
-    if place.way == "busy":
+    if place.mode == "busy":
         threads = [threading.Thread(target=callers.many, args=(60, number)) for number in range(8)]
         for thread in threads:
             thread.start()
@@ -44,17 +44,17 @@ def live(callers: SyncCallers) -> None:
     work(callers, "parent")
     for child in children:
         if os.waitpid(child, 0)[1]:
-            callers.book.wrong("a child failed")
+            callers.ledger.violation("a child failed")
 
 
 def fork(callers: SyncCallers, number: int) -> int:
-    if callers.place.way == "multiprocessing":
+    if callers.place.mode == "multiprocessing":
         from multiprocessing import get_context
 
         child = get_context("fork").Process(target=work, args=(callers, f"child-{number}"))
         child.start()
         return int(child.pid or 0)
-    if callers.place.way == "generations" and number == 0:
+    if callers.place.mode == "generations" and number == 0:
         return in_child(lambda: generation(callers))
     return in_child(lambda: work(callers, f"child-{number}"))
 
@@ -73,18 +73,18 @@ def work(callers: SyncCallers, name: str) -> None:
 
 
 def alone(callers: SyncCallers, name: str) -> None:
-    """Take from a bucket that nobody else takes from: an answer that is for somebody else tells another balance."""
+    """Take from a bucket with no other caller: an answer for another caller has another balance."""
     limiter, place = callers.limiter, callers.place
     entity_id = f"{place.entity_id}.{name}.{os.getpid()}"
     for number in range(5):
-        if not place.fair:
+        if not place.healthy:
             callers.one(entity_id)
             continue
-        call = callers.book.call(entity_id, 1)
+        call = callers.ledger.call(entity_id, 1)
         with limiter.acquire(entity_id, place.resource, both(1)) as lease:
             call.admitted()
-            told = {(status.entity_id, status.limit_name): status.available for status in lease.statuses}
-        if number == 0 and (entity_id, "all") in told:
-            first = told[entity_id, "all"]
-        elif told.get((entity_id, "all")) != first - number:
-            callers.book.wrong(f"the answer to {name}'s call {number} says {told}; the first said {first}")
+            available = {(status.entity_id, status.limit_name): status.available for status in lease.statuses}
+        if number == 0 and (entity_id, "all") in available:
+            first = available[entity_id, "all"]
+        elif available.get((entity_id, "all")) != first - number:
+            callers.ledger.violation(f"the answer to {name}'s call {number} has {available}; the first had {first}")

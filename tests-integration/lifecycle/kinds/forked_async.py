@@ -9,21 +9,21 @@ from ..callers import Callers
 from ..life import Life
 from ..place import Place, in_child, ready
 
-WAYS = ("between loops", "in the loop", "in the loop, busy")
-WEATHERS = ("fair", "slow", "foul")
+MODES = ("between loops", "in the loop", "in the loop, busy")
+NETWORKS = ("healthy", "slow", "faulty")
 CHILDREN = 3
 CALLS = 10
 TASKS = 5
 SERVED_SECONDS = 20.0
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
-        process.wait(life.patience + 20)
+        process.wait(life.timeout + 20)
 
 
 def program(place: Place) -> None:
-    if place.way == "between loops":
+    if place.mode == "between loops":
         between_loops(place)
     else:
         asyncio.run(in_loop(place))
@@ -47,7 +47,7 @@ async def opened(place: Place) -> Callers:
 async def in_loop(place: Place) -> None:
     callers = await opened(place)
     ready()
-    busy = [asyncio.create_task(callers.many(30, number)) for number in range(TASKS)] if "busy" in place.way else []
+    busy = [asyncio.create_task(callers.many(30, number)) for number in range(TASKS)] if "busy" in place.mode else []
     await asyncio.sleep(0.02)
     children = [fork(callers) for _ in range(CHILDREN)]
     await asyncio.gather(*busy, *(callers.many(CALLS, number) for number in range(TASKS)))
@@ -72,10 +72,10 @@ async def work(callers: Callers) -> None:
             await asyncio.gather(*(callers.many(CALLS, os.getpid() + number) for number in range(TASKS)))
             await callers.limiter.close()
     except TimeoutError:
-        callers.book.wrong("a process that forked or was forked is not served")
+        callers.ledger.violation("a process that forked or was forked is not served")
 
 
 def reap(callers: Callers, children: list[int]) -> None:
     for child in children:
         if os.waitpid(child, 0)[1]:
-            callers.book.wrong("a child failed")
+            callers.ledger.violation("a child failed")

@@ -10,15 +10,15 @@ from ..callers import SyncCallers
 from ..life import Life
 from ..place import Place, in_child, ready
 
-WAYS = ("single", "threads", "master takes, too")
-WEATHERS = ("fair", "slow", "foul")
+MODES = ("single", "threads", "master takes, too")
+NETWORKS = ("healthy", "slow", "faulty")
 WORKERS = 3
 CALLS = 15
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
-        process.wait(life.patience + 20)
+        process.wait(life.timeout + 20)
 
 
 def program(place: Place) -> None:
@@ -26,19 +26,19 @@ def program(place: Place) -> None:
     callers.many(3)
     ready()
     workers = [in_child(lambda: work(callers)) for _ in range(WORKERS)]
-    if "master" in place.way:
+    if "master" in place.mode:
         callers.many(CALLS)
     os.kill(workers[0], signal.SIGKILL)
     os.waitpid(workers.pop(0), 0)
     workers.append(in_child(lambda: work(callers)))
     for worker in workers:
         if os.waitpid(worker, 0)[1]:
-            callers.book.wrong("a worker failed")
+            callers.ledger.violation("a worker failed")
     callers.many(3)
 
 
 def work(callers: SyncCallers) -> None:
-    if callers.place.way != "threads":
+    if callers.place.mode != "threads":
         callers.many(CALLS, os.getpid())
         return
     threads = [threading.Thread(target=callers.many, args=(CALLS, number)) for number in range(4)]

@@ -9,15 +9,15 @@ from ..callers import Callers, SyncCallers
 from ..life import Life
 from ..place import Place, ready
 
-WAYS = ("entered", "bare", "threads")
-WEATHERS = ("slow", "fair", "foul", "hung", "trickling", "refusing")
+MODES = ("entered", "bare", "threads")
+NETWORKS = ("slow", "healthy", "faulty", "hung", "trickling", "refusing")
 TASKS = (1, 5, 50)
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
         life.pause()
-        life.break_weather()
+        life.apply_network()
         life.pause(0, 0.2)
         process.send(signal.SIGINT)
         process.wait()
@@ -25,12 +25,12 @@ def attend(life: Life) -> None:
 
 def program(place: Place) -> None:
     try:
-        if place.way == "threads":
+        if place.mode == "threads":
             in_thread(place)
         else:
             asyncio.run(in_tasks(place))
     except KeyboardInterrupt:
-        place.book().mark("interrupted")
+        place.open_ledger().mark("interrupted")
 
 
 async def in_tasks(place: Place) -> None:
@@ -39,7 +39,7 @@ async def in_tasks(place: Place) -> None:
     await callers.one(place.entity_id)
     tasks = callers.start(place.chance().choice(TASKS))
     ready()
-    if place.way == "entered":
+    if place.mode == "entered":
         async with limiter:
             await asyncio.gather(*tasks)
     await asyncio.gather(*tasks)

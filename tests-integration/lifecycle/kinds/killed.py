@@ -7,17 +7,17 @@ from contextlib import ExitStack
 
 from zae_limiter import RateLimiter, SyncRateLimiter
 
-from ..callers import Callers, SyncCallers
+from ..callers import Callers, SyncCallers, run_until_terminated
 from ..life import Life
 from ..place import Place, ready
 from ..plans import Plan
 
-WAYS = ("async", "sync")
-WEATHERS = ("slow", "fair", "foul")
+MODES = ("async", "sync")
+NETWORKS = ("slow", "healthy", "faulty")
 TASKS = 10
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with ExitStack() as stack:
         processes = [stack.enter_context(life.process(number)) for number in range(3)]
         life.pause()
@@ -30,12 +30,7 @@ def attend(life: Life) -> None:
 
 
 def program(place: Place) -> None:
-    over = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: over.set())
-    if place.way == "sync":
-        in_threads(place, over)
-    else:
-        asyncio.run(in_tasks(place, over))
+    run_until_terminated(place, in_tasks, in_threads)
 
 
 async def in_tasks(place: Place, over: threading.Event) -> None:
@@ -47,7 +42,7 @@ async def in_tasks(place: Place, over: threading.Event) -> None:
         async def go_on(number: int) -> None:
             chance = place.chance("task", number)
             while not over.is_set():
-                outcome = await callers.take(place.entity_id, Plan.drawn(chance, fair=place.fair))
+                outcome = await callers.take(place.entity_id, Plan.drawn(chance, healthy=place.healthy))
                 await asyncio.sleep(0 if outcome == "kept" else 0.01)
 
         await asyncio.gather(*(go_on(number) for number in range(TASKS)))
@@ -55,14 +50,4 @@ async def in_tasks(place: Place, over: threading.Event) -> None:
 
 def in_threads(place: Place, over: threading.Event) -> None:
     with SyncRateLimiter(place.open_sync()) as limiter:
-        callers = SyncCallers(place, limiter)
-        callers.one(place.entity_id)
-        ready()
-
-        threads = [threading.Thread(target=callers.go_on, args=(number, over)) for number in range(TASKS)]
-        for thread in threads:
-            thread.start()
-        while not over.wait(0.02):
-            pass
-        for thread in threads:
-            thread.join()
+        SyncCallers(place, limiter).call_until(over, TASKS)

@@ -9,21 +9,21 @@ from ..callers import Callers
 from ..life import Life
 from ..place import Place, ready
 
-WAYS = ("opened apart", "opened in the first")
-WEATHERS = ("fair", "slow", "foul")
+MODES = ("opened apart", "opened in the first")
+NETWORKS = ("healthy", "slow", "faulty")
 THREADS = 4
 CALLERS = 5
 CALLS = 10
 SERVED_SECONDS = 20.0
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
-        process.wait(life.patience + 40)
+        process.wait(life.timeout + 40)
 
 
 def program(place: Place) -> None:
-    if place.way == "opened apart":
+    if place.mode == "opened apart":
         callers = Callers(place, RateLimiter(asyncio.run(place.open())))
         ready()
         run_threads(callers, THREADS)
@@ -54,4 +54,4 @@ async def one_loop(callers: Callers, number: int) -> None:
         async with asyncio.timeout(SERVED_SECONDS):
             await asyncio.gather(*(callers.many(CALLS, 100 * number + caller) for caller in range(CALLERS)))
     except TimeoutError:
-        callers.book.wrong(f"{CALLERS} callers are not served in the loop of thread {number}")
+        callers.ledger.violation(f"{CALLERS} callers are not served in the loop of thread {number}")

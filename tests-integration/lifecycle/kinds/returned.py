@@ -9,20 +9,20 @@ from ..callers import Callers, SyncCallers
 from ..life import Life
 from ..place import Place, ready
 
-WAYS = ("entered", "bare", "task group", "daemon threads")
-WEATHERS = ("slow", "fair", "foul", "hung", "trickling")
+MODES = ("entered", "bare", "task group", "daemon threads")
+NETWORKS = ("slow", "healthy", "faulty", "hung", "trickling")
 TASKS = (1, 5, 50)
 BEFORE_SECONDS = 0.3
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
-        life.break_weather()
+        life.apply_network()
         process.wait()
 
 
 def program(place: Place) -> None:
-    if place.way == "daemon threads":
+    if place.mode == "daemon threads":
         in_threads(place)
     else:
         asyncio.run(in_tasks(place))
@@ -32,15 +32,15 @@ async def in_tasks(place: Place) -> None:
     limiter = RateLimiter(await place.open())
     callers = Callers(place, limiter)
     await callers.one(place.entity_id)
-    if place.way == "task group":
+    if place.mode == "task group":
         await in_group(place, callers)
         return
-    if place.way == "entered":
+    if place.mode == "entered":
         await limiter.__aenter__()
     tasks = callers.start(place.chance().choice(TASKS))
     ready()
     await asyncio.sleep(BEFORE_SECONDS)
-    if place.way == "entered":
+    if place.mode == "entered":
         await limiter.__aexit__(None, None, None)
     assert tasks, "they are held until here"
 

@@ -11,23 +11,23 @@ from ..life import Life
 from ..place import Place, ready
 from ..plans import Interrupted, Plan
 
-WAYS = ("soft time limit", "KeyboardInterrupt", "SystemExit")
-WEATHERS = ("slow", "fair", "foul", "late", "hung")
+MODES = ("soft time limit", "KeyboardInterrupt", "SystemExit")
+NETWORKS = ("slow", "healthy", "faulty", "late", "hung")
 RAISES = {"soft time limit": Interrupted, "KeyboardInterrupt": KeyboardInterrupt, "SystemExit": SystemExit}
 TIMES = 40
 NOISE = r"Exception ignored in: .*\n(Traceback.*\n( .*\n|\n)*)?.*(Interrupted|KeyboardInterrupt|SystemExit).*\n?"
 SERVED_SECONDS = 6.0
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
-        if life.weather == "hung":
+        if life.network == "hung":
             life.pause()
-        life.break_weather()
+        life.apply_network()
         life.pause()
-        if life.weather in {"hung", "late"}:
-            life.sky.turn("fair")
-        process.wait(life.patience + 10)
+        if life.network in {"hung", "late"}:
+            life.proxy.use("healthy")
+        process.wait(life.timeout + 10)
 
 
 def program(place: Place) -> None:
@@ -40,7 +40,7 @@ def program(place: Place) -> None:
 
 def interrupt_again_and_again(callers: SyncCallers, times: int = TIMES) -> None:
     """At any point of a call, from its first instruction to its last."""
-    raised = RAISES[callers.place.way]
+    raised = RAISES[callers.place.mode]
 
     def interrupt(signum: int, frame: FrameType | None) -> None:
         raise raised
@@ -49,7 +49,7 @@ def interrupt_again_and_again(callers: SyncCallers, times: int = TIMES) -> None:
     chance = callers.place.chance("interrupts")
     longest = 0.06
     for number in range(times):
-        plan = Plan.drawn(chance, fair=callers.place.fair)
+        plan = Plan.drawn(chance, healthy=callers.place.healthy)
         try:
             signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00005, longest))
             begun = time.monotonic()
@@ -59,5 +59,5 @@ def interrupt_again_and_again(callers: SyncCallers, times: int = TIMES) -> None:
         except raised:
             pass
         signal.setitimer(signal.ITIMER_REAL, 0)
-        if callers.place.fair and number % 4 == 0:
+        if callers.place.healthy and number % 4 == 0:
             callers.still_served(SERVED_SECONDS, why="after an interruption")

@@ -10,16 +10,16 @@ from ..place import Place, ready
 from ..plans import Plan
 from .signalled import NOISE, RAISES, interrupt_again_and_again
 
-__all__ = ["NOISE", "WAYS", "WEATHERS", "attend", "program"]
+__all__ = ["MODES", "NETWORKS", "NOISE", "program", "supervise"]
 
-WAYS = tuple(RAISES)
-WEATHERS = ("slow", "fair", "foul")
+MODES = tuple(RAISES)
+NETWORKS = ("slow", "healthy", "faulty")
 THREADS = (1, 4, 16)
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
-        process.wait(life.patience + 10)
+        process.wait(life.timeout + 10)
 
 
 def program(place: Place) -> None:
@@ -41,12 +41,12 @@ def program(place: Place) -> None:
 
 
 def go_on(callers: SyncCallers, number: int, over: threading.Event) -> None:
-    """Nothing of what the main thread is told reaches another."""
+    """No interruption of the main thread reaches another thread."""
     chance = callers.place.chance("thread", number)
     while not over.is_set():
         try:
-            callers.take(callers.place.entity_id, Plan.drawn(chance, fair=callers.place.fair))
+            callers.take(callers.place.entity_id, Plan.drawn(chance, healthy=callers.place.healthy))
         except BaseException as error:
-            callers.book.wrong(f"a thread that nobody interrupted was told {error!r}")
+            callers.ledger.violation(f"a thread that nobody interrupted got {error!r}")
             raise
         over.wait(0.002)

@@ -1,4 +1,4 @@
-"""A process is stopped for a while, as a machine that sleeps is, and goes on; others take meanwhile."""
+"""A process is stopped for a while, as on a machine that sleeps, and continued; another process takes meanwhile."""
 
 import asyncio
 import signal
@@ -8,17 +8,17 @@ from dataclasses import replace
 
 from zae_limiter import RateLimiter, SyncRateLimiter
 
-from ..callers import Callers, SyncCallers
+from ..callers import Callers, SyncCallers, run_until_terminated
 from ..life import Life
 from ..place import Place, ready
 
-WAYS = ("async", "sync")
-WEATHERS = ("slow", "fair", "foul")
+MODES = ("async", "sync")
+NETWORKS = ("slow", "healthy", "faulty")
 TASKS = 10
 SERVED_SECONDS = 6.0
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as stopped, life.process(1) as other:
         life.pause()
         stopped.send(signal.SIGSTOP)
@@ -32,17 +32,12 @@ def attend(life: Life) -> None:
 
 
 def program(place: Place) -> None:
-    over = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: over.set())
-    if place.way == "sync":
-        in_threads(place, over)
-    else:
-        asyncio.run(in_tasks(place, over))
+    run_until_terminated(place, in_tasks, in_threads)
 
 
 async def in_tasks(place: Place, over: threading.Event) -> None:
     async with RateLimiter(await place.open()) as limiter:
-        callers = Callers(patient(place), limiter)
+        callers = Callers(with_timeouts(place), limiter)
         await callers.one(place.entity_id)
         tasks = callers.start(TASKS)
         ready()
@@ -55,19 +50,10 @@ async def in_tasks(place: Place, over: threading.Event) -> None:
 
 def in_threads(place: Place, over: threading.Event) -> None:
     with SyncRateLimiter(place.open_sync()) as limiter:
-        callers = SyncCallers(patient(place), limiter)
-        callers.one(place.entity_id)
-        ready()
-        threads = [threading.Thread(target=callers.go_on, args=(number, over)) for number in range(TASKS)]
-        for thread in threads:
-            thread.start()
-        while not over.wait(0.02):
-            pass
-        for thread in threads:
-            thread.join()
+        SyncCallers(with_timeouts(place), limiter).call_until(over, TASKS)
         SyncCallers(place, limiter).still_served(SERVED_SECONDS, why="after it was stopped")
 
 
-def patient(place: Place) -> Place:
-    """What was under way when it was stopped may have timed out. It leaves the machine to other lives."""
-    return replace(place, fair=False, more={**place.more, "stopped": True, "pause": 0.5})
+def with_timeouts(place: Place) -> Place:
+    """The place of callers that may time out, as a call does when its process is stopped; pauses spare the machine."""
+    return replace(place, healthy=False, more={**place.more, "stopped": True, "pause": 0.5})

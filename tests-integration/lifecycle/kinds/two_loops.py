@@ -8,17 +8,17 @@ from ..callers import Callers
 from ..life import Life
 from ..place import Place, ready
 
-WAYS = ("finished", "tasks cut off", "closed in the last")
-WEATHERS = ("fair", "slow", "foul", "hung")
+MODES = ("finished", "tasks cut off", "closed in the last")
+NETWORKS = ("healthy", "slow", "faulty", "hung")
 LOOPS = 3
 CALLERS = 20
 SERVED_SECONDS = 25.0  # of calls one after the other, each of several writes
 
 
-def attend(life: Life) -> None:
+def supervise(life: Life) -> None:
     with life.process() as process:
-        life.break_weather()
-        process.wait(life.patience + 60)
+        life.apply_network()
+        process.wait(life.timeout + 60)
 
 
 def program(place: Place) -> None:
@@ -27,15 +27,15 @@ def program(place: Place) -> None:
     ready()
     for number in range(1, LOOPS):
         asyncio.run(one_loop(callers, number))
-    if place.way == "closed in the last":
+    if place.mode == "closed in the last":
         asyncio.run(callers.limiter.close())
 
 
 async def one_loop(callers: Callers, number: int) -> None:
-    going_on = callers.start(5) if callers.place.way == "tasks cut off" else []
+    going_on = callers.start(5) if callers.place.mode == "tasks cut off" else []
     try:
         async with asyncio.timeout(SERVED_SECONDS):
             await asyncio.gather(*(callers.many(2, 100 * number + caller) for caller in range(CALLERS)))
     except TimeoutError:
-        callers.book.wrong(f"{CALLERS} callers are not served in loop {number + 1}")
-    callers.book.mark(f"loop {number + 1} ends, {len(going_on)} go on")
+        callers.ledger.violation(f"{CALLERS} callers are not served in loop {number + 1}")
+    callers.ledger.mark(f"loop {number + 1} ends, {len(going_on)} go on")

@@ -13,7 +13,7 @@ from simulation.kernel import EPOCH_MS, Script, Task, Violation
 from simulation.machine import WORST_MS
 from simulation.oracle import Oracle
 from simulation.plan import ENTITIES
-from simulation.world import Process, Tamper, World, honest
+from simulation.world import Process, Tamper, World, untampered
 from support.aggregator.streams import StreamedTable
 from zae_limiter.flows.steps import Log, play
 from zae_limiter.operations.errors import StoreError
@@ -44,11 +44,11 @@ class AggregatedWorld(World):
 
     aggregator: Process
 
-    def __init__(self, seed: int, *, tamper: Tamper = honest) -> None:
+    def __init__(self, seed: int, *, tamper: Tamper = untampered) -> None:
         super().__init__(seed, tamper=tamper, epoch_ms=_begin_ms(Random(seed)))
-        skew_ms = WORST_MS if self.plan.clocks else self.plan.skew_ms
+        skew_ms = WORST_MS if self.plan.wrong_clocks else self.plan.skew_ms
         self.table = self.streamed = StreamedTable(lambda: self.kernel.now_ms)
-        self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, lonely=False)
+        self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, lossless=False)
         self.settings = Settings(stack="simulated", refill_after_seconds=self.rng.choice((0, 1, 1, 5)))
         self.chance = Random(seed)
         self.position = 0
@@ -122,14 +122,14 @@ class AggregatedWorld(World):
             self.position = end
 
     def consumed(self) -> dict[Place, int]:
-        """What the limiter's writes took, by the oracle's books, and the acquires, by the items."""
-        books: Counter[Place] = Counter()
+        """What the limiter's writes took, by the changes that the oracle saw, and the acquires, by the items."""
+        totals: Counter[Place] = Counter()
         windows: list[Window] = [*WINDOW_SECONDS]
         for write in self.oracle.applications:
             entity = BucketId.parse(write.pk).entity_id
             for window in windows:
                 for name, change in write.changes.items():
-                    books[entity, window, window_start(window, write.applied_ms), name] += change.net
+                    totals[entity, window, window_start(window, write.applied_ms), name] += change.net
         for record in self.streamed.stream:
             change = record["dynamodb"]
             if is_bucket(record) and "NewImage" in change:
@@ -137,15 +137,15 @@ class AggregatedWorld(World):
                 events = events_of(change["NewImage"]) - events_of(change.get("OldImage", {}))
                 for window in windows:
                     start = window_start(window, 1000 * change["ApproximateCreationDateTime"])
-                    books[entity, window, start, "events"] += events
-        return {place: amount for place, amount in books.items() if amount}
+                    totals[entity, window, start, "events"] += events
+        return {place: amount for place, amount in totals.items() if amount}
 
     def check_events(self) -> None:
         """The acquires that snapshots count are those that callers were told of. Raises ``Violation``.
 
         Where answers get lost, or a cancelled one cannot be taken back, there may be more.
         """
-        told = sum((caller.events for _, caller, _ in self.lives), Counter[str]())
+        told = sum((caller.events for _, caller, _ in self.callers), Counter[str]())
         for window in WINDOW_SECONDS:
             found: Counter[str] = Counter()
             for (entity, of, _, name), amount in self.counted().items():
@@ -156,16 +156,16 @@ class AggregatedWorld(World):
 
     def counted(self) -> dict[Place, int]:
         """What the snapshots say, in millitokens."""
-        books: Counter[Place] = Counter()
+        totals: Counter[Place] = Counter()
         for entity in ENTITIES:
             items = self.table.execute(Query(keys.pk_entity("ns", entity), begins_with=keys.USAGE_PREFIX)).items
             for item in items:
                 usage = read_usage(item)
                 at = usage.entity_id, usage.window, usage.window_start
-                books[*at, "events"] += usage.total_events
+                totals[*at, "events"] += usage.total_events
                 for name in usage.consumed:
-                    books[*at, name] += 1000 * item[name] + item.get(f"_rest_{name}", 0)
-        return {place: amount for place, amount in books.items() if amount}
+                    totals[*at, name] += 1000 * item[name] + item.get(f"_rest_{name}", 0)
+        return {place: amount for place, amount in totals.items() if amount}
 
 
 def _begin_ms(chance: Random) -> int:
@@ -182,7 +182,7 @@ def events_of(image: dict[str, Any]) -> int:
     return int(image.get("ev", {"N": "0"})["N"])
 
 
-def simulate(seed: int, *, tamper: Tamper = honest) -> AggregatedWorld:
+def simulate(seed: int, *, tamper: Tamper = untampered) -> AggregatedWorld:
     world = AggregatedWorld(seed, tamper=tamper)
     try:
         world.run()
@@ -196,6 +196,6 @@ def simulate(seed: int, *, tamper: Tamper = honest) -> AggregatedWorld:
     return world
 
 
-def simulate_many(seeds: Iterable[int], *, tamper: Tamper = honest) -> Counter[str]:
+def simulate_many(seeds: Iterable[int], *, tamper: Tamper = untampered) -> Counter[str]:
     """What was done in all of them."""
     return sum((simulate(seed, tamper=tamper).done for seed in seeds), Counter[str]())

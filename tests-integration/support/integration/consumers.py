@@ -24,7 +24,7 @@ BUSY = (CHILDREN[0], SINGLES[0])  # half of all acquires are theirs, so that man
 RESOURCES = ("gpt-4", "openai/o1", "claude")
 LIMITS = (Limit.per_minute("rpm", 10**9), Limit.per_minute("tpm", 10**12))
 
-PATIENCE = 30.0  # a store that is slow because the machine is busy is not what these tests are about
+TIMEOUT = 30.0  # a store that is slow because the machine is busy is not what these tests are about
 
 Ledger = Counter[tuple[str, str, str]]  # by entity, resource and limit; the limit "events" counts acquires
 
@@ -66,8 +66,8 @@ def consume(endpoint_url: str, table_name: str, *, acquires: int, callers: int) 
     shifts = [Shift(endpoint_url, table_name, part, callers, seed) for seed in range(PROCESSES)]
     together: Ledger = Counter()
     with ProcessPoolExecutor(PROCESSES, spawn) as pool:
-        for books in pool.map(_work, shifts):
-            together.update(books)
+        for ledger in pool.map(_work, shifts):
+            together.update(ledger)
     return together
 
 
@@ -76,15 +76,15 @@ def _work(shift: Shift) -> Ledger:
 
 
 async def _open_and_work(shift: Shift) -> Ledger:
-    books: Ledger = Counter()
+    ledger: Ledger = Counter()
     async with await _limiter(shift.endpoint_url, shift.table_name) as limiter:
         left = iter(range(shift.acquires))
         chances = [random.Random(1000 * shift.seed + number) for number in range(shift.callers)]
-        await asyncio.gather(*(_caller(limiter, chance, left, books) for chance in chances))
-    return books
+        await asyncio.gather(*(_caller(limiter, chance, left, ledger) for chance in chances))
+    return ledger
 
 
-async def _caller(limiter: RateLimiter, chance: random.Random, left: Iterator[int], books: Ledger) -> None:
+async def _caller(limiter: RateLimiter, chance: random.Random, left: Iterator[int], ledger: Ledger) -> None:
     for _ in left:  # which all callers of the process share
         entity, resource = chance.choice(chance.choice((ENTITIES, BUSY))), chance.choice(RESOURCES)
         taken = Counter({"rpm": 1, "tpm": chance.randint(1, 2000)})
@@ -96,7 +96,7 @@ async def _caller(limiter: RateLimiter, chance: random.Random, left: Iterator[in
             taken = Counter({"events": 1})
         for who in (entity, parent_of(entity)):
             if who is not None:
-                books.update({(who, resource, name): amount for name, amount in taken.items()})
+                ledger.update({(who, resource, name): amount for name, amount in taken.items()})
 
 
 async def _use(lease: Lease, chance: random.Random, taken: Counter[str]) -> None:
@@ -118,7 +118,7 @@ async def _use(lease: Lease, chance: random.Random, taken: Counter[str]) -> None
 
 async def _limiter(endpoint_url: str, table_name: str) -> RateLimiter:
     store = DynamoDBStore(
-        table_name, region=REGION, endpoint_url=endpoint_url, connect_timeout=PATIENCE, read_timeout=PATIENCE
+        table_name, region=REGION, endpoint_url=endpoint_url, connect_timeout=TIMEOUT, read_timeout=TIMEOUT
     )
-    options = Options(create_table=True, acquire_timeout=None, connect_timeout=PATIENCE, read_timeout=PATIENCE)
+    options = Options(create_table=True, acquire_timeout=None, connect_timeout=TIMEOUT, read_timeout=TIMEOUT)
     return RateLimiter(repository=await Repository.over(store, options))

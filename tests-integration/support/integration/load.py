@@ -19,7 +19,7 @@ from .awaited import Variant
 
 PROCESSES = 3
 PAUSE_SECONDS = 0.005  # after a refusal, so that those who are refused leave the processor to the others
-PATIENCE = 30.0  # a store that is slow because the machine is busy is not what these tests are about
+TIMEOUT = 30.0  # a store that is slow because the machine is busy is not what these tests are about
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class Load:
     def take(self, job: Job, *, processes: int = PROCESSES) -> Taken:
         """What one process, or all of them, got."""
         futures = [self._pool.submit(_take, job, seed, together=processes > 1) for seed in range(processes)]
-        hauls = [future.result(timeout=60) for future in futures]
+        results = [future.result(timeout=60) for future in futures]
         return Taken(
-            sum(haul.admitted for haul in hauls),
-            min(haul.begun_ms for haul in hauls),
-            max(haul.ended_ms for haul in hauls),
+            sum(result.admitted for result in results),
+            min(result.begun_ms for result in results),
+            max(result.ended_ms for result in results),
         )
 
     def close(self) -> None:
@@ -98,9 +98,9 @@ def _begin(gate: Barrier | None) -> int:
 
 
 async def _with_tasks(job: Job, seed: int, gate: Barrier | None) -> Taken:
-    store = DynamoDBStore(job.table_name, region="us-east-1", endpoint_url=job.endpoint_url, read_timeout=PATIENCE)
+    store = DynamoDBStore(job.table_name, region="us-east-1", endpoint_url=job.endpoint_url, read_timeout=TIMEOUT)
     async with RateLimiter(
-        repository=await Repository.over(store, Options(read_timeout=PATIENCE, acquire_timeout=None))
+        repository=await Repository.over(store, Options(read_timeout=TIMEOUT, acquire_timeout=None))
     ) as limiter:
         begun = _begin(gate)
         got = await asyncio.gather(*(_task(limiter, job, seed * job.workers + n) for n in range(job.workers)))
@@ -108,9 +108,9 @@ async def _with_tasks(job: Job, seed: int, gate: Barrier | None) -> Taken:
 
 
 def _with_threads(job: Job, seed: int, gate: Barrier | None) -> Taken:
-    store = SyncDynamoDBStore(job.table_name, region="us-east-1", endpoint_url=job.endpoint_url, read_timeout=PATIENCE)
+    store = SyncDynamoDBStore(job.table_name, region="us-east-1", endpoint_url=job.endpoint_url, read_timeout=TIMEOUT)
     with SyncRateLimiter(
-        repository=SyncRepository.over(store, Options(read_timeout=PATIENCE, acquire_timeout=None))
+        repository=SyncRepository.over(store, Options(read_timeout=TIMEOUT, acquire_timeout=None))
     ) as limiter:
         begun = _begin(gate)
         with ThreadPoolExecutor(job.workers) as threads:
@@ -154,7 +154,7 @@ def _thread(limiter: SyncRateLimiter, job: Job, seed: int) -> int:
 
 
 def _takes(job: Job, seed: int) -> Generator[int, bool | None, int]:
-    """Amounts to take, told of each whether it was admitted; ends with their sum."""
+    """Amounts to take; each gets back whether it was admitted. Returns the sum of those that were."""
     amounts, total = random.Random(seed), 0
     end = None if job.seconds is None else time.monotonic() + job.seconds
     while end is None or time.monotonic() < end:

@@ -23,7 +23,7 @@ from zae_limiter.sync.store import SyncDynamoDBStore
 
 from .awaited import Awaited, Variant
 
-PATIENCE = 30.0  # a store that is slow because the machine is busy is not what these tests are about
+TIMEOUT = 30.0  # a store that is slow because the machine is busy is not what these tests are about
 PAUSE_SECONDS = 0.005  # after a refusal, so that those who are refused leave the processor to the others
 WORKERS = 4
 DEAD = 9
@@ -78,8 +78,8 @@ class MortalStore:
 @asynccontextmanager
 async def _opened(place: Place) -> AsyncIterator[tuple[RateLimiter, MortalStore]]:
     """A limiter of the place's variant, awaited in either; and its store."""
-    options = Options(split_above=place.split_above, read_timeout=PATIENCE, acquire_timeout=None)
-    reach: dict[str, Any] = {"region": "us-east-1", "endpoint_url": place.endpoint_url, "read_timeout": PATIENCE}
+    options = Options(split_above=place.split_above, read_timeout=TIMEOUT, acquire_timeout=None)
+    reach: dict[str, Any] = {"region": "us-east-1", "endpoint_url": place.endpoint_url, "read_timeout": TIMEOUT}
     if place.variant == "async":
         store = MortalStore(DynamoDBStore(place.table_name, **reach), place)
         async with RateLimiter(repository=await Repository.over(store, options)) as limiter:

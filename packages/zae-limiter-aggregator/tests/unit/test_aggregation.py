@@ -364,12 +364,12 @@ def outcome(life: Life) -> Any:
 @pytest.mark.parametrize("writers", [1, 4])
 @pytest.mark.parametrize("applied", [False, True])
 def test_a_handler_that_is_killed_at_any_request_does_everything_once(writers: int, *, applied: bool) -> None:
-    calm = lived()
-    store = MortalStore(calm.table)
-    account = calm.take(list(calm.stream), store)
+    undisturbed = lived()
+    store = MortalStore(undisturbed.table)
+    account = undisturbed.take(list(undisturbed.stream), store)
     assert min(account.snapshots, account.refills, account.splits, account.archived) > 0
     assert {type(each) for each in store.asked} == {BatchGet, Update, Transact, type(None)}
-    expected = outcome(calm)
+    expected = outcome(undisturbed)
     for at in range(len(store.asked)):
         life = lived()
         records = list(life.stream)
@@ -380,8 +380,8 @@ def test_a_handler_that_is_killed_at_any_request_does_everything_once(writers: i
         assert outcome(life) == expected
 
 
-class Books:
-    """What the callers know they consumed."""
+class Ledger:
+    """The amounts that callers know they consumed."""
 
     def __init__(self) -> None:
         self.tokens: Counter[tuple[str, str, Window, datetime, str]] = Counter()
@@ -427,35 +427,35 @@ leases = st.tuples(
 pauses = st.sampled_from([0, 1, 300, 3700])
 
 
-def live(life: Life, books: Books, deeds: list[Any]) -> None:
+def live(life: Life, ledger: Ledger, deeds: list[Any]) -> None:
     for entity, resource, amount, adjustment, seconds, fails in deeds:
         whose = ("child", "parent") if entity == "child" else (entity,)
         correction = -amount if fails else adjustment
         with suppress(Failed), life.limiter.acquire(entity, resource, {"tpm": amount}) as lease:
             for each in whose:
-                books.enter(life, each, resource, amount, 1)
+                ledger.enter(life, each, resource, amount, 1)
             life.clock.advance(seconds)
             if fails:
                 raise Failed
             lease.adjust(tpm=adjustment)
         for each in whose:
-            books.enter(life, each, resource, correction, 0)
+            ledger.enter(life, each, resource, correction, 0)
 
 
 @pytest.mark.slow
 @settings(deadline=None)
 @given(st.data(), st.lists(st.tuples(st.lists(leases, max_size=4), pauses, st.booleans()), min_size=1, max_size=5))
 def test_usage_equals_what_was_consumed_however_the_stream_is_delivered(data: st.DataObject, course: list[Any]) -> None:
-    life, books = Life(), Books()
+    life, ledger = Life(), Ledger()
     life.repository.create_entity("parent")
     life.repository.create_entity("child", parent_id="parent", cascade=True)
     for deeds, seconds, expiring in course:
-        live(life, books, deeds)
+        live(life, ledger, deeds)
         life.clock.advance(seconds)
         if expiring:
             life.table.expire(life.clock.now_ms() // 1000)
     deliver(life, data)
-    books.agree_with(life)
+    ledger.agree_with(life)
     for entity in ("parent", "child", "other"):
         for resource in RESOURCES:
             bucket = life.repository.get_bucket(entity, resource)

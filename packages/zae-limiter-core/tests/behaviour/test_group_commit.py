@@ -14,7 +14,7 @@ from zae_limiter.operations.values import BatchGet, Update
 RPM = Limit.per_hour("rpm", 100)
 
 
-async def crowd(world: World, *, limit: Limit = RPM, **options: Any) -> Process:
+async def warm_process(world: World, *, limit: Limit = RPM, **options: Any) -> Process:
     """A process that knows its bucket, of which one token is taken."""
     process = await world.process(default_limits=[limit], config_cache_ttl=10**6, **options)
     await take(process.limiter, "e", "r", rpm=1)
@@ -49,7 +49,7 @@ async def results(it: Process, tasks: Sequence[asyncio.Task[Any]]) -> list[Any]:
 
 
 async def test_what_queues_behind_a_write_goes_in_the_next_one(world: World) -> None:
-    it = await crowd(world)
+    it = await warm_process(world)
     tasks = await behind_a_write(it, *[1] * 31)
     world.meter.reset()
     assert await results(it, tasks) == [None] * 31
@@ -59,7 +59,7 @@ async def test_what_queues_behind_a_write_goes_in_the_next_one(world: World) -> 
 
 
 async def test_each_gets_its_own_answer_first_come_first_served(world: World) -> None:
-    it = await crowd(world)
+    it = await warm_process(world)
     tasks = await behind_a_write(it, 9, 50, 60, 30, 20)  # 90 are left for the last four
     nine, fifty, sixty, thirty, twenty = await results(it, tasks)
     assert [nine, fifty, thirty] == [None, None, None]
@@ -72,7 +72,7 @@ async def test_each_gets_its_own_answer_first_come_first_served(world: World) ->
 
 
 async def test_one_that_does_not_fit_does_not_block_a_smaller_one_behind_it(world: World) -> None:
-    it = await crowd(world)
+    it = await warm_process(world)
     tasks = await behind_a_write(it, 40, 60, 59)
     assert [type(result) for result in await results(it, tasks)] == [type(None), RateLimitExceeded, type(None)]
 
@@ -81,7 +81,7 @@ async def test_one_that_does_not_fit_does_not_block_a_smaller_one_behind_it(worl
 async def test_what_others_took_meanwhile_is_refused_to_those_it_does_not_reach(
     world: World, *, lost_race: bool
 ) -> None:
-    it = await crowd(world)
+    it = await warm_process(world)
     other = await world.process(default_limits=[RPM])
     tasks = await behind_a_write(it, 9, 30, 30, 30)
     if lost_race:
@@ -96,7 +96,7 @@ async def test_what_others_took_meanwhile_is_refused_to_those_it_does_not_reach(
 
 
 async def test_releases_and_rollbacks_ride_along_and_are_there_for_those_who_ask(world: World) -> None:
-    it = await crowd(world, rejection_staleness=0)
+    it = await warm_process(world, rejection_staleness=0)
 
     async def hold_90(leave: asyncio.Event, *, fail: bool) -> None:
         async with it.limiter.acquire("e", "r", {"rpm": 45}) as lease:
@@ -126,7 +126,7 @@ async def test_releases_and_rollbacks_ride_along_and_are_there_for_those_who_ask
 async def test_a_write_that_fails_fails_for_all_whom_it_carried_and_for_nobody_else(
     world: World, error: Unreachable | OutcomeUnknown
 ) -> None:
-    it = await crowd(world)
+    it = await warm_process(world)
     tasks = await behind_a_write(it, 1, 2, 3)
     it.wire.break_once(error, on=Update)
     fared = await results(it, tasks)
@@ -135,7 +135,7 @@ async def test_a_write_that_fails_fails_for_all_whom_it_carried_and_for_nobody_e
 
 
 async def test_buckets_do_not_wait_for_each_other(world: World) -> None:
-    it = await crowd(world)
+    it = await warm_process(world)
     await take(it.limiter, "other", "r", rpm=1)
     it.wire.hold(Update)
     tasks = [asyncio.create_task(take(it.limiter, entity, "r", rpm=1)) for entity in ("e", "other")]
@@ -156,7 +156,7 @@ async def test_a_bucket_that_nobody_knows_is_read_once_and_made_once_for_all_who
 
 
 async def test_call_sites_with_other_limits_are_not_mixed_into_one_write(world: World) -> None:
-    it = await crowd(world)
+    it = await warm_process(world)
     more = Limit.per_hour("rpm", 200)
 
     async def take_under_more() -> None:
@@ -175,7 +175,7 @@ async def test_call_sites_with_other_limits_are_not_mixed_into_one_write(world: 
 
 
 async def test_a_crowd_takes_exactly_what_there_is(world: World) -> None:
-    it = await crowd(world, limit=Limit.custom("rpm", 100, refill_amount=1, refill_period=10**8))
+    it = await warm_process(world, limit=Limit.custom("rpm", 100, refill_amount=1, refill_period=10**8))
     fared = await outcomes(*(passes(it.limiter, "e", "r", rpm=3) for _ in range(60)))
     assert fared.count(True) == 33
     assert await it.limiter.available("e", "r") == {"rpm": 0}
@@ -185,7 +185,7 @@ async def test_a_crowd_takes_exactly_what_there_is(world: World) -> None:
 
 
 async def test_a_caller_cancelled_in_the_queue_leaves_it(async_world: World) -> None:
-    it = await crowd(async_world)
+    it = await warm_process(async_world)
     first, second, third = await behind_a_write(it, 1, 50, 60)
     second.cancel()
     await until(lambda: waiting(it) == 1)
@@ -198,7 +198,7 @@ async def test_a_caller_cancelled_in_the_queue_leaves_it(async_world: World) -> 
 async def test_a_caller_cancelled_in_flight_gives_back_and_the_others_of_its_write_keep_theirs(
     async_world: World,
 ) -> None:
-    it = await crowd(async_world)
+    it = await warm_process(async_world)
     first, *others = await behind_a_write(it, 1, 20, 30)
     it.wire.let_one_go()
     await first
@@ -212,7 +212,7 @@ async def test_a_caller_cancelled_in_flight_gives_back_and_the_others_of_its_wri
 
 
 async def test_cancelling_the_one_that_started_the_write_does_not_cancel_it(async_world: World) -> None:
-    it = await crowd(async_world)
+    it = await warm_process(async_world)
     first, second = await behind_a_write(it, 10, 20)
     first.cancel()
     fared = await results(it, [first, second])
@@ -222,7 +222,7 @@ async def test_cancelling_the_one_that_started_the_write_does_not_cancel_it(asyn
 
 
 async def test_all_cancelled_at_once_leave_the_bucket_as_it_was(async_world: World) -> None:
-    it = await crowd(async_world)
+    it = await warm_process(async_world)
     tasks = await behind_a_write(it, 10, 20, 30)
     for task in tasks:
         task.cancel()
@@ -233,7 +233,7 @@ async def test_all_cancelled_at_once_leave_the_bucket_as_it_was(async_world: Wor
 
 
 async def test_what_gives_back_stays_in_the_queue_though_its_caller_is_cancelled(async_world: World) -> None:
-    it = await crowd(async_world)
+    it = await warm_process(async_world)
     inside, leave = asyncio.Event(), asyncio.Event()
 
     async def fail_in_the_block() -> None:
@@ -255,7 +255,7 @@ async def test_what_gives_back_stays_in_the_queue_though_its_caller_is_cancelled
 
 
 async def test_a_time_out_around_an_acquire_gives_back(async_world: World) -> None:
-    it = await crowd(async_world)
+    it = await warm_process(async_world)
     it.wire.hold(Update)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.02):

@@ -78,7 +78,7 @@ def test_what_gives_back_goes_back_though_its_thread_is_interrupted_in_the_queue
         hold_behind_a_write()
     it.end()
     assert it.limiter.available("e", "r") == {"rpm": 99}
-    it.take("e", 1)  # the lane is at rest
+    it.take("e", 1)  # the queue is at rest
 
 
 @pytest.mark.parametrize("end", ["acquire", "rollback"])

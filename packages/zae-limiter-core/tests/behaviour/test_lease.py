@@ -260,8 +260,8 @@ async def test_what_is_consumed_while_the_block_ends_goes_back(world: World, end
 
 async def test_what_is_consumed_of_child_and_parent_while_the_block_fails_goes_back_to_both(world: World) -> None:
     limiter, wire = await world.process(default_limits=[RPM])
-    await limiter.create_entity("mother")
-    await limiter.create_entity("child", parent_id="mother", cascade=True)
+    await limiter.create_entity("parent")
+    await limiter.create_entity("child", parent_id="parent", cascade=True)
     lease = limiter.acquire("child", "r", {"rpm": 10})
     await lease.__aenter__()
     wire.hold(Update)
@@ -272,7 +272,7 @@ async def test_what_is_consumed_of_child_and_parent_while_the_block_fails_goes_b
     wire.let_go()
     assert isinstance((await outcomes(more))[0], LeaseExpiredError)
     await closing
-    assert [await limiter.available(each, "r") for each in ("child", "mother")] == [{"rpm": 60}] * 2
+    assert [await limiter.available(each, "r") for each in ("child", "parent")] == [{"rpm": 60}] * 2
 
 
 async def test_what_is_refused_while_the_block_ends_says_that_it_has_ended(world: World) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from processes.asynchronous import simulate as simulate_async
 from processes.histories import tried
+from processes.holdings import Holdings
 from processes.loops import VirtualLoop, watched
 from processes.mutants import MUTANTS, Mutant, killer, shown
-from processes.tally import Tally
 from processes.threaded import simulate as simulate_sync
 from processes.threaded import simulate_interrupted
 from processes.threads import Lock, Scheduler
@@ -129,8 +129,8 @@ def test_the_scheduler_knows_a_deadlock() -> None:
 
 
 def test_a_digit_tells_whom_a_write_concerns() -> None:
-    tally = Tally(20)
-    first, last = tally.holdings[0], tally.holdings[15]
+    holdings = Holdings(20)
+    first, last = holdings.all[0], holdings.all[15]
     amount = 1000 * (3 * last.unit - 2 * first.unit)
     update = Update(Key("a", "b"), add={"b_who0_tc": amount})
-    assert tally.touched(update) == [(first, -2), (last, 3)]
+    assert holdings.touched(update) == [(first, -2), (last, 3)]

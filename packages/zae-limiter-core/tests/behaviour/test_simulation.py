@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from simulation.books import Rule, Stand
+from simulation.bucket_items import LimitState, Rule
 from simulation.histories import tried
 from simulation.kernel import Violation
 from simulation.ledger import Ledger
@@ -27,7 +27,7 @@ def test_the_histories_are_worth_something() -> None:
     lost = reshaped = created = split = dropped = returned = 0
     for seed in range(1, 61):
         world, gone = simulate(seed), set()
-        for _, caller, _ in world.lives:
+        for _, caller, _ in world.callers:
             answers[caller.answer] = answers.get(caller.answer, 0) + 1
         for write in world.oracle.applications:
             lost += not write.confirmed
@@ -90,8 +90,8 @@ def test_a_rule_counts_from_before_it_is_written_until_after_the_next_by_what_cl
     slow, fast = RULE, Rule(ceiling=10_000, refill=9_000, period=1_000)
 
     def write(at_ms: int, rule: Rule, shard: int = 0) -> Application:
-        stand = Stand(rule, shard, 2, 0, at_ms)
-        change = Change(0, 0, rule.ceiling, stand, rule.ceiling, 0, new=False)
+        state = LimitState(rule, shard, 2, 0, at_ms)
+        change = Change(0, 0, rule.ceiling, state, rule.ceiling, 0, new=False)
         return Application(f"b#{shard}", at_ms, at_ms, at_ms, {"rpm": change}, moved=True, splits=False)
 
     told = [(0, slow), (1_000, slow), (5_000, fast), (6_000, slow), (6_900, slow), (9_000, slow)]

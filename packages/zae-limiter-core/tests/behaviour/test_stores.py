@@ -73,7 +73,7 @@ def perform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 class _Server(ThreadingHTTPServer):
-    request_queue_size = 128  # a crowd of first requests must not wait for a second SYN
+    request_queue_size = 128  # many first requests at once must not wait for a second SYN
 
 
 @contextmanager

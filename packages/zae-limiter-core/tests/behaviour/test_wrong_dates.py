@@ -20,15 +20,15 @@ REQUEST_MS = 300
 BURST = 10
 LIMIT = Limit.per_minute("rpm", BURST)
 
-Lie = Callable[[int], int]
+DateShown = Callable[[int], int]
 
 
-def off(ms: int) -> Lie:
+def off(ms: int) -> DateShown:
     """A date that is wrong by so much."""
     return lambda true_ms: true_ms + ms
 
 
-def frozen_at(ms: int) -> Lie:
+def frozen_at(ms: int) -> DateShown:
     """A date that somebody repeats."""
     return lambda _: EPOCH_MS + ms
 
@@ -52,12 +52,12 @@ class World:
 
 
 class Dated(MemoryStore):
-    """A process's way to the table: its answers have dates, the next ones of them as ``lies`` say."""
+    """A process's way to the table: its answers have dates, the next ones as ``dates`` say."""
 
     def __init__(self, world: World, *, wall_off_ms: int = 0) -> None:
         super().__init__(world.table)
         self.world = world
-        self.lies: list[Lie] = []
+        self.dates: list[DateShown] = []
         self.requests = 0
         self.clock = SystemClock(
             wall_ns=lambda: (world.now_ms + wall_off_ms) * 10**6,
@@ -67,25 +67,25 @@ class Dated(MemoryStore):
     async def perform(self, operation: Operation[Any]) -> Any:
         sent_ms, self.requests = 10**7 + self.world.elapsed_ms, self.requests + 1
         self.world.elapsed_ms += REQUEST_MS
-        lie = self.lies.pop(0) if self.lies else truth
+        date_of = self.dates.pop(0) if self.dates else truth
         try:
             return await super().perform(operation)
         finally:
-            date = formatdate(lie(self.world.now_ms) // 1000, usegmt=True)
+            date = formatdate(date_of(self.world.now_ms) // 1000, usegmt=True)
             self.clock.on_answer(date, sent_ms, 10**7 + self.world.elapsed_ms)
 
 
 class Process:
-    """A limiter over a store whose answers may lie."""
+    """A limiter over a store whose answers may have wrong dates."""
 
     def __init__(self, store: Dated, limiter: RateLimiter) -> None:
         self.store = store
         self.limiter = limiter
 
     @classmethod
-    async def start(cls, world: World, lies: Iterable[Lie] = (), *, wall_off_ms: int = 0) -> "Process":
+    async def start(cls, world: World, dates: Iterable[DateShown] = (), *, wall_off_ms: int = 0) -> "Process":
         store = Dated(world, wall_off_ms=wall_off_ms)
-        store.lies += lies
+        store.dates += dates
         return cls(store, RateLimiter(repository=await Repository.over(store, Options(rejection_staleness=0))))
 
     @property
@@ -108,64 +108,64 @@ offs = pytest.mark.parametrize("off_ms", [HOUR_MS, YEAR_MS, -HOUR_MS, 90_000, -Y
 @offs
 async def test_a_wrong_date_does_not_lock_a_full_bucket_for_others(off_ms: int) -> None:
     world = World()
-    liar, other = await Process.start(world), await Process.start(world)
-    assert await liar.take() == 0
+    misled, other = await Process.start(world), await Process.start(world)
+    assert await misled.take() == 0
     world.elapsed_ms += 60_000
-    liar.store.lies = [truth, off(off_ms)]
-    assert await liar.take() == await liar.take() == 0
-    assert await liar.take() == 0
+    misled.store.dates = [truth, off(off_ms)]
+    assert await misled.take() == await misled.take() == 0
+    assert await misled.take() == 0
     assert await other.take() == 0
 
 
 @offs
 async def test_a_wrong_first_date_does_not_lock_a_bucket_for_others(off_ms: int) -> None:
     world = World()
-    liar, other = await Process.start(world, [off(off_ms)]), await Process.start(world)
-    assert abs(liar.error_ms) < 1000
-    assert await liar.take() == 0
+    misled, other = await Process.start(world, [off(off_ms)]), await Process.start(world)
+    assert abs(misled.error_ms) < 1000
+    assert await misled.take() == 0
     assert await other.take() == 0
 
 
 @offs
 async def test_a_wrong_date_does_not_anchor_a_new_bucket(off_ms: int) -> None:
     world = World()
-    liar, other = await Process.start(world), await Process.start(world)
-    liar.store.lies = [off(off_ms)]  # the answer that says that there is no bucket
-    assert await liar.take() == 0
+    misled, other = await Process.start(world), await Process.start(world)
+    misled.store.dates = [off(off_ms)]  # the answer that says that there is no bucket
+    assert await misled.take() == 0
     assert await other.take(amount=BURST - 1) == 0
 
 
 @offs
 async def test_a_wrong_date_does_not_anchor_a_reshape(off_ms: int) -> None:
     world = World()
-    liar, other = await Process.start(world), await Process.start(world)
-    assert await liar.take() == 0
-    liar.store.lies = [off(off_ms)]
-    assert await liar.limiter.repository.ping()
-    assert await liar.take(Limit.per_minute("rpm", 2 * BURST)) == 0
+    misled, other = await Process.start(world), await Process.start(world)
+    assert await misled.take() == 0
+    misled.store.dates = [off(off_ms)]
+    assert await misled.limiter.repository.ping()
+    assert await misled.take(Limit.per_minute("rpm", 2 * BURST)) == 0
     assert await other.take(amount=BURST - 2) == 0
 
 
 @offs
-@pytest.mark.parametrize("lies", [1, 4])
-async def test_a_wrong_date_makes_no_tokens(off_ms: int, lies: int) -> None:
+@pytest.mark.parametrize("count", [1, 4])
+async def test_a_wrong_date_makes_no_tokens(off_ms: int, count: int) -> None:
     world = World()
-    liar, other = await Process.start(world), await Process.start(world)
-    assert await liar.take(amount=BURST) == 0
-    liar.store.lies = [off(off_ms)] * lies
-    for _ in range(lies):
-        await liar.limiter.repository.ping()
-    assert await liar.take(amount=BURST) > 0
+    misled, other = await Process.start(world), await Process.start(world)
+    assert await misled.take(amount=BURST) == 0
+    misled.store.dates = [off(off_ms)] * count
+    for _ in range(count):
+        await misled.limiter.repository.ping()
+    assert await misled.take(amount=BURST) > 0
     assert await other.take(amount=BURST) > 0
 
 
 @offs
 async def test_a_refused_process_is_told_the_truth_by_a_process_that_was_shown_a_wrong_date(off_ms: int) -> None:
     world = World()
-    liar, other = await Process.start(world), await Process.start(world)
-    liar.store.lies = [off(off_ms)]
-    await liar.limiter.repository.ping()
-    assert await liar.take(amount=BURST) == 0
+    misled, other = await Process.start(world), await Process.start(world)
+    misled.store.dates = [off(off_ms)]
+    await misled.limiter.repository.ping()
+    assert await misled.take(amount=BURST) == 0
     assert 0 < await other.take() <= 60 / BURST + 1
 
 
@@ -177,21 +177,21 @@ async def test_a_process_whose_machine_is_wrong_is_right_once_it_is_open(off_ms:
     assert 2 <= process.store.requests <= 8
 
 
-@pytest.mark.parametrize("lies", [[off(HOUR_MS)], [frozen_at(0)] * 3, [off(YEAR_MS), truth, off(-HOUR_MS)]])
-async def test_a_process_whose_machine_is_wrong_and_that_is_lied_to_asks_until_two_answers_agree(
-    lies: list[Lie],
+@pytest.mark.parametrize("dates", [[off(HOUR_MS)], [frozen_at(0)] * 3, [off(YEAR_MS), truth, off(-HOUR_MS)]])
+async def test_a_process_whose_machine_is_wrong_and_that_is_shown_wrong_dates_asks_until_two_answers_agree(
+    dates: list[DateShown],
 ) -> None:
     world = World()
-    process = await Process.start(world, lies, wall_off_ms=24 * HOUR_MS)
+    process = await Process.start(world, dates, wall_off_ms=24 * HOUR_MS)
     assert abs(process.error_ms) <= 1000
 
 
 async def test_a_process_whose_machine_is_right_opens_with_the_requests_that_it_needs() -> None:
     world = World()
     await Process.start(world)
-    honest, lied_to = await Process.start(world), await Process.start(world, [off(HOUR_MS)])
+    honest, misled = await Process.start(world), await Process.start(world, [off(HOUR_MS)])
     assert honest.store.requests == 1
-    assert lied_to.store.requests == 2
+    assert misled.store.requests == 2
 
 
 async def test_where_no_two_answers_agree_the_machine_is_believed(caplog: pytest.LogCaptureFixture) -> None:

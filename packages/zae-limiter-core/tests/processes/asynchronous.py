@@ -1,6 +1,6 @@
 """Histories of the async driver: cancellation at any await, shutdowns, loops that end, close at any instant.
 
-Lives here: the course of events in a loop. Never: a judgement of the table (world, oracle, tally).
+Lives here: the course of events in a loop. Never: a check of the table (world, oracle, holdings).
 """
 
 import asyncio
@@ -22,10 +22,10 @@ from .callers import CLOSED, Caller
 from .listening import listening
 from .loops import VirtualLoop, end, watched
 from .patching import replaced, virtual_time
-from .plan import CALM, CASCADING, PARENT, Plan, draw
+from .plan import CASCADING, HEALTHY, PARENT, Plan, draw
 from .server import Sending
 from .timeline import Stuck
-from .world import DEADLINE, GRACE, PEOPLE, QUIET, RESOURCE, World
+from .world import ALL_ENTITIES, DEADLINE, GRACE, QUIET, RESOURCE, World
 
 
 class Store:
@@ -83,22 +83,22 @@ class Process:
         return self.limiter.acquire(entity_id, RESOURCE, amounts, on_unavailable=on_unavailable)
 
     async def open(self) -> None:
-        """The table is filled while nobody looks."""
+        """Fill the table, over requests that take no time and never fail."""
         world = self.world
         options = world.plan.options(clock=world.clock, stack="simulated")
         repository = await Repository.over(self.store, options)
-        await repository.set_system_defaults([world.plan.limit, *world.tally.limits])
-        for entity in PEOPLE:
+        await repository.set_system_defaults([world.plan.limit, *world.holdings.limits])
+        for entity in ALL_ENTITIES:
             if entity != CASCADING:
                 await repository.create_entity(entity)
         await repository.create_entity(CASCADING, parent_id=PARENT, cascade=True)
         self.limiter = RateLimiter(repository)
         if world.plan.warm:
-            for entity in PEOPLE:
+            for entity in ALL_ENTITIES:
                 with suppress(RateLimitExceeded):
                     async with self.acquire(entity, {"rpm": 1}, None):
                         pass
-        world.server.weather, self.store.immediate = world.plan.weather, world.plan.immediate
+        world.server.network, self.store.immediate = world.plan.network, world.plan.immediate
 
 
 class History:
@@ -114,7 +114,7 @@ class History:
         self.loop = VirtualLoop(self.world.timeline, self._turn)
         self._loops = [self.loop]
         self.own: set[asyncio.Task[Any]] = set()
-        self.people: dict[asyncio.Task[Any], Caller] = {}
+        self.caller_of: dict[asyncio.Task[Any], Caller] = {}
         self.stopped = False
         self._cuts = 0
         self._until_cut = 0
@@ -122,45 +122,45 @@ class History:
         self._problems: list[str] = []
 
     def run(self) -> None:
-        """Let everything happen, and judge it. Raises ``Violation``."""
-        told = ""
+        """Let everything happen, and check it. Raises ``Violation``."""
+        failure = ""
         with replaced(virtual_time(self.world.timeline, None)), listening(self.world.lost) as heard:
             try:
                 with watched():
                     self._run_first()
-                    if self.plan.ending in {"shutdown", "torn"}:
+                    if self.plan.ending in {"shutdown", "abandoned"}:
                         self._run_second()
             except (Stuck, Violation) as problem:
-                told = f"{problem}: {self._who_waits()}"
+                failure = f"{problem}: {self._who_waits()}"
             except Exception as problem:  # noqa: BLE001 - out of the library, past everybody
-                told = f"{problem!r}: {self._who_waits()}"
+                failure = f"{problem!r}: {self._who_waits()}"
             self._drop()  # while somebody listens; outside of the handler, whose traceback keeps tasks alive
             del self.process.limiter
-        if told:
-            raise Violation(told)
+        if failure:
+            raise Violation(failure)
         complaints = [complaint for loop in self._loops for complaint in loop.complaints]
         for said in [*self._problems, *complaints, *heard]:
             raise Violation(said)
-        self.world.judge()
+        self.world.check()
 
     def _run_first(self) -> None:
         loop = self.loop
         loop.run_until_complete(self._main(self._first()))
-        if self.plan.ending == "torn":
-            self._tear()
+        if self.plan.ending == "abandoned":
+            self._abandon_loop()
             return
         if self.plan.ending == "shutdown":
             self._note_shutdown()
         end(loop)
         self.own.clear()
-        self.people.clear()
+        self.caller_of.clear()
         gc.collect()
 
     def _run_second(self) -> None:
         """The repository is used again, in another loop."""
         self.loop = loop = VirtualLoop(self.world.timeline, self._turn)
         self._loops.append(loop)
-        self.own, self.people = set(), {}
+        self.own, self.caller_of = set(), {}
         loop.run_until_complete(self._main(self._second()))
         end(loop)
 
@@ -177,13 +177,13 @@ class History:
                 task.get_coro().close()
         self.process.store.awaited.clear()
         self.own.clear()
-        self.people.clear()
+        self.caller_of.clear()
         gc.collect()
 
-    def _tear(self) -> None:
-        """The loop is closed, and nobody is told."""
-        self.world.excuses.add("torn")
-        for task, caller in self.people.items():
+    def _abandon_loop(self) -> None:
+        """Close the loop with tasks that still wait in it; none of them gets an answer."""
+        self.world.failure_causes.add("abandoned")
+        for task, caller in self.caller_of.items():
             if not task.done():
                 caller.gone = True
                 caller.holding.doubt("its loop was closed")
@@ -191,15 +191,15 @@ class History:
         self._drop()
 
     def _note_shutdown(self) -> None:
-        """All tasks are about to be cancelled: who is in a body can still give back, who is on his way out cannot."""
-        self.world.excuses.add("shutdown")
-        done = [caller for task, caller in self.people.items() if task.done() or caller.cut]
-        leaving = [caller for caller in self.people.values() if caller.waits.startswith("exit")]
-        for caller in self.people.values():
+        """All tasks are about to be cancelled: a caller in a body can still give back, one that is leaving cannot."""
+        self.world.failure_causes.add("shutdown")
+        done = [caller for task, caller in self.caller_of.items() if task.done() or caller.cut]
+        leaving = [caller for caller in self.caller_of.values() if caller.waits.startswith("exit")]
+        for caller in self.caller_of.values():
             caller.cut = True
-        held = self.world.tally.held(self.world.buckets())
+        held = self.world.holdings.held(self.world.buckets())
         for caller in {*done, *leaving}:
-            holding, place = caller.holding, self.world.tally.holdings.index(caller.holding)
+            holding, place = caller.holding, self.world.holdings.all.index(caller.holding)
             if any(held.get((entity, place), 0) != holding.expected for entity in holding.entities):
                 holding.doubt("a shutdown cut it off")
 
@@ -212,7 +212,7 @@ class History:
     async def _first(self) -> None:
         await self.process.open()
         callers = self._start(self.plan.callers)
-        loopers = [self._task(self._loop_about()) for _ in range(self.plan.loopers)]
+        loopers = [self._task(self._loop()) for _ in range(self.plan.loopers)]
         self._cuts, self._until_cut = self.plan.cuts, self.rng.randint(1, 30)
         match self.plan.ending:
             case "rest":
@@ -235,7 +235,7 @@ class History:
         for _ in range(count):
             caller = self.world.caller(self.process)
             tasks.append(self._task(caller.live()))
-            self.people[tasks[-1]] = caller
+            self.caller_of[tasks[-1]] = caller
         return tasks
 
     def _task(self, script: Any) -> asyncio.Task[Any]:
@@ -247,8 +247,8 @@ class History:
         self._waiting = "the end of all callers"
         await asyncio.wait(tasks)
 
-    async def _loop_about(self) -> None:
-        """A user who takes and takes, until he is told that it is over."""
+    async def _loop(self) -> None:
+        """A caller that takes in a loop, until the repository is closed."""
         while not self.stopped:
             try:
                 async with self.process.acquire(self.rng.choice(self.plan.entities), {"rpm": 1}, None):
@@ -269,7 +269,7 @@ class History:
         await self._close()
         self.stopped = True
         self.world.doubt_the_unsettled("it went on behind the close")
-        for task, caller in self.people.items():
+        for task, caller in self.caller_of.items():
             if not task.done():
                 caller.holding.doubt("it went on behind the close")
 
@@ -284,10 +284,10 @@ class History:
     async def _rest_and_close(self) -> None:
         self._cuts = 0
         await asyncio.sleep(QUIET)
-        self.world.server.weather = CALM
+        self.world.server.network = HEALTHY
         await asyncio.sleep(QUIET)
         self._check_tasks("a pause")
-        for entity in PEOPLE:
+        for entity in ALL_ENTITIES:
             await self._check_works(entity)
         await self._close()
 
@@ -314,17 +314,17 @@ class History:
             return
         self._cuts -= 1
         self._until_cut = self.rng.randint(1, 30)
-        victims = [task for task in self.loop.tasks() if task in self.people]
-        if self.plan.meddles and self.rng.random() < 0.7:
+        victims = [task for task in self.loop.tasks() if task in self.caller_of]
+        if self.plan.cuts_library and self.rng.random() < 0.7:
             victims = [task for task in self.loop.tasks() if task not in self.own] or victims
         if victims:
             self._cut(self.rng.choice(victims))
 
     def _cut(self, victim: asyncio.Task[Any]) -> None:
-        if victim in self.people:
-            self.people[victim].cut = True
+        if victim in self.caller_of:
+            self.caller_of[victim].cut = True
         else:
-            self.world.excuses.add("meddling")
+            self.world.failure_causes.add("a task of the library was cut off")
         victim.cancel()
 
     def _who_waits(self) -> str:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol
 from zae_limiter import exceptions
 from zae_limiter.exceptions import RateLimiterUnavailable, RateLimitExceeded, ZAELimiterError
 
+from .holdings import Holding
 from .plan import CASCADING, PARENT, Plan
-from .tally import Holding
 
 SCARCE = "rpm"
 MOST = 3
@@ -73,12 +73,12 @@ class Caller:
             await self._visit()
         except GeneratorExit:
             raise  # the loop is gone
-        except BaseException as error:  # noqa: BLE001 - judged in the end
-            self.answer, self.failure = self._told(error), error
+        except BaseException as error:  # noqa: BLE001 - checked in the end
+            self.answer, self.failure = self._answer_of(error), error
         else:
             self.answer = "admitted"
 
-    def _told(self, error: BaseException) -> str:
+    def _answer_of(self, error: BaseException) -> str:
         if isinstance(error, self._variant.cuts):
             return "cut"
         if isinstance(error, RateLimitExceeded):
@@ -155,7 +155,7 @@ class Caller:
         elif self._pending and not lease.degraded:
             holding.expected += self._pending
             holding.correcting = True
-            if error is not None and not self._plan.weather.calm:
+            if error is not None and not self._plan.network.faultless:
                 holding.doubt("the body's error hides that corrections were not written")
         elif self._pending:
             holding.doubt("let through")

@@ -1,4 +1,4 @@
-"""What a program says though nobody asked: errors in the log, exceptions that nobody took, coroutines nobody awaited.
+"""Unexpected output of a program: errors in the log, exceptions that nobody caught, coroutines nobody awaited.
 
 Lives here: catching it. Never: the loop's own complaints (loops).
 """
@@ -31,9 +31,9 @@ class _Listener(logging.Handler):
 
 @contextmanager
 def listening(on_loss: Callable[[str], None]) -> Iterator[list[str]]:
-    """What is heard until the end, when all that nobody refers to is gone.
+    """The output until the end, when all garbage is collected.
 
-    ``on_loss`` is told what the log says of tokens that were not given back.
+    ``on_loss`` is called with each log line about tokens that were not given back.
     """
     heard: list[str] = []
     handler = _Listener(heard, on_loss)

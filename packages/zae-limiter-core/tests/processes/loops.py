@@ -17,7 +17,7 @@ from .timeline import Stuck, Timeline
 T = TypeVar("T")
 Script = Coroutine[Any, Any, T] | Generator[Any, None, T]
 
-PATIENCE = 3.0  # seconds of the processor, for a whole history
+CPU_SECONDS = 3.0  # CPU time of a whole history; one that takes longer is stuck
 MOST_TURNS = 20_000  # without a moment passing
 
 
@@ -78,7 +78,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 @contextmanager
-def watched(seconds: float = PATIENCE) -> Iterator[None]:
+def watched(seconds: float = CPU_SECONDS) -> Iterator[None]:
     """Raise ``Stuck`` where the main thread is busy for so long, and no turn ever comes."""
 
     def give_up(*_: object) -> None:

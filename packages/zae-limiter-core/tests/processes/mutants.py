@@ -44,7 +44,7 @@ def _patched(driver: type, **methods: Any) -> Fault:
 
 
 def _no_unwind(self: Any, *waiters: Any) -> None:
-    """What was taken for somebody who left stays taken."""
+    """Tokens that were taken for a caller that left stay taken."""
 
 
 def _no_wake(self: Any, batch: Sequence[Waiter]) -> None:
@@ -69,7 +69,7 @@ async def _no_drain(self: Driver) -> None:
 
 
 async def _serve_until_cancelled(self: Driver, queue: BucketQueue, token: object) -> None:
-    """A task that is cancelled leaves the lane, and whoever waits in it."""
+    """A serving task that is cancelled leaves its queue, and the waiters in it."""
     while queue.waiting and queue.server is token:
         batch = queue.take()
         try:
@@ -109,12 +109,12 @@ def _sync_run_without_budget(self: SyncDriver, flow: Any, *, budget: float | Non
 
 
 def _serve_own_unless_interrupted(self: SyncDriver, waiter: Waiter, call: Any) -> None:
-    """Who is interrupted while he serves keeps the lane."""
+    """A server that is interrupted keeps the queue."""
     self._work(waiter.queue, [waiter], call.until)
     self._pass_on(waiter.queue, waiter)
 
 
-def _abandon_without_lane(self: SyncDriver, waiters: list[Waiter]) -> None:
+def _abandon_without_queue(self: SyncDriver, waiters: list[Waiter]) -> None:
     for waiter in waiters:
         with self._lock:
             if waiter.droppable and waiter in waiter.queue.waiting:
@@ -125,7 +125,7 @@ def _abandon_without_lane(self: SyncDriver, waiters: list[Waiter]) -> None:
 
 
 def _pass_on_to_nobody(self: SyncDriver, queue: BucketQueue, server: object) -> None:
-    """Who has served goes, though others wait."""
+    """A server leaves the queue, though others wait."""
     with self._lock:
         if queue.server is server:
             queue.server = None
@@ -133,7 +133,7 @@ def _pass_on_to_nobody(self: SyncDriver, queue: BucketQueue, server: object) -> 
 
 
 def _next_batch_unlocked(self: SyncDriver, queue: BucketQueue, token: object) -> list[Waiter] | None:
-    """Between the look at the queue and the leave of the lane, somebody may come."""
+    """Between the last look at the queue and the end of its service, a waiter may come."""
     if queue.waiting:
         return queue.take()
     with self._lock:
@@ -150,19 +150,19 @@ MUTANTS = (
         "async",
         _patched(Driver, _serve=_serve_until_cancelled, _served=_served_by_nobody),
     ),
-    Mutant("a lane stays with a loop that is gone", "async", _patched(Driver, _leave_loop=_no_leaving)),
-    Mutant("what an abandoned ticket took stays taken", "async", _patched(Driver, _unwind=_no_unwind)),
+    Mutant("a queue stays with a loop that is gone", "async", _patched(Driver, _leave_loop=_no_leaving)),
+    Mutant("what an abandoned waiter took stays taken", "async", _patched(Driver, _unwind=_no_unwind)),
     Mutant("the budget is not enforced", "async", _patched(Driver, run=_run_without_budget)),
     Mutant("an operation has no deadline", "async", _patched(Driver, __init__=_without_deadline)),
     Mutant(
-        "a leader that is interrupted keeps the lane",
+        "a leader that is interrupted keeps the queue",
         "sync",
-        _patched(SyncDriver, _serve_own=_serve_own_unless_interrupted, _abandon=_abandon_without_lane),
+        _patched(SyncDriver, _serve_own=_serve_own_unless_interrupted, _abandon=_abandon_without_queue),
     ),
     Mutant("a leader passes on to nobody", "sync", _patched(SyncDriver, _pass_on=_pass_on_to_nobody)),
     Mutant("the last look at a queue is not locked", "sync", _patched(SyncDriver, _next_batch=_next_batch_unlocked)),
     Mutant("nobody is woken", "sync", _patched(SyncDriver, _let_go=_no_wake)),
-    Mutant("what an abandoned ticket took stays taken in threads", "sync", _patched(SyncDriver, _unwind=_no_unwind)),
+    Mutant("what an abandoned waiter took stays taken in threads", "sync", _patched(SyncDriver, _unwind=_no_unwind)),
     Mutant("the budget is not enforced in threads", "sync", _patched(SyncDriver, run=_sync_run_without_budget)),
 )
 

@@ -1,6 +1,7 @@
-"""What a history is like, drawn from its seed.
+"""The plan of a history, drawn from its seed.
 
-Lives here: chances and amounts. Never: what happens because of them (asynchronous, threaded).
+Lives here: chances and amounts, and the conditions of a network by name. Never: what happens because of them
+(asynchronous, threaded).
 """
 
 from dataclasses import dataclass
@@ -10,41 +11,41 @@ from typing import Any, Literal
 from zae_limiter import Limit, Options
 from zae_limiter.settings import NEVER_SPLIT
 
-from .server import Weather
+from .server import NetworkConditions
 
-CALM = Weather()
-ROUGH = Weather(slow=0.05, throttled=0.05, refused=0.02, lost_before=0.03, lost_after=0.03)
-STORM = Weather(slow=0.2, throttled=0.1, refused=0.05, lost_before=0.1, lost_after=0.1)
-BUSY = Weather(typical_us=20_000, slow=0.2)
-HUNG = Weather(slow=0.1, hung=0.2)
-DEAD = Weather(hung=1.0)
+HEALTHY = NetworkConditions()
+FAULTY = NetworkConditions(slow=0.05, throttled=0.05, refused=0.02, lost_before=0.03, lost_after=0.03)
+VERY_FAULTY = NetworkConditions(slow=0.2, throttled=0.1, refused=0.05, lost_before=0.1, lost_after=0.1)
+SLOW = NetworkConditions(typical_us=20_000, slow=0.2)
+HUNG = NetworkConditions(slow=0.1, hung=0.2)
+DEAD = NetworkConditions(hung=1.0)
 
 PARENT, CASCADING = "project", "key"
 ENTITIES = (CASCADING, CASCADING, PARENT, "solo")
 HAS_BUDGET = "acquire_timeout" in Options.__dataclass_fields__
 
-Ending = Literal["rest", "close", "close cut", "shutdown", "torn"]
+Ending = Literal["rest", "close", "close cut", "shutdown", "abandoned"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One kind of history.
 
-    ``immediate`` stores answer without a pause. ``cuts`` is how often somebody is cut off, ``meddles`` whether that may
-    hit the library's own tasks; ``torn`` loops are closed though somebody still waits in them.
+    ``immediate`` stores answer without a pause. ``cuts`` is how often a caller is cut off, ``cuts_library`` whether
+    that may hit the library's own tasks; ``abandoned`` loops are closed though tasks still wait in them.
     """
 
     callers: int
     loopers: int
     entities: tuple[str, ...]
-    weather: Weather
+    network: NetworkConditions
     limit: Limit
     ending: Ending
     immediate: bool = False
     warm: bool = False
     span_us: int = 50_000
     cuts: int = 0
-    meddles: bool = False
+    cuts_library: bool = False
     allowing: float = 0.0
     budget: float | None = None
     config_cache_ttl: float = 60
@@ -64,23 +65,23 @@ class Plan:
 
 
 def draw(
-    rng: Random, *, endings: tuple[Ending, ...] = ("rest", "rest", "close", "close cut", "shutdown", "torn")
+    rng: Random, *, endings: tuple[Ending, ...] = ("rest", "rest", "close", "close cut", "shutdown", "abandoned")
 ) -> Plan:
     """A plan; every kind of trouble is in about half of them."""
-    weathers = (CALM, CALM, BUSY, ROUGH, STORM) + ((HUNG, DEAD) if HAS_BUDGET else ())
+    networks = (HEALTHY, HEALTHY, SLOW, FAULTY, VERY_FAULTY) + ((HUNG, DEAD) if HAS_BUDGET else ())
     ending = rng.choice(endings)
     return Plan(
         callers=rng.randint(2, 14),
         loopers=rng.randint(1, 4) if ending.startswith("close") else 0,
         entities=tuple(rng.sample(ENTITIES, rng.randint(1, 4))),
-        weather=rng.choice(weathers),
+        network=rng.choice(networks),
         limit=_limit(rng),
         ending=ending,
         immediate=rng.random() < 0.1,
         warm=rng.random() < 0.5,
         span_us=rng.choice((0, 5_000, 50_000, 2_000_000)),
         cuts=rng.choice((0, 0, 1, 3, 8)),
-        meddles=rng.random() < 0.4,
+        cuts_library=rng.random() < 0.4,
         allowing=rng.choice((0.0, 0.5)),
         budget=rng.choice((0.3, 1.0, 5.0, 5.0, None) if HAS_BUDGET else (None,)),
         config_cache_ttl=rng.choice((0, 0.3, 60, 60)),

@@ -1,6 +1,6 @@
 """The table behind its network, for both variants.
 
-Lives here: what becomes of a request, whoever waits for it. Never: waiting (asynchronous, threaded).
+Lives here: the conditions of the network, and what they do to a request. Never: waiting (asynchronous, threaded).
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from zae_limiter.operations import errors
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled
 from zae_limiter.operations.values import Operation
 
-from .tally import Tally
+from .holdings import Holdings
 from .timeline import Timeline
 
 TIMEOUT_US = 2_000_000
@@ -27,8 +27,8 @@ Settle = Callable[[Any, StoreError | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    """How the store answers: chances for each request. ``hung`` ones are never answered, applied or not."""
+class NetworkConditions:
+    """The conditions of the network: chances for each request. ``hung`` ones get no answer, applied or not."""
 
     typical_us: int = 5_000
     slow: float = 0.0
@@ -39,7 +39,7 @@ class Weather:
     hung: float = 0.0
 
     @property
-    def calm(self) -> bool:
+    def faultless(self) -> bool:
         """Whether every request is answered."""
         return not (self.throttled or self.refused or self.lost_before or self.lost_after or self.hung)
 
@@ -47,13 +47,13 @@ class Weather:
 class Sending:
     """One request under way."""
 
-    def __init__(self, tally: Tally, operation: Operation[Any]) -> None:
-        self._tally = tally
+    def __init__(self, holdings: Holdings, operation: Operation[Any]) -> None:
+        self._holdings = holdings
         self._operation = operation
 
     def doubt(self, why: str) -> None:
-        """What it does, if it does, nobody is told."""
-        for holding, _ in self._tally.touched(self._operation):
+        """Mark what it changes, if it is applied, as uncertain."""
+        for holding, _ in self._holdings.touched(self._operation):
             holding.doubt(why)
 
     def came_back(self, error: StoreError | None) -> None:
@@ -61,7 +61,7 @@ class Sending:
         if isinstance(error, OutcomeUnknown):
             self.doubt("an answer was lost")
         elif isinstance(error, NotApplied):
-            for holding, change in self._tally.touched(self._operation):
+            for holding, change in self._holdings.touched(self._operation):
                 if change < 0 or holding.correcting:
                     holding.doubt("a give-back or a correction was not applied")
 
@@ -70,22 +70,22 @@ class Server:
     """The table, the way to it, and the oracle that watches both. ``limit`` is the one that may refuse."""
 
     def __init__(
-        self, timeline: Timeline, table: MemoryTable, oracle: Oracle, rng: Random, *, tally: Tally, limit: str
+        self, timeline: Timeline, table: MemoryTable, oracle: Oracle, rng: Random, *, holdings: Holdings, limit: str
     ) -> None:
-        self.weather = Weather()
+        self.network = NetworkConditions()
         self.requests = 0
         self.problem: Violation | None = None
         self._timeline = timeline
         self._table = table
         self._oracle = oracle
         self._rng = rng
-        self._tally = tally
+        self._holdings = holdings
         self._limit = limit
 
     def send(self, operation: Operation[Any], settle: Settle) -> Sending:
         """Send a request; what becomes of it is decided here and now."""
         self.requests += 1
-        sending, weather, dice = Sending(self._tally, operation), self.weather, self._rng.random()
+        sending, network, dice = Sending(self._holdings, operation), self.network, self._rng.random()
         there, back = self._delay(), self._delay()
         decided_ms = self._timeline.now_ms
 
@@ -106,11 +106,11 @@ class Server:
                 self._timeline.later(there, lambda: apply(answered=False))
 
         faults: tuple[tuple[float, Callable[[], None]], ...] = (
-            (weather.throttled, lambda: fail(Throttled("slow down"), there + back)),
-            (weather.refused, lambda: fail(UNREACHABLE("no connection"), there)),
-            (weather.lost_before, lambda: fail(OutcomeUnknown("no answer"), TIMEOUT_US)),
-            (weather.lost_after, lose_answer),
-            (weather.hung, hang),
+            (network.throttled, lambda: fail(Throttled("slow down"), there + back)),
+            (network.refused, lambda: fail(UNREACHABLE("no connection"), there)),
+            (network.lost_before, lambda: fail(OutcomeUnknown("no answer"), TIMEOUT_US)),
+            (network.lost_after, lose_answer),
+            (network.hung, hang),
         )
         for chance, outcome in faults:
             if dice < chance:
@@ -129,8 +129,8 @@ class Server:
         return value
 
     def _delay(self) -> int:
-        slow = self._rng.random() < self.weather.slow
-        return self._rng.randint(0, SLOWEST_US // 2 if slow else 2 * self.weather.typical_us)
+        slow = self._rng.random() < self.network.slow
+        return self._rng.randint(0, SLOWEST_US // 2 if slow else 2 * self.network.typical_us)
 
     def _apply(self, operation: Operation[Any], decided_ms: int) -> tuple[Any, StoreError | None]:
         try:

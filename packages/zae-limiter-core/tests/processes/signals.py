@@ -60,7 +60,7 @@ def _opens_or_closes(filename: str, line: int) -> bool:
 class Signals:
     """Interrupts the main thread: at its ``n``-th point in the library, or when it waits for the ``n``-th time.
 
-    ``hit`` is told that it has: whether it was at a point. With ``preempt``, another thread may go on at any point of
+    ``hit`` is called when it has: whether it was at a point. With ``preempt``, another thread may go on at any point of
     the driver.
     """
 

@@ -1,6 +1,6 @@
 """Histories of the sync driver: threads that interleave, and a main thread that signals interrupt.
 
-Lives here: the course of events in a process. Never: a judgement of the table (world, oracle, tally).
+Lives here: the course of events in a process. Never: a check of the table (world, oracle, holdings).
 """
 
 import random
@@ -22,11 +22,11 @@ from zae_limiter.runtime import jitter
 from .callers import CLOSED, Caller
 from .listening import listening
 from .patching import replaced, virtual_time
-from .plan import CALM, CASCADING, HAS_BUDGET, PARENT, Plan, draw
+from .plan import CASCADING, HAS_BUDGET, HEALTHY, PARENT, Plan, draw
 from .signals import Signals, Stopped, TimeLimit
 from .threads import Actor, Scheduler, stand_in
 from .timeline import Stuck
-from .world import DEADLINE, GRACE, PEOPLE, QUIET, RESOURCE, World
+from .world import ALL_ENTITIES, DEADLINE, GRACE, QUIET, RESOURCE, World
 
 try:
     from zae_limiter.sync.time_left import time_left
@@ -83,14 +83,14 @@ class Store:
             self._scheduler.wait(left)
 
 
-class Face:
+class AwaitedLease:
     """A sync lease whose methods are awaited, and never wait for a loop."""
 
     def __init__(self, lease: Any) -> None:
         self._lease = lease
         self.degraded = False
 
-    async def __aenter__(self) -> "Face":
+    async def __aenter__(self) -> "AwaitedLease":
         self._lease.__enter__()
         self.degraded = self._lease.degraded
         return self
@@ -133,24 +133,24 @@ class Process:
         self._scheduler.sleep(seconds)
 
     def acquire(self, entity_id: str, amounts: Mapping[str, int], on_unavailable: Any) -> Any:
-        return Face(self.limiter.acquire(entity_id, RESOURCE, amounts, on_unavailable=on_unavailable))
+        return AwaitedLease(self.limiter.acquire(entity_id, RESOURCE, amounts, on_unavailable=on_unavailable))
 
     def open(self) -> None:
-        """The table is filled while nobody looks."""
+        """Fill the table, over requests that take no time and never fail."""
         world = self.world
         options = world.plan.options(clock=world.clock, stack="simulated")
         repository = SyncRepository.over(self.store, options)
-        repository.set_system_defaults([world.plan.limit, *world.tally.limits])
-        for entity in PEOPLE:
+        repository.set_system_defaults([world.plan.limit, *world.holdings.limits])
+        for entity in ALL_ENTITIES:
             if entity != CASCADING:
                 repository.create_entity(entity)
         repository.create_entity(CASCADING, parent_id=PARENT, cascade=True)
         self.limiter = SyncRateLimiter(repository)
         if world.plan.warm:
-            for entity in PEOPLE:
+            for entity in ALL_ENTITIES:
                 with suppress(RateLimitExceeded), self.limiter.acquire(entity, RESOURCE, {"rpm": 1}):
                     pass
-        world.server.weather, self.store.immediate = world.plan.weather, world.plan.immediate
+        world.server.network, self.store.immediate = world.plan.network, world.plan.immediate
 
 
 class History:
@@ -175,22 +175,22 @@ class History:
         self._own: set[Actor] = set()
 
     def run(self) -> None:
-        """Let everything happen, and judge it. Raises ``Violation``."""
+        """Let everything happen, and check it. Raises ``Violation``."""
         scheduler = self.scheduler
         values = virtual_time(self.world.timeline, scheduler.sleep) | stand_in(scheduler, lambda: False)
-        told = ""
+        failure = ""
         with replaced(values), listening(self.world.lost) as heard:
             try:
                 scheduler.run(self._main)
             except (Stuck, Violation) as problem:
-                told = f"{problem}: {self._who_waits()}"
+                failure = f"{problem}: {self._who_waits()}"
             except Exception as problem:  # noqa: BLE001 - out of the library, past everybody
-                told = f"{problem!r}: {self._who_waits()}"
-        if told:
-            raise Violation(told)
+                failure = f"{problem!r}: {self._who_waits()}"
+        if failure:
+            raise Violation(failure)
         for said in [*self._problems, *scheduler.complaints, *heard]:
             raise Violation(said)
-        self.world.judge()
+        self.world.check()
 
     def _main(self) -> None:
         self._own.add(self.scheduler.current)
@@ -199,7 +199,7 @@ class History:
         for _ in range(self.plan.callers - mine):
             self._spawn(self.world.caller(self.process).live())
         for _ in range(self.plan.loopers):
-            self._spawn(self._loop_about())
+            self._spawn(self._loop())
         self._cuts = self.plan.cuts
         for _ in range(mine):
             self._visit()
@@ -249,8 +249,8 @@ class History:
         while any(actor in self._own for actor in self.scheduler.others()):
             self.scheduler.sleep(0.5)
 
-    async def _loop_about(self) -> None:
-        """A user who takes and takes, until he is told that it is over."""
+    async def _loop(self) -> None:
+        """A caller that takes in a loop, until the repository is closed."""
         while not self._stopped:
             try:
                 async with self.process.acquire(self.rng.choice(self.plan.entities), {"rpm": 1}, None):
@@ -278,12 +278,12 @@ class History:
 
     def _rest_and_close(self) -> None:
         self.scheduler.sleep(QUIET)
-        self.world.server.weather = CALM
+        self.world.server.network = HEALTHY
         self.scheduler.sleep(QUIET)
         left = self.scheduler.others()
         if left:
             self._problems.append(f"a thread outlives a pause: {left[0].name}")
-        for entity in PEOPLE:
+        for entity in ALL_ENTITIES:
             self._check_works(entity)
         self._close()
 
@@ -327,7 +327,7 @@ SMALL = Plan(
     callers=5,
     loopers=0,
     entities=("key",),
-    weather=CALM,
+    network=HEALTHY,
     limit=Limit.per_minute("rpm", 40),
     ending="rest",
     span_us=2_000,

@@ -15,7 +15,7 @@ from typing import Any
 
 from .timeline import Stuck, Timeline
 
-PATIENCE = 10.0  # real seconds, for code that never comes back to the scheduler
+REAL_SECONDS = 10.0  # of real time, for code that never comes back to the scheduler
 MOST_SWITCHES = 200_000
 MOST_KILLS = 100
 TIMEOUT_MAX = threading.TIMEOUT_MAX
@@ -42,8 +42,8 @@ class Actor:
         self.notified = False
         self.kills = 0
         self.thread: threading.Thread
-        self.baton = threading.Lock()
-        self.baton.acquire()
+        self.turn = threading.Lock()
+        self.turn.acquire()
 
 
 class Scheduler:
@@ -70,7 +70,7 @@ class Scheduler:
 
     @property
     def current(self) -> Actor:
-        """Who runs."""
+        """The actor that runs."""
         actor: Actor = self._own.actor
         return actor
 
@@ -78,10 +78,10 @@ class Scheduler:
         """Run a script as the main thread, and all that it starts, to the end. Raises what went wrong."""
         main = self.spawn("main", script)
         self._current = main
-        main.baton.release()
-        if not self._over.wait(PATIENCE):
+        main.turn.release()
+        if not self._over.wait(REAL_SECONDS):
             self.fail(Stuck("a thread never waits, and never ends"))
-        self._bury()
+        self._end_threads()
         if self.problem is not None:
             raise self.problem
 
@@ -120,7 +120,7 @@ class Scheduler:
         return actor.notified
 
     def notify(self, actor: Actor) -> None:
-        """Let somebody go who waits."""
+        """Let a waiting actor go on."""
         if not actor.ready and not actor.done:
             actor.ready, actor.notified, actor.wakes_us = True, True, None
 
@@ -143,14 +143,14 @@ class Scheduler:
 
     def _live(self, actor: Actor, script: Callable[[], None]) -> None:
         self._own.actor = actor
-        actor.baton.acquire()
+        actor.turn.acquire()
         try:
             if not self.dead:
                 self.on_start(actor)
                 script()
         except Killed:
             pass
-        except BaseException as error:  # noqa: BLE001 - it is told in the end
+        except BaseException as error:  # noqa: BLE001 - it is raised in the end
             self.complaints.append(f"the thread {actor.name!r} ended with {error!r}")
             self.problem = self.problem or (None if actor.number else error)
         actor.done, actor.ready = True, False
@@ -158,7 +158,7 @@ class Scheduler:
             self._switch()
 
     def _switch(self) -> None:
-        """Hand the baton to one who is ready; come back when it comes back."""
+        """Hand the turn to an actor that is ready; return when it comes back."""
         mine = self.current
         self._switches += 1
         try:
@@ -169,9 +169,9 @@ class Scheduler:
             return self._over.set()
         if chosen is not mine:
             self._current = chosen
-            chosen.baton.release()
+            chosen.turn.release()
             if not mine.done:
-                mine.baton.acquire()
+                mine.turn.acquire()
         return None
 
     def _choose(self) -> Actor | None:
@@ -204,12 +204,12 @@ class Scheduler:
                 threading.Event().wait()  # it will not go: let it stand
             raise Killed
 
-    def _bury(self) -> None:
+    def _end_threads(self) -> None:
         self.dead = True
         left = [actor for actor in self.actors if not actor.done]
         for actor in left:
-            if actor.baton.locked():
-                actor.baton.release()
+            if actor.turn.locked():
+                actor.turn.release()
         for actor in self.actors:
             actor.thread.join(0.5)
 

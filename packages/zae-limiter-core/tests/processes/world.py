@@ -1,4 +1,4 @@
-"""What both variants' histories have in common: the table, who watches it, who uses it, and the last judgement.
+"""The common part of both variants' histories: the table, its oracle, its callers, and the check at the end.
 
 Lives here: that. Never: a loop (asynchronous), a thread (threaded).
 """
@@ -13,16 +13,16 @@ from zae_limiter.operations.values import Item
 from zae_limiter.settings import NEVER_SPLIT
 
 from .callers import Caller, Variant
-from .plan import CALM, ENTITIES, PARENT, Plan
+from .holdings import Holdings
+from .plan import ENTITIES, HEALTHY, PARENT, Plan
 from .server import Server
-from .tally import Tally
 from .timeline import Timeline, TimelineClock
 
 RESOURCE = "gpt"
 DEADLINE = 3.0  # of one operation, in seconds
 GRACE = 0.1
 QUIET = 100.0  # until all is at rest: longer than any request, any pause, and any limit's refill
-PEOPLE = sorted({*ENTITIES, PARENT})
+ALL_ENTITIES = sorted({*ENTITIES, PARENT})
 ALWAYS = {"admitted", "refused", "failed"}
 
 
@@ -35,56 +35,56 @@ class World:
         self.timeline = Timeline()
         self.clock = TimelineClock(self.timeline)
         self.table = MemoryTable()
-        self.oracle = Oracle(self.timeline, self.table, skew_ms=0, lonely=False)  # type: ignore[arg-type]
-        self.tally = Tally(2 * plan.callers)
-        self.server = Server(self.timeline, self.table, self.oracle, rng, tally=self.tally, limit=plan.limit.name)
+        self.oracle = Oracle(self.timeline, self.table, skew_ms=0, lossless=False)  # type: ignore[arg-type]
+        self.holdings = Holdings(2 * plan.callers)
+        self.server = Server(self.timeline, self.table, self.oracle, rng, holdings=self.holdings, limit=plan.limit.name)
         self.callers: list[Caller] = []
-        self.excuses: set[str] = set() if plan.weather.calm else {"the store"}
-        if plan.budget is not None and plan.weather != CALM:
-            self.excuses.add("the budget")
+        self.failure_causes: set[str] = set() if plan.network.faultless else {"the store"}
+        if plan.budget is not None and plan.network != HEALTHY:
+            self.failure_causes.add("the budget")
 
     def caller(self, variant: Variant) -> Caller:
         """One more user."""
-        caller = Caller(variant, self.plan, self.rng, self.tally.take())
+        caller = Caller(variant, self.plan, self.rng, self.holdings.take())
         self.callers.append(caller)
         return caller
 
     def buckets(self) -> dict[str, list[Item]]:
         """All shards of all buckets."""
-        items: dict[str, list[Item]] = {entity: [] for entity in PEOPLE}
+        items: dict[str, list[Item]] = {entity: [] for entity in ALL_ENTITIES}
         for key, item in self.table._items.items():
             if key.sk == "#STATE":
                 items[item["entity_id"]].append(item)
         return items
 
     def doubt_the_unsettled(self, why: str) -> None:
-        """What does not stand as it should by now may stay so: whoever was to see to it is gone."""
-        held = self.tally.held(self.buckets())
-        for place, holding in enumerate(self.tally.holdings):
+        """Mark the holdings that are not as expected as uncertain: the task that would write them may be gone."""
+        held = self.holdings.held(self.buckets())
+        for place, holding in enumerate(self.holdings.all):
             if any(held.get((entity, place), 0) != holding.expected for entity in holding.entities):
                 holding.doubt(why)
 
     def lost(self, message: str) -> None:
-        """The log says that something was not given back: that may be, where the store is not well."""
-        if self.excuses:
+        """Take note of a log line about tokens that were not given back; allowed where there are causes of failure."""
+        if self.failure_causes:
             for limit, amount in re.findall(r"'(who\d+)': (\d+)", message):
-                self.tally.doubt(limit, int(amount), "it was not given back, says the log")
+                self.holdings.doubt(limit, int(amount), "it was not given back, says the log")
 
-    def judge(self) -> None:
+    def check(self) -> None:
         """Raises ``Violation``."""
         for caller in self.callers:
-            self._judge_answer(caller)
-            self._judge_times(caller)
+            self._check_answer(caller)
+            self._check_times(caller)
         if self.server.problem is not None:
             raise self.server.problem
         if self.plan.split_above == NEVER_SPLIT:
-            self.tally.settle(self.buckets())
+            self.holdings.settle(self.buckets())
         self.oracle.close()
 
-    def _judge_answer(self, caller: Caller) -> None:
+    def _check_answer(self, caller: Caller) -> None:
         allowed = {
-            "unavailable": bool(self.excuses),
-            "contended": bool(self.excuses) or self.plan.split_above != NEVER_SPLIT,
+            "unavailable": bool(self.failure_causes),
+            "contended": bool(self.failure_causes) or self.plan.split_above != NEVER_SPLIT,
             "closed": self.plan.ending.startswith("close"),
             "cut": caller.cut,
             "": caller.cut,  # before he began
@@ -92,7 +92,7 @@ class World:
         if not caller.gone and caller.answer not in ALWAYS and not allowed.get(caller.answer):
             raise Violation(f"a caller got the answer {caller.answer!r}: {caller.failure!r}") from caller.failure
 
-    def _judge_times(self, caller: Caller) -> None:
+    def _check_times(self, caller: Caller) -> None:
         budget = self.plan.budget
         if budget is None:
             return

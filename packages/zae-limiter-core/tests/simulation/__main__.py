@@ -19,12 +19,15 @@ MUTANT_SEEDS = 20_000
 
 
 def run(first: int, count: int) -> int:
-    """Try histories on all cores; answers how many fail. One that does is told small, with the command to replay it."""
+    """Try histories on all cores; answers how many fail.
+
+    A failure is printed with the command that replays it, and a smaller history that fails.
+    """
     begun, failed = time.monotonic(), 0
     for done, found in tried(first, count):
         for seed, problem in found:
             failed += 1
-            print(f"{problem}\n  smaller: just simulate --replay {seed} {_told(shrunk(seed))}\n", flush=True)
+            print(f"{problem}\n  smaller: just simulate --replay {seed} {_as_arguments(shrunk(seed))}\n", flush=True)
         print(f"\r{done} histories, {failed} of them wrong, {time.monotonic() - begun:.0f} s", end="", file=sys.stderr)
     print(f"\n{count} histories, {failed} of them wrong")
     return failed
@@ -41,23 +44,23 @@ def mutants() -> int:
     """Find every mutant; answers how many survive."""
     survivors = 0
     with ProcessPoolExecutor(cpu_count()) as pool:
-        hunts = {mutant.name: pool.submit(_hunt, index) for index, mutant in enumerate(MUTANTS)}
-        for name, hunt in hunts.items():
-            seed, problem = hunt.result()
+        searches = {mutant.name: pool.submit(_search, index) for index, mutant in enumerate(MUTANTS)}
+        for name, search in searches.items():
+            seed, problem = search.result()
             survivors += seed is None
             print(f"{name}: {'SURVIVED' if seed is None else f'killed by seed {seed}'}: {problem}", flush=True)
     print(f"{len(MUTANTS)} mutants, {survivors} of them alive")
     return survivors
 
 
-def _hunt(index: int) -> tuple[int | None, str]:
+def _search(index: int) -> tuple[int | None, str]:
     try:
         return killer(MUTANTS[index], range(1, MUTANT_SEEDS))
     except Survived:
         return None, f"no history of {MUTANT_SEEDS} found it"
 
 
-def _told(changes: Mapping[str, str]) -> str:
+def _as_arguments(changes: Mapping[str, str]) -> str:
     return " ".join(f"{name}={value}" for name, value in changes.items())
 
 

@@ -1,4 +1,4 @@
-"""What one caller holds, kept apart from the limiter's own books.
+"""What one caller holds, kept apart from the limiter's own records.
 
 Lives here: an account for each lease. Never: balances of buckets (oracle).
 """

@@ -32,7 +32,7 @@ class BodyFailed(Exception):
 
 
 class Refusal(NamedTuple):
-    """What was said to be short (entity, resource, limit, tokens) to a caller who came and went at these instants."""
+    """A refusal: the tokens that were short (entity, resource, limit, tokens), and when its call began and ended."""
 
     begun_ms: int
     ended_ms: int
@@ -49,7 +49,7 @@ class Process(Protocol):
 class Caller:
     """One user of a process, who acquires once, for an entity on a resource; 0 of everything, if he ``checks``.
 
-    ``events``: how often he was told that he took from each entity.
+    ``events``: how often he was admitted by each entity's bucket.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Performs the steps of flows in virtual time: the third variant.
 
-Lives here: sending, waiting, cancelling, and who holds what. Never: a decision.
+Lives here: sending, waiting, cancelling, and the accounts of callers. Never: a decision.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ class Driver:
     def at_rest(self) -> None:
         """Raises ``Violation`` where somebody still waits."""
         if any(queue.busy or queue.waiting for queue in self.queues):
-            raise Violation("a lane is not at rest")
+            raise Violation("a queue is not at rest")
 
     def _play(self, flow: Flow[T], waiters: list[Waiter], account: Account) -> Script[T]:
         try:
@@ -97,9 +97,9 @@ class Driver:
         for part in parts(waiter):
             if isinstance(part, BucketRequest):
                 account.gives(pk_of(part), part.given)
-        self._wait_in_lane(waiter, account)
+        self._wait_in_queue(waiter, account)
 
-    def _wait_in_lane(self, waiter: Waiter, account: Account) -> None:
+    def _wait_in_queue(self, waiter: Waiter, account: Account) -> None:
         queue = waiter.queue
         for part in parts(waiter):
             self._accounts[part] = account
@@ -122,19 +122,19 @@ class Driver:
                 raise Violation(f"a run broke: {error!r}") from error
             for waiter in batch:
                 if waiter.outcome is None:
-                    raise Violation("a run left a ticket without an outcome")
+                    raise Violation("a run left a waiter without an outcome")
             _wake(batch)
             self._unwind(waiter for waiter in batch if waiter.unwanted)
         queue.server = None
 
     def _work(self, queue: BucketQueue, batch: Sequence[Waiter]) -> Script[None]:
-        """Play a run, and note with each answer who was told that he is admitted."""
+        """Play a run, and note with each answer the requests that it admits."""
         flow, since = queue.work(batch), self._oracle.instant
-        open_entries = [part for waiter in batch for part in parts(waiter) if isinstance(part, BucketRequest)]
+        open_requests = [part for waiter in batch for part in parts(waiter) if isinstance(part, BucketRequest)]
         try:
             step = next(flow)
             while True:
-                open_entries = self._note(open_entries, None, since)
+                open_requests = self._note(open_requests, None, since)
                 if isinstance(step, (Sleep, Log, Release, Enqueue, Parallel)):
                     yield from self._beside(batch, step)
                     step = next(flow)
@@ -145,7 +145,7 @@ class Driver:
                 except StoreError as error:
                     lost = isinstance(error, OutcomeUnknown) and isinstance(step, (Put, Update))
                     step = flow.throw(error)
-                    if lost and self._note(open_entries, None, since):
+                    if lost and self._note(open_requests, None, since):
                         raise Violation("a write whose answer was lost is tried again") from None
                 else:
                     for application in sending.applications:
@@ -153,9 +153,9 @@ class Driver:
                     try:
                         step = flow.send(answer)
                     finally:
-                        open_entries = self._note(open_entries, sending, since)
+                        open_requests = self._note(open_requests, sending, since)
         except StopIteration:
-            self._note(open_entries, None, since)
+            self._note(open_requests, None, since)
 
     def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Release | Enqueue | Parallel) -> Script[Any]:
         """A run queues what goes back to shards that were split off: for those for whom all of it went back before."""
@@ -171,7 +171,7 @@ class Driver:
             ]
             waiter.waker = Future()
             wakers.append(waiter.waker)
-            self._wait_in_lane(waiter, self._accounts[whose])
+            self._wait_in_queue(waiter, self._accounts[whose])
         return (yield from _take_from_many(wakers))
 
     def _note(self, requests: Sequence[BucketRequest], sending: Sending | None, since: int) -> list[BucketRequest]:
@@ -231,7 +231,7 @@ def _wake(waiters: Sequence[Waiter]) -> None:
 
 
 def _take_from_many(parts: Sequence[Future | Task]) -> Script[list[Any]]:
-    """The answers of all, in order; where the one who waits is cancelled, the tasks are."""
+    """The answers of all, in order; where the waiting task is cancelled, the others are."""
     every, answers = [part if isinstance(part, Future) else _outcome(part) for part in parts], []
     try:
         for future in every:
@@ -252,10 +252,10 @@ def _outcome(task: Task) -> Future:
 
 
 def parts(waiter: Waiter) -> Sequence[Waiter]:
-    """The ticket, and the entries that it stands for."""
+    """The waiter, and the bucket requests that it stands for."""
     return (waiter, waiter.child, waiter.parent) if isinstance(waiter, PairedRequest) else (waiter,)
 
 
 def pk_of(request: BucketRequest) -> str:
-    """The bucket that an entry is about."""
+    """The bucket of a request."""
     return str(cast("Any", request.queue.work).args[1].key.pk)

@@ -5,7 +5,7 @@ Lives here: net admitted <= ceiling + minted, kept as one sweep. Never: how a wr
 
 from fractions import Fraction
 
-from .books import Rule
+from .bucket_items import Rule
 from .kernel import Violation
 
 

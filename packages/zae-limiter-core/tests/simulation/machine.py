@@ -10,7 +10,7 @@ from random import Random
 from zae_limiter.clock.system import SystemClock
 
 from .kernel import Kernel
-from .lies import Dates
+from .wrong_dates import Dates
 
 DAY_MS = 86_400_000
 OFF_MS = (0, 0, 3, -40, 900, 3_600_000, DAY_MS, -DAY_MS)
@@ -26,16 +26,16 @@ WORST_MS = 1_100  # a date is a second wide; an answer takes its time; clocks dr
 class Machine:
     """A wall clock that may be a day off and steps at times, a monotonic one that drifts, and the clock over both.
 
-    ``lies``: the chance that an answer's date is a lie, or begins some.
+    ``wrong_dates``: the chance that a sequence of wrong dates begins with an answer.
     """
 
-    def __init__(self, kernel: Kernel, rng: Random, *, lies: float) -> None:
+    def __init__(self, kernel: Kernel, rng: Random, *, wrong_dates: float) -> None:
         self._kernel = kernel
         self._rng = rng
         self._off_ms = rng.choice(OFF_MS)
         self._rate = 1 + rng.choice(PPM) / 1_000_000
         self._booted_us = kernel.now_us - rng.randint(BOOTED_US, 10**9)
-        self._dates = Dates(rng, lies)
+        self._dates = Dates(rng, wrong_dates)
         self.clock = SystemClock(wall_ns=self._wall_ns, monotonic_ns=self._monotonic_ns)
         self._open()
 
@@ -45,9 +45,9 @@ class Machine:
 
     def answered(self, served_ms: int, sent_ms: float) -> None:
         """An answer came in, which the store dated; ``sent_ms`` is of the monotonic clock."""
-        if self._rng.random() < 0.05 and not self._dates.lying:
+        if self._rng.random() < 0.05 and not self._dates.in_sequence:
             self._off_ms += self._rng.choice((-DAY_MS, -2_000, 2_000, DAY_MS))
-        date_ms = self._dates.told(served_ms, wall_is_right=abs(self._off_ms) <= RIGHT_MS)
+        date_ms = self._dates.shown(served_ms, wall_is_right=abs(self._off_ms) <= RIGHT_MS)
         self.clock.on_answer(_date(date_ms // 1000), sent_ms, self.monotonic_ms())
 
     def _open(self) -> None:

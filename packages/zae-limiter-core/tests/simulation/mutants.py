@@ -32,7 +32,7 @@ from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit
 
 from .kernel import Violation
-from .world import Tamper, honest, simulate
+from .world import Tamper, simulate, untampered
 
 Fault = Callable[[], AbstractContextManager[Any]]
 
@@ -41,7 +41,7 @@ class Mutant(NamedTuple):
     """One fault: in what is sent, or in the code that decides."""
 
     name: str
-    tamper: Tamper = honest
+    tamper: Tamper = untampered
     fault: Fault = nullcontext
 
 
@@ -126,7 +126,7 @@ def split_over_a_shard(operation: Operation[Any]) -> Operation[Any]:
     return operation
 
 
-# Who decides
+# Decisions
 
 
 def _patched(*patches: Any) -> Fault:
@@ -140,11 +140,11 @@ def _patched(*patches: Any) -> Fault:
     return faulty
 
 
-def _set_at_reshape(self: ReshapeWrite, draft: UpdateDraft, name: str, stand: Any, batch: Batch) -> None:
+def _set_at_reshape(self: ReshapeWrite, draft: UpdateDraft, name: str, balance: Any, batch: Batch) -> None:
     """A reshape writes the balance that was seen, whatever was taken since."""
     at, net = bucket_attributes(name), batch.net(name)
     draft.count(at.consumed, net)
-    draft.set[at.tokens] = stand.headroom - net
+    draft.set[at.tokens] = balance.headroom - net
 
 
 def _owing_or_not(state: BucketState, at_ms: int, named: Collection[str]) -> list[str]:
@@ -252,7 +252,7 @@ def _retried(real: Callable[..., Flow[None]]) -> Callable[..., Flow[None]]:
 
 @contextmanager
 def _refusals_kept() -> Iterator[None]:
-    """Who was refused once is refused for ever, without asking."""
+    """A bucket that refused once refuses for ever, without asking."""
     refused: set[str] = set()
     settle, sort_out = commit._CommitRun.settle, commit._CommitRun._settle_hopeless
 
@@ -367,7 +367,7 @@ def killer(mutant: Mutant, seeds: Iterable[int]) -> Kill:
     for seed in seeds:
         with mutant.fault():
             finding = finding_of(seed, mutant.tamper)
-        if finding and not finding_of(seed, honest):
+        if finding and not finding_of(seed, untampered):
             return Kill(seed, finding)
     raise Survived(f"no history found the fault: {mutant.name}")
 

@@ -1,6 +1,7 @@
-"""The way between a process and the table: slow, in any order, and lossy.
+"""The network between a process and the table: slow, in any order, and lossy.
 
-Lives here: what may happen to a request. Never: what it does to an item (memory), whether that is right (oracle).
+Lives here: the conditions of a network, that is the chances of its faults, and what they do to a request. Never:
+what a request does to an item (memory), whether that is right (oracle).
 """
 
 from collections.abc import Callable
@@ -21,8 +22,8 @@ MOST_TURNS = 4  # of an instant, that a request takes where it takes no time
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    """How the network is: probabilities for each request, and how slow it may be.
+class NetworkConditions:
+    """The conditions of the network: probabilities of faults for each request, and how slow it may be.
 
     Where it typically takes no time at all, only the order of what happens at one instant is by chance.
     """
@@ -54,7 +55,7 @@ class Link:
         oracle: Oracle,
         rng: Random,
         *,
-        weather: Weather,
+        network: NetworkConditions,
         skew_ms: int,
         machine: Machine | None,
         tamper: Callable[[Operation[Any]], Operation[Any]],
@@ -63,7 +64,7 @@ class Link:
         self._table = table
         self._oracle = oracle
         self._rng = rng
-        self._weather = weather
+        self._network = network
         self._skew_us = skew_ms * 1000
         self._machine = machine
         self._tamper = tamper
@@ -80,7 +81,7 @@ class Link:
 
     def send(self, operation: Operation[Any]) -> Sending:
         """Send a request; what becomes of it is decided here and now."""
-        sending, weather, dice = Sending(), self._weather, self._rng.random()
+        sending, network, dice = Sending(), self._network, self._rng.random()
         there, back = self._delay(), self._delay()
         decided_ms = self.clock()
         dated = self._dated()
@@ -100,19 +101,19 @@ class Link:
                 self._later(back, arrive)
 
         faults: tuple[tuple[float, Callable[[], None]], ...] = (
-            (weather.throttled, lambda: fail(Throttled("slow down"), there + back)),
-            (weather.refused, lambda: fail(Unreachable("no connection"), there)),
-            (weather.lost_before, lambda: fail(OutcomeUnknown("no answer"), TIMEOUT_US)),
+            (network.throttled, lambda: fail(Throttled("slow down"), there + back)),
+            (network.refused, lambda: fail(Unreachable("no connection"), there)),
+            (network.lost_before, lambda: fail(OutcomeUnknown("no answer"), TIMEOUT_US)),
         )
         for chance, outcome in faults:
             if dice < chance:
                 outcome()
                 return sending
             dice -= chance
-        if dice < weather.lost_after:
+        if dice < network.lost_after:
             fail(OutcomeUnknown("no answer"), there + back)
             self._later(there, lambda: apply(answered=False))
-        elif dice < weather.lost_after + weather.late:
+        elif dice < network.lost_after + network.late:
             fail(OutcomeUnknown("no answer"), TIMEOUT_US)
             self._later(there + TIMEOUT_US, lambda: apply(answered=False))
         else:
@@ -120,7 +121,7 @@ class Link:
         return sending
 
     def _later(self, delay_us: int, event: Callable[[], None]) -> None:
-        turns = 0 if self._weather.typical_us else self._rng.randint(0, MOST_TURNS)
+        turns = 0 if self._network.typical_us else self._rng.randint(0, MOST_TURNS)
         self._kernel.later(delay_us, event, turns=turns)
 
     def _dated(self) -> Callable[[int], Callable[[], None]]:
@@ -132,8 +133,8 @@ class Link:
         return lambda served_ms: lambda: machine.answered(served_ms, sent_ms)
 
     def _delay(self) -> int:
-        slow = self._rng.random() < self._weather.slow
-        longest = 2 * self._weather.typical_us
+        slow = self._rng.random() < self._network.slow
+        longest = 2 * self._network.typical_us
         return self._rng.randint(min(500, longest), 1_000_000 if slow else longest)
 
     def _apply(self, operation: Operation[Any], decided_ms: int, sending: Sending) -> tuple[Any, StoreError | None]:
@@ -151,7 +152,7 @@ class Link:
 
     def _partly(self, operation: Operation[Any], value: Any) -> Any:
         """A read of several items may leave some unread."""
-        if not isinstance(operation, BatchGet) or self._weather.throttled < self._rng.random():
+        if not isinstance(operation, BatchGet) or self._network.throttled < self._rng.random():
             return value
         kept = operation.keys[: self._rng.randint(1, len(operation.keys))]
         items = {key: item for key, item in value.items.items() if key in kept}

@@ -1,4 +1,4 @@
-"""Watches every write to a bucket, and the books of every limit, with arithmetic of its own.
+"""The oracle: it checks every write to a bucket, and the totals of every limit, with arithmetic of its own.
 
 Lives here: what must be true of each write by itself. Never: intervals of writes (ledger), callers (accounts).
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import Get, Item, Key
 
-from .books import WRITES, Rule, Stand, check_readable, limits_of, net_of, only_anchored, stand_of
+from .bucket_items import WRITES, LimitState, Rule, check_readable, limit_state_of, limits_of, net_of, only_anchored
 from .kernel import Kernel, Violation
 from .ledger import Ledger
 
@@ -27,7 +27,7 @@ class Change(NamedTuple):
     before: int
     net: int
     ceiling: int
-    stand: Stand
+    state: LimitState
     whole: int
     others_owe: int
     new: bool
@@ -35,11 +35,11 @@ class Change(NamedTuple):
     @property
     def owed(self) -> int:
         """What the shards owe before the write, where there are several."""
-        return self.others_owe + max(0, -self.before) if self.stand.shards > 1 else 0
+        return self.others_owe + max(0, -self.before) if self.state.shards > 1 else 0
 
 
 class Application:
-    """One write that took effect, and, where its sender was told so, whom it served."""
+    """One write that took effect, and, where its sender got the answer, the amounts that it served."""
 
     def __init__(
         self,
@@ -82,13 +82,13 @@ class Application:
 
 
 class Oracle:
-    """Sees the table before and after every write. ``lonely``: one process, so that nothing may be lost."""
+    """Sees the table before and after every write. ``lossless``: one process, so that nothing may be lost."""
 
-    def __init__(self, kernel: Kernel, table: MemoryTable, *, skew_ms: int, lonely: bool) -> None:
+    def __init__(self, kernel: Kernel, table: MemoryTable, *, skew_ms: int, lossless: bool) -> None:
         self._kernel = kernel
         self._table = table
         self._skew_ms = skew_ms
-        self._lonely = lonely
+        self._lossless = lossless
         self._anchors: dict[str, set[int]] = {}  # that an item of the same key had, since it was made
         self._former: dict[str, set[int]] = {}  # and before it was deleted
         self._reshapes = 0
@@ -150,7 +150,7 @@ class Oracle:
             if write.repairs:
                 exact.allow(2 * self._skew_ms)
             wanted = write.wanted(name)
-            exact.enter(write.instant_ms, change.stand.part, net=change.net, wanted=wanted, new=change.new)
+            exact.enter(write.instant_ms, change.state.part, net=change.net, wanted=wanted, new=change.new)
 
     def _close_bucket(self, writes: Sequence[Application], name: str) -> None:
         """Judge a limit of all shards together by the instants at which their writes took effect."""
@@ -169,15 +169,15 @@ class Oracle:
             )
 
     def was_short(self, bucket: str, limit: str, wanted: int, since_ms: int, until_ms: int, *, behind_ms: int) -> bool:
-        """Whether at some instant the bucket held less, in the eyes of one who is ``behind_ms`` behind."""
-        shards: dict[int, tuple[int, Stand, int]] = {}
+        """Whether at some instant the bucket held less, as seen by a process that is ``behind_ms`` behind."""
+        shards: dict[int, tuple[int, LimitState, int]] = {}
         behind_ms += 2 * self._skew_ms
 
         def falls_short(at_ms: int) -> bool:
             there = []
-            for left, stand, written_ms in shards.values():
-                grown = stand.part.rate() * (at_ms - written_ms - behind_ms)
-                there.append(min(Fraction(stand.ceiling), left + grown))
+            for left, state, written_ms in shards.values():
+                grown = state.part.rate() * (at_ms - written_ms - behind_ms)
+                there.append(min(Fraction(state.ceiling), left + grown))
             if wanted == 0:  # a debt blocks the shard that carries it
                 return all(balance < 0 for balance in there)
             return wanted > sum(max(Fraction(0), balance) for balance in there)
@@ -187,10 +187,10 @@ class Oracle:
             change = write.changes.get(limit) if write.bucket == bucket else None
             if change is None or write.applied_ms > until_ms:
                 continue
-            left = change.stand.balance(write.instant_ms)
+            left = change.state.balance(write.instant_ms)
             if change.new and write.shard == 0:
                 shards.clear()
-            shards[write.shard] = left, change.stand, write.applied_ms
+            shards[write.shard] = left, change.state, write.applied_ms
             falls = falls_short(max(write.applied_ms, since_ms))
             short = falls if write.applied_ms < since_ms else short or falls
         return short or not shards  # of a bucket that was never there, nothing is known
@@ -231,12 +231,11 @@ class Oracle:
             raise Violation("an anchor was brought back, and the limits are others")
         changes = {}
         for name in limits_of(after):
-            stood, stand, (whole, owed) = stand_of(before, name), stand_of(after, name), self._family(after, name)
-            if stand.tokens != min(stood.tokens, 0) or net_of(before, after, name):
-                raise Violation(
-                    f"{stood.tokens} of {name} were stored, {stand.tokens} when the anchor was brought back"
-                )
-            changes[name] = Change(stand.tokens, 0, stand.ceiling, stand, whole, owed, new=False)
+            old, state = limit_state_of(before, name), limit_state_of(after, name)
+            whole, owed = self._family(after, name)
+            if state.tokens != min(old.tokens, 0) or net_of(before, after, name):
+                raise Violation(f"{old.tokens} of {name} were stored, {state.tokens} when the anchor was brought back")
+            changes[name] = Change(state.tokens, 0, state.ceiling, state, whole, owed, new=False)
         repair = self._enter(key, decided_ms, instant, changes, moved=True, splits=False)
         repair.repairs = True
         return repair
@@ -281,14 +280,14 @@ class Oracle:
         return [self._enter(place, decided_ms, instant, part, moved=True, splits=True) for place, part in applications]
 
     def _halved(self, name: str, before: Item, after: Item, other: Item, instant: int) -> tuple[Change, Change]:
-        stood, mine, others = stand_of(before, name), stand_of(after, name), stand_of(other, name)
-        if mine.ceiling + others.ceiling != stood.ceiling:
-            raise Violation(f"the halves of {name} may hold {mine.ceiling} and {others.ceiling} of {stood.ceiling}")
+        old, mine, others = limit_state_of(before, name), limit_state_of(after, name), limit_state_of(other, name)
+        if mine.ceiling + others.ceiling != old.ceiling:
+            raise Violation(f"the halves of {name} may hold {mine.ceiling} and {others.ceiling} of {old.ceiling}")
         if net_of(before, after, name) or net_of(None, other, name):
             raise Violation(f"a split consumed {name}")
-        had, left = stood.balance(instant), mine.balance(instant) + others.balance(instant)
-        if had - left != max(0, had - stood.ceiling):
-            raise Violation(f"a shard held {had} of {name}, its halves hold {left} of {stood.ceiling}")
+        had, left = old.balance(instant), mine.balance(instant) + others.balance(instant)
+        if had - left != max(0, had - old.ceiling):
+            raise Violation(f"a shard held {had} of {name}, its halves hold {left} of {old.ceiling}")
         halves = [(mine, *self._family(after, name)), (others, *self._family(other, name))]
         first, second = (
             Change(half.balance(instant), 0, half.ceiling, half, whole, owed, new=False) for half, whole, owed in halves
@@ -301,9 +300,9 @@ class Oracle:
         home = self.look(Key(f"{bucket}#0", item["SK"]))
         keys = [Key(f"{bucket}#{shard}", item["SK"]) for shard in range(home["shard_count"] if home else 0)]
         items = [shard for key in keys if (shard := self.look(key)) is not None]
-        stands = [stand_of(shard, name) for shard in items if name in limits_of(shard)]
-        others = [stand.known_balance(self._kernel.now_ms) for stand in stands if stand.shard != int(own)]
-        return sum(stand.ceiling for stand in stands), sum(max(0, -balance) for balance in others)
+        states = [limit_state_of(shard, name) for shard in items if name in limits_of(shard)]
+        others = [state.known_balance(self._kernel.now_ms) for state in states if state.shard != int(own)]
+        return sum(state.ceiling for state in states), sum(max(0, -balance) for balance in others)
 
     def _instant(self, before: Item | None, after: Item, decided_ms: int) -> int:
         """When the write counts: as decided, or, where it moves the anchor, at the new one."""
@@ -319,24 +318,24 @@ class Oracle:
         return int(after["rf"])
 
     def _change(self, name: str, before: Item | None, after: Item, instant: int) -> Change:
-        stand, net = stand_of(after, name), net_of(before, after, name)
-        balance, (whole, owed) = stand.balance(instant), self._family(after, name)
+        state, net = limit_state_of(after, name), net_of(before, after, name)
+        balance, (whole, owed) = state.balance(instant), self._family(after, name)
         if before is None or name not in limits_of(before):
-            if balance + net != stand.ceiling:
-                raise Violation(f"{name} is new, and holds {balance} after {net} of {stand.ceiling}")
-            return Change(stand.ceiling, net, stand.ceiling, stand, whole, owed, new=True)
-        stood = stand_of(before, name)
-        ceiling = min(stand.ceiling, stood.ceiling)
+            if balance + net != state.ceiling:
+                raise Violation(f"{name} is new, and holds {balance} after {net} of {state.ceiling}")
+            return Change(state.ceiling, net, state.ceiling, state, whole, owed, new=True)
+        old = limit_state_of(before, name)
+        ceiling = min(state.ceiling, old.ceiling)
         self._check_conserved(
-            name, stood.balance(instant), balance + net, ceiling, net, mistakable=self._is_mistakable(before)
+            name, old.balance(instant), balance + net, ceiling, net, mistakable=self._is_mistakable(before)
         )
-        return Change(stood.balance(instant), net, ceiling, stand, whole, owed, new=False)
+        return Change(old.balance(instant), net, ceiling, state, whole, owed, new=False)
 
-    def _check_conserved(self, name: str, stood: int, left: int, ceiling: int, net: int, *, mistakable: bool) -> None:
-        lost, overflow = stood - left, max(0, stood - ceiling)
+    def _check_conserved(self, name: str, old: int, left: int, ceiling: int, net: int, *, mistakable: bool) -> None:
+        lost, overflow = old - left, max(0, old - ceiling)
         if lost < 0:
             raise Violation(f"{-lost} millitokens of {name} came from nowhere")
-        if not mistakable and lost > overflow + (0 if self._lonely else ceiling // 20):
+        if not mistakable and lost > overflow + (0 if self._lossless else ceiling // 20):
             raise Violation(f"{lost} millitokens of {name} were lost, {overflow} overflowed")
         if net > 0 and left > ceiling:
             raise Violation(f"{name} was consumed, and {left - ceiling} that overflowed were not forgotten")
@@ -357,8 +356,8 @@ def _check_dropped(before: Item, after: Item, instant: int) -> None:
     One that comes back starts full: it may go only where it is, under the rule that it had.
     """
     for name in limits_of(before) - limits_of(after):
-        stood = stand_of(before, name)
-        missing = stood.ceiling - stood.balance(instant)
+        old = limit_state_of(before, name)
+        missing = old.ceiling - old.balance(instant)
         if missing > 0:
             raise Violation(f"a write dropped {name}, which was {missing} millitokens short of its ceiling")
         if before["rf"] == after["rf"]:
@@ -371,7 +370,7 @@ def _check_dropped(before: Item, after: Item, instant: int) -> None:
 def _check_nothing_lost(before: Item, after: Item, instant: int) -> None:
     """Raises ``Violation`` where a new anchor changed a balance by a millitoken, or forgot what overflowed."""
     for name in limits_of(after):
-        lost = stand_of(before, name).balance(instant) - stand_of(after, name).balance(instant)
+        lost = limit_state_of(before, name).balance(instant) - limit_state_of(after, name).balance(instant)
         if lost:
             raise Violation(f"a new anchor alone lost {lost} millitokens of {name}")
 
@@ -381,7 +380,7 @@ def fastest(writes: Sequence[Application], name: str, allowance_ms: int) -> Iter
     held: dict[str, Rule] = {}
     rules: list[Rule] = []
     for write in writes:
-        held[write.pk] = write.changes[name].stand.rule
+        held[write.pk] = write.changes[name].state.rule
         rules.append(max(held.values(), key=Rule.rate))
     at = [write.applied_ms for write in writes]
     for begin_ms, end_ms in pairwise([*at, at[-1]]):

@@ -1,6 +1,7 @@
-"""What a history is like, drawn from its seed.
+"""The plan of a history, drawn from its seed.
 
-Lives here: chances and amounts. Never: what happens because of them (world, callers).
+Lives here: chances and amounts; ``NETWORKS``, the conditions of a network by name. Never: what happens because of them
+(world, callers).
 """
 
 from collections.abc import Mapping
@@ -10,16 +11,16 @@ from random import Random
 from zae_limiter.flows.process.namespace_state import Settings
 from zae_limiter.limits import Limit
 
-from .network import Weather
+from .network import NetworkConditions
 
-CALM = Weather()
-ROUGH = Weather(slow=0.05, throttled=0.05, refused=0.01, lost_before=0.02, lost_after=0.03, late=0.01)
-STORM = Weather(slow=0.2, throttled=0.1, refused=0.03, lost_before=0.08, lost_after=0.12, late=0.04)
-BUSY = Weather(typical_us=20_000, slow=0.1)
-INSTANT = Weather(typical_us=0)
-FITFUL = Weather(typical_us=0, slow=0.05, throttled=0.05, refused=0.01, lost_before=0.02, lost_after=0.03, late=0.01)
+HEALTHY = NetworkConditions()
+FAULTY = NetworkConditions(slow=0.05, throttled=0.05, refused=0.01, lost_before=0.02, lost_after=0.03, late=0.01)
+VERY_FAULTY = NetworkConditions(slow=0.2, throttled=0.1, refused=0.03, lost_before=0.08, lost_after=0.12, late=0.04)
+SLOW = NetworkConditions(typical_us=20_000, slow=0.1)
+INSTANT = NetworkConditions(typical_us=0)
+INSTANT_FAULTY = replace(FAULTY, typical_us=0)
 RESOURCES = ("gpt", *(f"model-{number}" for number in range(1, 30)))
-ENTITIES = ("mother", "child-a", "child-b", "single")
+ENTITIES = ("parent", "child-a", "child-b", "single")
 PERIODS = (1, 1, 2, 60, 315_360_000)
 
 
@@ -31,7 +32,7 @@ class Plan:
     callers: int
     entities: tuple[str, ...]
     resources: tuple[str, ...] = RESOURCES[:1]
-    weather: Weather
+    network: NetworkConditions
     settings: Settings
     limits: tuple[tuple[Limit, ...], ...]
     skew_ms: int = 0
@@ -49,27 +50,27 @@ class Plan:
     allowing: float = 0.0
     long_work: float = 0.0
     splits: int = 0
-    clocks: bool = False
-    lies: float = 0.0
+    wrong_clocks: bool = False
+    wrong_dates: float = 0.0
     disturbances: int = 0
     deletions: int = 0
 
     @property
     def faultless(self) -> bool:
         """Whether every request is answered."""
-        return self.weather in {CALM, BUSY, INSTANT}
+        return self.network in {HEALTHY, SLOW, INSTANT}
 
     @property
-    def lonely(self) -> bool:
+    def lossless(self) -> bool:
         """Whether one process is alone and nothing ever goes wrong: then not a millitoken may be lost.
 
-        A split is made beside the lane of its shard: it looks like another process. So does a bucket that is remembered
-        anew while a write of it is under way.
+        A split is made beside the queue of its shard: it looks like another process. So does a bucket that is
+        remembered anew while a write of it is under way.
         """
         splits = self.splits or self.settings.split_above < Settings().split_above
         forgets = self.settings.buckets_remembered < Settings().buckets_remembered
         troubles = self.crashes or splits or self.disturbances or self.deletions or forgets
-        return self.processes == 1 and self.weather in {CALM, INSTANT} and not troubles
+        return self.processes == 1 and self.network in {HEALTHY, INSTANT} and not troubles
 
     @property
     def certain(self) -> bool:
@@ -85,14 +86,21 @@ class Plan:
         return self.faultless and not any(troubles)
 
 
-WEATHERS = {"calm": CALM, "rough": ROUGH, "storm": STORM, "busy": BUSY, "instant": INSTANT, "fitful": FITFUL}
+NETWORKS = {
+    "healthy": HEALTHY,
+    "faulty": FAULTY,
+    "very-faulty": VERY_FAULTY,
+    "slow": SLOW,
+    "instant": INSTANT,
+    "instant-faulty": INSTANT_FAULTY,
+}
 
 
 def changed(plan: Plan, changes: Mapping[str, str]) -> Plan:
     """The plan with fields changed by name, ``callers=3``; others of which there are many are cut to so many."""
     for name, text in changes.items():
-        if name == "weather":
-            plan = replace(plan, weather=WEATHERS[text])
+        if name == "network":
+            plan = replace(plan, network=NETWORKS[text])
         elif name in {"limits", "entities", "resources"}:
             plan = replace(plan, **{name: getattr(plan, name)[: int(text)]})
         else:
@@ -102,30 +110,30 @@ def changed(plan: Plan, changes: Mapping[str, str]) -> Plan:
 
 def draw(rng: Random) -> Plan:
     """A plan: one of several kinds of trouble, or of none."""
-    kind = rng.choice((_alone, _sure, _outlived, _cold, _cold, _storm, _storm, _storm))
+    kind = rng.choice((_single_process, _faultless, _expiring, _cold_start, _cold_start, _mixed, _mixed, _mixed))
     return kind(rng)
 
 
-def _alone(rng: Random) -> Plan:
+def _single_process(rng: Random) -> Plan:
     """One process and no fault: exact to the millitoken."""
-    return replace(_storm(rng), processes=1, weather=CALM, one_by_one=rng.random() < 0.5, crashes=0)
+    return replace(_mixed(rng), processes=1, network=HEALTHY, one_by_one=rng.random() < 0.5, crashes=0)
 
 
-def _sure(rng: Random) -> Plan:
-    """Several processes and no fault: everybody knows what he holds."""
-    weather = rng.choice((CALM, BUSY))
+def _faultless(rng: Random) -> Plan:
+    """Several processes and no fault: each caller knows what it holds."""
+    network = rng.choice((HEALTHY, SLOW))
     plan = replace(
-        _storm(rng), weather=weather, changes=0, crashes=0, expiries=0, conflicting=0.0, disturbances=0, deletions=0
+        _mixed(rng), network=network, changes=0, crashes=0, expiries=0, conflicting=0.0, disturbances=0, deletions=0
     )
     return replace(plan, one_by_one=rng.random() < 0.3)
 
 
-def _cold(rng: Random) -> Plan:
+def _cold_start(rng: Random) -> Plan:
     """Many buckets that are not there yet, whose first callers come at one instant, and give back at once."""
-    plan = _sure(rng) if rng.random() < 0.5 else _storm(rng)
+    plan = _faultless(rng) if rng.random() < 0.5 else _mixed(rng)
     return replace(
         plan,
-        weather=INSTANT if plan.weather in {CALM, BUSY} else FITFUL,
+        network=INSTANT if plan.network in {HEALTHY, SLOW} else INSTANT_FAULTY,
         processes=rng.randint(1, 3),
         callers=rng.randint(40, 80),
         entities=("child-a", *rng.sample(ENTITIES, rng.randint(0, 2))),
@@ -137,20 +145,20 @@ def _cold(rng: Random) -> Plan:
     )
 
 
-def _outlived(rng: Random) -> Plan:
+def _expiring(rng: Random) -> Plan:
     """Buckets expire while leases on them are open."""
     settings = replace(_settings(rng), ttl_multiplier=1, split_above=500)
-    plan = replace(_storm(rng), settings=settings, callers=rng.randint(5, 20), splits=0, crashes=0)
+    plan = replace(_mixed(rng), settings=settings, callers=rng.randint(5, 20), splits=0, crashes=0)
     return replace(plan, expiries=20, long_work=0.7, idle=0.3)
 
 
-def _storm(rng: Random) -> Plan:
+def _mixed(rng: Random) -> Plan:
     """Every kind of trouble is in about half of these."""
     plan = Plan(
         processes=rng.randint(2, 4),
         callers=rng.randint(20, 80),
         entities=tuple(rng.sample(ENTITIES, rng.randint(1, 4))),
-        weather=rng.choice((CALM, BUSY, ROUGH, ROUGH, STORM)),
+        network=rng.choice((HEALTHY, SLOW, FAULTY, FAULTY, VERY_FAULTY)),
         settings=_settings(rng),
         limits=tuple(_limits(rng) for _ in range(4)),
         skew_ms=rng.choice((0, 0, 5, 50)),
@@ -164,11 +172,11 @@ def _storm(rng: Random) -> Plan:
         allowing=rng.choice((0.0, 0.5)),
         long_work=rng.choice((0.0, 0.1)),
         splits=rng.choice((0, 0, 1, 3, 8)),
-        clocks=rng.random() < 0.2,
+        wrong_clocks=rng.random() < 0.2,
         disturbances=rng.choice((0, 0, 0, 0, 2)),
         deletions=rng.choice((0, 0, 0, 0, 4)),
     )
-    return replace(plan, lies=rng.choice((0.0, 0.05, 0.3))) if plan.clocks else plan
+    return replace(plan, wrong_dates=rng.choice((0.0, 0.05, 0.3))) if plan.wrong_clocks else plan
 
 
 def _settings(rng: Random) -> Settings:

@@ -16,8 +16,8 @@ TROUBLES = (
     "splits",
     "disturbances",
     "deletions",
-    "clocks",
-    "lies",
+    "wrong_clocks",
+    "wrong_dates",
     "conflicting",
     "cancelled",
     "allowing",
@@ -41,8 +41,8 @@ def shrunk(seed: int) -> Mapping[str, str]:
 def _smaller(seed: int, kept: dict[str, str]) -> Iterator[dict[str, str]]:
     plan = World(seed, changes=kept).plan
     yield from ({**kept, name: "0"} for name in TROUBLES if getattr(plan, name))
-    if kept.get("weather") != "calm":
-        yield {**kept, "weather": "calm"}
+    if kept.get("network") != "healthy":
+        yield {**kept, "network": "healthy"}
     yield from ({**kept, name: str(count)} for name, count in _fewer(plan))
 
 

@@ -1,6 +1,6 @@
 """One history: several processes, their callers, and everything that happens to them.
 
-Lives here: the course of events. Never: a judgement (oracle, ledger, accounts).
+Lives here: the course of events. Never: a check of a write (oracle, ledger, accounts).
 """
 
 from collections.abc import Callable, Mapping
@@ -32,15 +32,15 @@ from .network import Link
 from .oracle import Oracle
 from .plan import ENTITIES, RESOURCES, Plan, changed, draw
 
-AWAY = {"RateLimiterUnavailable", "ContentionError"}
-ANSWERS = {"admitted", "refused", "ValidationError", "BodyFailed", "Cancelled", *AWAY}
+UNAVAILABLE = {"RateLimiterUnavailable", "ContentionError"}
+ANSWERS = {"admitted", "refused", "ValidationError", "BodyFailed", "Cancelled", *UNAVAILABLE}
 
 OLDEST_MS = 2_200  # a request, both ways, when the network is slow
 
 Tamper = Callable[[Operation[Any]], Operation[Any]]
 
 
-def honest(operation: Operation[Any]) -> Operation[Any]:
+def untampered(operation: Operation[Any]) -> Operation[Any]:
     """Leave a request as it is."""
     return operation
 
@@ -55,9 +55,9 @@ class Process:
             world.table,
             world.oracle,
             rng,
-            weather=plan.weather,
+            network=plan.network,
             skew_ms=rng.randint(-plan.skew_ms, plan.skew_ms),
-            machine=Machine(world.kernel, rng, lies=plan.lies) if plan.clocks else None,
+            machine=Machine(world.kernel, rng, wrong_dates=plan.wrong_dates) if plan.wrong_clocks else None,
             tamper=world.tamper,
         )
         self.alive = True
@@ -80,7 +80,7 @@ class World:
         self,
         seed: int,
         *,
-        tamper: Tamper = honest,
+        tamper: Tamper = untampered,
         changes: Mapping[str, str] = NOTHING,
         epoch_ms: int = EPOCH_MS,
     ) -> None:
@@ -90,21 +90,21 @@ class World:
         self.kernel = Kernel(epoch_ms)
         self.table = MemoryTable()
         self.changes = 0
-        skew_ms = WORST_MS if self.plan.clocks else self.plan.skew_ms
-        self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, lonely=self.plan.lonely)
+        skew_ms = WORST_MS if self.plan.wrong_clocks else self.plan.skew_ms
+        self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, lossless=self.plan.lossless)
         self.processes: list[Process] = []
-        self.lives: list[tuple[Process, Caller, Task]] = []
+        self.callers: list[tuple[Process, Caller, Task]] = []
 
     def run(self) -> None:
-        """Let everything happen, and judge it. Raises ``Violation``."""
+        """Let everything happen, and check it. Raises ``Violation``."""
         self._prepare()
         self.processes = [Process(self) for _ in range(self.plan.processes)]
         self._schedule()
         self.kernel.run()
-        self._judge()
+        self._check()
 
     def _prepare(self) -> None:
-        """Children, their mother, and the first limits, stored while nobody looks."""
+        """Store children, their parent, and the first limits, unseen by the oracle."""
         namespace_state = NamespaceState(
             "demo", "ns", stack="simulated", now=lambda: self.kernel.now_ms, settings=self.plan.settings
         )
@@ -113,10 +113,10 @@ class World:
             play(flow, self.table.execute)
 
         for entity in ENTITIES:
-            mother, cascade = ("mother", entity == "child-a") if entity.startswith("child") else (None, False)
+            parent, cascade = ("parent", entity == "child-a") if entity.startswith("child") else (None, False)
             cause = self._cause()
             created = create_entity(
-                namespace_state, entity, cause, name=None, parent_id=mother, cascade=cascade, metadata=None
+                namespace_state, entity, cause, name=None, parent_id=parent, cascade=cascade, metadata=None
             )
             store(created)
         store(stored.set_system(namespace_state, self.plan.limits[0], None, self._cause()))
@@ -152,7 +152,7 @@ class World:
                 self.kernel.later(start + behind * 1_000_000 + 1_000, self._arrive)
 
     def _arrive(self) -> None:
-        busy = [task for _, _, task in self.lives if not task.ended.done]
+        busy = [task for _, _, task in self.callers if not task.ended.done]
         if self.plan.one_by_one and busy:
             return busy[-1].ended.when_done(lambda: self.kernel.later(1_000, self._arrive))
         checks = self.rng.random() < self.plan.checks
@@ -160,17 +160,17 @@ class World:
 
     def _join(self, *, checks: bool) -> None:
         """Somebody comes together with the one before, to the same process, for the same bucket."""
-        if self.plan.one_by_one or not self.lives or not self.lives[-1][0].alive:
+        if self.plan.one_by_one or not self.callers or not self.callers[-1][0].alive:
             return self._arrive()
-        process, caller, _ = self.lives[-1]
+        process, caller, _ = self.callers[-1]
         return self._admit(process, caller.place, checks=checks)
 
     def _admit(self, process: Process, place: tuple[str, str], *, checks: bool) -> None:
         caller = Caller(self.kernel, process, self.plan, self.rng, place, checks=checks)
         task = Task(self.kernel, process, caller.live())
-        self.lives.append((process, caller, task))
+        self.callers.append((process, caller, task))
         if self.rng.random() < self.plan.cancelled:
-            if self.plan.weather.typical_us:
+            if self.plan.network.typical_us:
                 self.kernel.later(self.rng.randint(0, 50_000), task.cancel)
             else:
                 self.kernel.later(0, task.cancel, turns=self.rng.randint(0, 40))
@@ -192,7 +192,7 @@ class World:
         return rng.choice(versions)
 
     def _split(self) -> None:
-        """As one does who only sees the table's stream: beside whatever the process has under way."""
+        """Split a shard as the aggregator does: beside the writes that the process has under way."""
         process, rng = self.rng.choice(self.processes), self.rng
         bucket = BucketId("ns", *self._some_bucket(), rng.choice((0, 0, 1, 2, 3)))
         Task(self.kernel, process, self._store(process, split_shard(process.namespace_state, bucket)))
@@ -234,16 +234,16 @@ class World:
     def _expire(self) -> None:
         self.table.expire(self.kernel.now_ms // 1000)
 
-    def _judge(self) -> None:
-        for process, caller, task in self.lives:
+    def _check(self) -> None:
+        for process, caller, task in self.callers:
             if not process.alive:
                 continue
             if task.ended.error is not None:
                 raise Violation(f"a caller got no answer, but {task.ended.error!r}") from task.ended.error
             if not task.ended.done or caller.answer not in ANSWERS:
                 raise Violation(f"a caller got the answer {caller.answer!r}")
-            if self.plan.faultless and (caller.answer in AWAY or caller.degraded):
-                raise Violation("a caller was told that the store is away, which it never was")
+            if self.plan.faultless and (caller.answer in UNAVAILABLE or caller.degraded):
+                raise Violation("a caller got an answer for an outage, and there was none")
             caller.account.settle()
             if caller.refusal is not None and self.plan.certain and self.plan.one_by_one:
                 self._check_refusal(caller.refusal)
@@ -253,16 +253,16 @@ class World:
 
     def _check_refusal(self, refusal: Refusal) -> None:
         """Somewhere in the time that a copy may be old, one of the limits was short."""
-        patience = self.plan.settings.staleness_ms + OLDEST_MS
+        window_ms = self.plan.settings.staleness_ms + OLDEST_MS
         short = [(keys.pk_bucket("ns", e, r, 0)[:-2], name, 1000 * n) for e, r, name, n in refusal.short]
         if not any(
-            self.oracle.was_short(*what, refusal.begun_ms - patience, refusal.ended_ms, behind_ms=1_100)
+            self.oracle.was_short(*what, refusal.begun_ms - window_ms, refusal.ended_ms, behind_ms=1_100)
             for what in short
         ):
             raise Violation(f"refused, but it was there: {refusal}")
 
 
-def simulate(seed: int, *, tamper: Tamper = honest, changes: Mapping[str, str] = NOTHING) -> World:
+def simulate(seed: int, *, tamper: Tamper = untampered, changes: Mapping[str, str] = NOTHING) -> World:
     """The history of a seed. Raises ``Violation`` with the command that replays it."""
     world = World(seed, tamper=tamper, changes=changes)
     try:

@@ -90,8 +90,8 @@ def test_another_apply_waits_for_the_one_that_was_killed_or_says_who_it_is(appli
     (failure,) = refused.errors
     assert failure.code == "locked"
     assert "cli is applying, until " in failure.message
-    patient = ApplyOptions(lock_timeout=1000)
-    world.apply_run(AFTER, options=patient, deadline=world.deadline(5000)).run()
+    long_timeout = ApplyOptions(lock_timeout=1000)
+    world.apply_run(AFTER, options=long_timeout, deadline=world.deadline(5000)).run()
     assert world.live() == with_what_was_made_by_hand(AFTER)
 
 

@@ -1,4 +1,4 @@
-"""The template of `limits cfn-template`, as cfn-lint judges it."""
+"""The template of `limits cfn-template`, as cfn-lint checks it."""
 
 from pathlib import Path
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from zae_limiter_cli.local.aws import Aws
 
-PATIENCE_SECONDS: Final = 120
+TIMEOUT_SECONDS: Final = 120
 
 
 def zipped(source: str) -> bytes:
@@ -142,8 +142,8 @@ def handler(event, context):
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
-    """Whether something comes to hold, with patience."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    """Whether something comes to hold before the time-out."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         if holds():
             return True

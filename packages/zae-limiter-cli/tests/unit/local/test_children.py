@@ -12,7 +12,7 @@ from zae_limiter_cli.local.children import Child, start_command
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
 
-PATIENCE_SECONDS = 20
+TIMEOUT_SECONDS = 20
 # A process that has a child of its own, and tells both ids.
 FAMILY = """
 import os, subprocess, sys, time
@@ -24,7 +24,7 @@ time.sleep(600)
 
 def written(path: Path) -> list[int]:
     """The ids in a file, once they are there."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not (path.exists() and path.read_text().endswith("\n")):
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -33,7 +33,7 @@ def written(path: Path) -> list[int]:
 
 def gone(pid: int) -> bool:
     """Whether a process is dead, if need be some time later; one that nobody has waited for is."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         try:
             os.kill(pid, 0)
@@ -80,7 +80,7 @@ time.sleep(600)
 
 def test_a_command_that_ends_by_itself_gives_its_code() -> None:
     child = start_command([sys.executable, "-c", "raise SystemExit(3)"], output=subprocess.DEVNULL)
-    assert child.process.wait(PATIENCE_SECONDS) == 3
+    assert child.process.wait(TIMEOUT_SECONDS) == 3
     child.end()
 
 
@@ -88,6 +88,6 @@ def test_what_it_writes_goes_where_the_output_is(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with log.open("wb") as output:
         child = start_command([sys.executable, "-c", "print('said')"], output=output.fileno())
-    child.process.wait(PATIENCE_SECONDS)
+    child.process.wait(TIMEOUT_SECONDS)
     child.end()
     assert log.read_text() == "said\n"

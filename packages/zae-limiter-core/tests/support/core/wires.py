@@ -14,7 +14,7 @@ from zae_limiter.sync.time_left import time_left
 
 Kinds = type | tuple[type, ...]
 WRITES = (Put, Update, Delete, Transact, BatchWrite)
-PATIENCE_SECONDS = 10  # so that a test that fails leaves no thread waiting
+HOLD_SECONDS = 10  # so that a test that fails leaves no thread waiting
 
 
 class Crash(Exception):
@@ -62,11 +62,11 @@ class Wire:
 
     def hold(self, on: Kinds = object) -> None:
         """Have operations wait for ``let_go``."""
-        self._held, self._held_until = on, time.monotonic() + PATIENCE_SECONDS
+        self._held, self._held_until = on, time.monotonic() + HOLD_SECONDS
 
     def hold_answers(self, on: Kinds = object) -> None:
         """Have the answers of operations wait for ``let_go``; what they show is by then out of date."""
-        self._late, self._held_until = on, time.monotonic() + PATIENCE_SECONDS
+        self._late, self._held_until = on, time.monotonic() + HOLD_SECONDS
 
     def let_go(self) -> None:
         """Let go of what is held."""

@@ -180,9 +180,9 @@ def test_a_handler_that_takes_long_to_load_does_so_in_its_first_call_s_time(
     pool: Pool, function: Function, logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environment, "INIT_SECONDS", 0.1)
-    patient = replace(function, timeout_seconds=60)
+    long_timeout = replace(function, timeout_seconds=60)
     source = "import time; time.sleep(1)\ndef handler(event, context): return context.get_remaining_time_in_millis()"
-    outcome, _ = pool.run(patient, zipped(source), Call(b"{}", "id"))
+    outcome, _ = pool.run(long_timeout, zipped(source), Call(b"{}", "id"))
     assert not outcome.failed
     assert told(outcome) < 59_500
     first, *_, last = (logs / "some.log").read_text().splitlines()
@@ -284,10 +284,10 @@ def test_the_tail_of_a_call_is_its_own_part_of_the_log(pool: Pool, function: Fun
 
 
 def test_closing_ends_a_call_in_the_middle(pool: Pool, function: Function, logs: Path) -> None:
-    patient = replace(function, timeout_seconds=600)
+    long_timeout = replace(function, timeout_seconds=600)
     outcomes: list[Outcome] = []
     code = zipped("import time\ndef handler(event, context):\n    print('at it')\n    time.sleep(600)")
-    thread = threading.Thread(target=lambda: outcomes.append(pool.run(patient, code, Call(b"{}", "id"))[0]))
+    thread = threading.Thread(target=lambda: outcomes.append(pool.run(long_timeout, code, Call(b"{}", "id"))[0]))
     thread.start()
     while "at it" not in _content(logs / "some.log"):
         thread.join(0.05)

@@ -7,16 +7,16 @@ from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.limits import Limit
 from zae_limiter.resolution import Config
 
-LANE = stage().cached.queue
+QUEUE = stage().cached.queue
 CONFIG = Config((RPM, Limit.per_minute("tpm", 1000)), 0)
 
 
 def ask(**checked: int) -> BucketRequest:
-    return BucketRequest(LANE, checked=checked, config=CONFIG, events=1)
+    return BucketRequest(QUEUE, checked=checked, config=CONFIG, events=1)
 
 
 def give(**given: int) -> BucketRequest:
-    return BucketRequest(LANE, given=given)
+    return BucketRequest(QUEUE, given=given)
 
 
 def test_first_come_first_served_up_to_what_is_there() -> None:
@@ -51,7 +51,7 @@ def test_what_is_given_back_does_not_lift_the_room_above_the_ceiling() -> None:
 
 
 def test_what_is_unchecked_is_carried_and_asks_for_nothing() -> None:
-    debt = BucketRequest(LANE, unchecked={"rpm": 90_000}, config=CONFIG)
+    debt = BucketRequest(QUEUE, unchecked={"rpm": 90_000}, config=CONFIG)
     load = fit_batch([debt], {"rpm": 0}, {"rpm": 60_000})
     assert (load.carried, load.checked, load.net("rpm")) == ([debt], {}, 90_000)
 

@@ -12,7 +12,7 @@ def ask(config: Config | None, **checked: int) -> BucketRequest:
     return BucketRequest(NOBODY, checked=checked or {"rpm": 1000}, config=config, events=1)
 
 
-def lane_of(*waiters: Waiter) -> BucketQueue:
+def queue_of(*waiters: Waiter) -> BucketQueue:
     queue = stage().cached.queue
     queue.waiting = dict.fromkeys(waiters)
     return queue
@@ -20,7 +20,7 @@ def lane_of(*waiters: Waiter) -> BucketQueue:
 
 def test_a_run_takes_all_who_ask_under_the_same_limits_whenever_they_were_read() -> None:
     first, second = ask(ONE), ask(SAME)
-    queue = lane_of(first, second)
+    queue = queue_of(first, second)
     assert (queue.take(), list(queue.waiting)) == ([first, second], [])
 
 
@@ -32,7 +32,7 @@ def test_those_who_ask_under_other_limits_wait_for_a_run_of_their_own_in_order()
         BucketRequest(NOBODY, given={"rpm": 1}),
         ask(OTHER),
     )
-    queue = lane_of(first, other, third, back, last)
+    queue = queue_of(first, other, third, back, last)
     assert (queue.take(), list(queue.waiting)) == ([first, third, back], [other, last])
     assert (queue.take(), list(queue.waiting)) == ([other, last], [])
 

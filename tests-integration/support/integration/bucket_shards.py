@@ -1,4 +1,4 @@
-"""What lives here: the shards of a bucket as they are at one instant, and the books of one limit on them.
+"""What lives here: the shards of a bucket as they are at one instant, with one limit of each.
 What never does: a request that changes anything, the arithmetic of the limiter itself.
 """
 
@@ -45,7 +45,7 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class BucketShards:
     """All shards of a bucket at one instant."""
 
     shards: tuple[Shard, ...]
@@ -88,14 +88,14 @@ class Reader:
         """Let go of the connections."""
         self._client.close()
 
-    def read(self, entity_id: str, resource: str, limit: str) -> Ledger:
-        """The books of a limit."""
+    def read(self, entity_id: str, resource: str, limit: str) -> BucketShards:
+        """The shards of a bucket, with this limit."""
         home, size = BucketId(self._namespace_id, entity_id, resource), 1
         while True:
             items = self._items([home.other(shard) for shard in range(size)])
             count = max((item["shard_count"] for item in items), default=1)
             if count <= size:
-                return Ledger(tuple(Shard.of(item, limit) for item in items))
+                return BucketShards(tuple(Shard.of(item, limit) for item in items))
             size = count
 
     def _items(self, buckets: list[BucketId]) -> list[dict[str, Any]]:
@@ -112,14 +112,14 @@ class Reader:
 
 
 class Watch:
-    """Looks at a bucket over and over while its block runs; the block fails if the books were ever wrong.
+    """Looks at a bucket over and over while its block runs; the block fails if ceiling or total ever changed.
 
     ``forms`` are those that were seen.
     """
 
     def __init__(self, reader: Reader, entity_id: str, resource: str, limit: str) -> None:
         self.forms: set[tuple[tuple[int, int], ...]] = set()
-        self._look: Callable[[], Ledger] = lambda: reader.read(entity_id, resource, limit)
+        self._look: Callable[[], BucketShards] = lambda: reader.read(entity_id, resource, limit)
         self._wrong: list[str] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -139,11 +139,11 @@ class Watch:
     def _watch(self) -> None:
         while not self._over.wait(PAUSE_SECONDS):
             try:
-                books = self._look()
-            except Exception as error:  # noqa: BLE001 - told by the block
-                self._wrong.append(f"no books: {error!r}")
+                bucket = self._look()
+            except Exception as error:  # noqa: BLE001 - raised by the block
+                self._wrong.append(f"not read: {error!r}")
                 return
-            self.forms.add(books.form)
-            if (books.ceiling, books.total) != self._due:
-                self._wrong.append(f"ceiling and total were {self._due}, are {books.ceiling, books.total}: {books}")
+            self.forms.add(bucket.form)
+            if (bucket.ceiling, bucket.total) != self._due:
+                self._wrong.append(f"ceiling and total were {self._due}, are {bucket.ceiling, bucket.total}: {bucket}")
                 return

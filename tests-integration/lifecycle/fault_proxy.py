@@ -1,10 +1,11 @@
-"""The weather between a process and its store: a proxy, a process of its own, that does to requests as it is told.
+"""A fault proxy: a program between a process and its store that delays, drops and refuses requests.
 
-Lives here: its moods, and how it is told. Never: an answer of its own to a request that is let through.
+Lives here: the faults, and the protocol that sets them. Never: an answer of its own to a request that is let through.
 
-It is told by lines of JSON on its standard input and answers each with a line: ``{"weather": [[fault, share,
-seconds], …]}`` sets what is done to which share of the requests, ``{"settle": true}`` waits until nothing that was
-let through is on its way. With the end of its input it ends.
+A fault is one thing that the proxy does to a request, or to its answer. The proxy reads commands, lines of JSON, from
+its standard input and answers each with a line: ``{"faults": [[fault, share, seconds], …]}`` sets the faults and the
+share of the requests that each hits, ``{"settle": true}`` waits until no request that was let through is in flight.
+The proxy ends with its input.
 """
 
 import asyncio
@@ -53,22 +54,22 @@ async def read_message(reader: StreamReader) -> bytes:
 class Link:
     """One connection of a client, and the one behind it."""
 
-    def __init__(self, weather: "Weather", reader: StreamReader, writer: StreamWriter) -> None:
-        self.weather = weather
+    def __init__(self, proxy: "FaultProxy", reader: StreamReader, writer: StreamWriter) -> None:
+        self.proxy = proxy
         self.reader = reader
         self.writer = writer
         self._behind: tuple[StreamReader, StreamWriter] | None = None
 
     async def pass_on(self, request: bytes) -> bytes:
         """The store's answer."""
-        self.weather.passing += 1
+        self.proxy.in_flight += 1
         try:
             if self._behind is None:
-                self._behind = await asyncio.open_connection(*self.weather.upstream, limit=LIMIT)
+                self._behind = await asyncio.open_connection(*self.proxy.upstream, limit=LIMIT)
             self._behind[1].write(request)
             return await read_message(self._behind[0])
         finally:
-            self.weather.passing -= 1
+            self.proxy.in_flight -= 1
 
     async def reply(self, answer: bytes) -> None:
         """Send an answer to the client."""
@@ -86,53 +87,54 @@ class Cut(Exception):
     """The connection ends here."""
 
 
-async def _well(link: Link, request: bytes, seconds: float) -> None:
+async def _none(link: Link, request: bytes, seconds: float) -> None:
+    """The request and its answer pass."""
     await link.reply(await link.pass_on(request))
 
 
 async def _hang(link: Link, request: bytes, seconds: float) -> None:
-    """Nothing is passed on, no answer comes."""
+    """The request is not passed on, no answer comes."""
     await link.reader.read()
     raise Cut
 
 
 async def _silent(link: Link, request: bytes, seconds: float) -> None:
-    """It is passed on, and no answer comes."""
+    """The request is applied, no answer comes."""
     await link.pass_on(request)
     await _hang(link, request, seconds)
 
 
 async def _delay(link: Link, request: bytes, seconds: float) -> None:
-    """It is late when it arrives, whether its sender still waits or not."""
-    link.weather.passing += 1
+    """The request is applied late, whether its sender still waits or not."""
+    link.proxy.in_flight += 1
     try:
         await asyncio.sleep(seconds)
-        await _well(link, request, seconds)
+        await _none(link, request, seconds)
     finally:
-        link.weather.passing -= 1
+        link.proxy.in_flight -= 1
 
 
 async def _late(link: Link, request: bytes, seconds: float) -> None:
-    """Its answer is late."""
+    """The answer is late."""
     answer = await link.pass_on(request)
     await asyncio.sleep(seconds)
     await link.reply(answer)
 
 
 async def _trickle(link: Link, request: bytes, seconds: float) -> None:
-    """Its answer comes byte by byte."""
+    """The answer comes byte by byte."""
     for byte in await link.pass_on(request):
         await link.reply(bytes((byte,)))
         await asyncio.sleep(seconds or TRICKLE_SECONDS)
 
 
 async def _drop(link: Link, request: bytes, seconds: float) -> None:
-    """The connection ends, nothing is passed on."""
+    """The connection ends, the request is not passed on."""
     raise Cut
 
 
 async def _lose(link: Link, request: bytes, seconds: float) -> None:
-    """The connection ends, though it is applied."""
+    """The request is applied, and the connection ends."""
     await link.pass_on(request)
     raise Cut
 
@@ -152,7 +154,7 @@ def _refusal(name: str) -> Callable[[Link, bytes, float], Awaitable[None]]:
 
 
 FAULTS: dict[str, Callable[[Link, bytes, float], Awaitable[None]]] = {
-    "well": _well,
+    "none": _none,
     "hang": _hang,
     "silent": _silent,
     "delay": _delay,
@@ -165,13 +167,13 @@ FAULTS: dict[str, Callable[[Link, bytes, float], Awaitable[None]]] = {
 }
 
 
-class Weather:
+class FaultProxy:
     """A proxy on a port of its own, before an upstream."""
 
     def __init__(self, upstream: str, seed: int) -> None:
         place = urlsplit(upstream)
         self.upstream = (str(place.hostname), int(place.port or 80))
-        self.passing = 0
+        self.in_flight = 0
         self.port = 0
         self._faults: Sequence[Fault] = ()
         self._chance = random.Random(seed)
@@ -184,8 +186,8 @@ class Weather:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=LIMIT, backlog=1024)
             self.port = self._server.sockets[0].getsockname()[1]
 
-    async def turn(self, faults: Sequence[Fault]) -> None:
-        """Change: what is under way stays as it was, but with ``refuse`` nobody is there any more."""
+    async def set_faults(self, faults: Sequence[Fault]) -> None:
+        """Hit later requests with these faults; ``refuse`` closes the port and all connections."""
         self._faults = [fault for fault in faults if fault[0] != "refuse"]
         if len(self._faults) == len(faults):
             await self.listen()
@@ -196,8 +198,8 @@ class Weather:
                 link.close()
 
     async def settle(self) -> None:
-        """Wait until nothing is on its way to the store."""
-        while self.passing:  # noqa: ASYNC110 - twenty times a second, after a life
+        """Wait until no request to the store is in flight."""
+        while self.in_flight:  # noqa: ASYNC110 - twenty times a second, after a life
             await asyncio.sleep(0.02)
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
@@ -216,22 +218,22 @@ class Weather:
             if point < share:
                 return name, seconds
             point -= share
-        return "well", 0.0
+        return "none", 0.0
 
 
-async def _obey(weather: Weather) -> None:
-    await weather.listen()
-    orders = StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
-    print(weather.port, flush=True)
-    while line := await orders.readline():
-        order = json.loads(line)
-        if "weather" in order:
-            await weather.turn(order["weather"])
-        if order.get("settle"):
-            await weather.settle()
+async def _run(proxy: FaultProxy) -> None:
+    await proxy.listen()
+    commands = StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+    print(proxy.port, flush=True)
+    while line := await commands.readline():
+        command = json.loads(line)
+        if "faults" in command:
+            await proxy.set_faults(command["faults"])
+        if command.get("settle"):
+            await proxy.settle()
         print("done", flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(_obey(Weather(sys.argv[1], int(sys.argv[2]))))
+    asyncio.run(_run(FaultProxy(sys.argv[1], int(sys.argv[2]))))

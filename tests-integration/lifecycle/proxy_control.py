@@ -1,6 +1,7 @@
-"""How the weather is told what to be: a process that stands between clients and a store.
+"""The control of a fault proxy, and the networks that it can imitate.
 
-Lives here: its start and its end, and the weathers by name. Never: what they do (weather).
+Lives here: the start and the end of the proxy, and ``NETWORKS``: the faults of each network between a process and its
+store, by name. Never: what a fault does (fault_proxy).
 """
 
 import json
@@ -10,36 +11,36 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from .weather import Fault
+from .fault_proxy import Fault
 
 HOME = Path(__file__).parent.parent
 
-FAIR: Sequence[Fault] = ()
+HEALTHY: Sequence[Fault] = ()
 SLOW: Sequence[Fault] = (("delay", 0.5, 0.03), ("late", 0.5, 0.03))
-FOUL: Sequence[Fault] = (
+FAULTY: Sequence[Fault] = (
     *((name, 0.04, 0.0) for name in ("drop", "lose", "cut", "500", "503", "throttle")),
     ("delay", 0.1, 0.05),
     ("late", 0.1, 0.05),
 )
-WEATHERS: Mapping[str, Sequence[Fault]] = {
-    "fair": FAIR,
+NETWORKS: Mapping[str, Sequence[Fault]] = {
+    "healthy": HEALTHY,
     "slow": SLOW,
-    "foul": FOUL,
+    "faulty": FAULTY,
     "hung": (("hang", 1.0, 0.0),),
     "silent": (("silent", 1.0, 0.0),),
     "trickling": (("trickle", 1.0, 0.0),),
     "refusing": (("refuse", 1.0, 0.0),),
     "throttling": (("throttle", 1.0, 0.0),),
-    "away": (("drop", 1.0, 0.0),),
+    "dropping": (("drop", 1.0, 0.0),),
     "late": (("delay", 1.0, 1.0),),
 }
 
 
-class Sky:
-    """A proxy that was started, and the way to tell it what to do."""
+class ProxyControl:
+    """A fault proxy that runs, and its commands."""
 
     def __init__(self, upstream: str, seed: int = 0) -> None:
-        command = [sys.executable, "-m", "lifecycle.weather", upstream, str(seed)]
+        command = [sys.executable, "-m", "lifecycle.fault_proxy", upstream, str(seed)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=HOME)
         self.url = f"http://127.0.0.1:{int(self._line())}"
 
@@ -54,17 +55,17 @@ class Sky:
         self._process.wait()
         self._process.stdout.close()
 
-    def turn(self, name: str) -> None:
-        """From now on the weather is another."""
-        self._tell({"weather": WEATHERS[name]})
+    def use(self, name: str) -> None:
+        """Imitate this network from now on."""
+        self._send({"faults": NETWORKS[name]})
 
     def settle(self) -> None:
-        """Wait until nothing is on its way to the store any more."""
-        self._tell({"settle": True})
+        """Wait until no request to the store is in flight."""
+        self._send({"settle": True})
 
-    def _tell(self, order: Mapping[str, object]) -> None:
+    def _send(self, command: Mapping[str, object]) -> None:
         assert self._process.stdin
-        self._process.stdin.write(f"{json.dumps(order)}\n")
+        self._process.stdin.write(f"{json.dumps(command)}\n")
         self._process.stdin.flush()
         self._line()
 

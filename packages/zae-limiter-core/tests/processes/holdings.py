@@ -1,6 +1,9 @@
-"""Who holds what, told by the table alone.
+"""The holdings of leases, read from the table alone.
 
-Lives here: a digit for each lease in a counter of the bucket. Never: how a lease comes about (callers).
+A holding is the amount that one lease has of its buckets. Each lease consumes a unit of its own from a limit that
+refuses nobody, so that a counter of the bucket has a digit for each lease.
+
+Lives here: the units, and the digits of a counter. Never: how a lease comes about (callers).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +20,7 @@ ABSENT = 0
 
 
 class Holding:
-    """What one lease should hold of each of its buckets in the end, in units of its own.
+    """The amount that one lease should hold of each of its buckets in the end, in units of its own.
 
     ``uncertain`` where an answer that concerns it was lost: then it is from nothing to the ``most`` it asked for.
     """
@@ -32,61 +35,61 @@ class Holding:
         self.correcting = False
 
     def doubt(self, why: str) -> None:
-        """Nobody can know any more."""
+        """Mark the holding as uncertain."""
         self.uncertain = self.uncertain or why
 
 
-class Tally:
+class Holdings:
     """The holdings of all leases, and the limits in which they are counted."""
 
     def __init__(self, leases: int) -> None:
-        self.holdings = [Holding(place) for place in range(leases)]
+        self.all = [Holding(place) for place in range(leases)]
         self._next = 0
 
     @property
     def limits(self) -> list[Limit]:
         """As large as limits can be, and never refilled: they refuse nobody."""
-        names = sorted({holding.limit for holding in self.holdings})
+        names = sorted({holding.limit for holding in self.all})
         return [Limit.custom(name, MAX_TOKENS, refill_amount=1, refill_period=MAX_PERIOD) for name in names]
 
     def take(self) -> Holding:
-        """The next that nobody has."""
+        """The next free holding."""
         self._next += 1
-        return self.holdings[self._next - 1]
+        return self.all[self._next - 1]
 
     @property
     def left(self) -> int:
-        """How many nobody has."""
-        return len(self.holdings) - self._next
+        """How many are free."""
+        return len(self.all) - self._next
 
     def touched(self, operation: Operation[Any]) -> list[tuple[Holding, int]]:
-        """Whom an operation concerns, and by how much it changes what each holds of a bucket."""
+        """The holdings that an operation changes, and by how much it changes each."""
         found = []
         for amounts in _counted(operation):
-            for limit in {holding.limit for holding in self.holdings}:
+            for limit in {holding.limit for holding in self.all}:
                 for place, change in _digits(amounts.get(f"b_{limit}_tc", ABSENT) // MILLI):
                     found.append((self._at(limit, place), change))
         return found
 
     def doubt(self, limit: str, milli: int, why: str) -> None:
-        """Nobody can know any more what those hold who are concerned by an amount of a limit."""
+        """Mark the holdings that are part of an amount of a limit as uncertain."""
         for place, _ in _digits(milli // MILLI):
             self._at(limit, place).doubt(why)
 
     def held(self, items: Mapping[str, Sequence[Item]]) -> dict[tuple[str, int], int]:
-        """What each holds by the buckets of all entities, those who hold nothing left out."""
+        """The amount of each holding by the buckets of all entities, without those that are empty."""
         there: dict[tuple[str, int], int] = {}
         for entity, shards in items.items():
-            for limit in {holding.limit for holding in self.holdings}:
+            for limit in {holding.limit for holding in self.all}:
                 total = sum(item.get(f"b_{limit}_tc", ABSENT) for item in shards)
                 for place, amount in _digits(total // MILLI):
-                    there[entity, self.holdings.index(self._at(limit, place))] = amount
+                    there[entity, self.all.index(self._at(limit, place))] = amount
         return there
 
     def settle(self, items: Mapping[str, Sequence[Item]]) -> None:
         """Raises ``Violation`` where a lease holds something else than it should."""
         there = self.held(items)
-        for place, holding in enumerate(self.holdings):
+        for place, holding in enumerate(self.all):
             for entity in items:
                 amount, asked = there.get((entity, place), 0), entity in holding.entities
                 fits = 0 <= amount <= holding.most if holding.uncertain else amount == holding.expected
@@ -97,7 +100,7 @@ class Tally:
                     )
 
     def _at(self, limit: str, place: int) -> Holding:
-        holding = self.holdings[int(limit.removeprefix("who")) * DIGITS + place]
+        holding = self.all[int(limit.removeprefix("who")) * DIGITS + place]
         assert holding.limit == limit
         return holding
 

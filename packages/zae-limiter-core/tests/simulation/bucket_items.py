@@ -1,6 +1,6 @@
 """A bucket item as the oracle reads it, with arithmetic of its own.
 
-Lives here: rules, shares and balances of items. Never: what is right (oracle).
+Lives here: rules, shares and balances of items; ``LimitState`` is one limit of one item. Never: what is right (oracle).
 """
 
 from fractions import Fraction
@@ -30,7 +30,7 @@ class Rule(NamedTuple):
         return Rule(ceiling, self.refill, self.period)
 
 
-class Stand(NamedTuple):
+class LimitState(NamedTuple):
     """One limit of one item: shard ``shard`` of ``shards`` holds ``tokens`` as of ``anchor_ms``."""
 
     rule: Rule
@@ -66,12 +66,12 @@ def limits_of(item: Item | None) -> set[str]:
     return {name[2:-3] for name in item or () if name.startswith("b_") and name.endswith("_tk")}
 
 
-def stand_of(item: Item, name: str) -> Stand:
-    """How a limit of the item stands."""
+def limit_state_of(item: Item, name: str) -> LimitState:
+    """The state of a limit in the item."""
     capacity: int = item[f"b_{name}_cp"]
     rule = Rule(item.get(f"b_{name}_bx", capacity), item[f"b_{name}_ra"], item[f"b_{name}_rp"])
     shard = int(item["PK"].rpartition("#")[2])
-    return Stand(rule, shard, item["shard_count"], item[f"b_{name}_tk"], item["rf"])
+    return LimitState(rule, shard, item["shard_count"], item[f"b_{name}_tk"], item["rf"])
 
 
 def net_of(before: Item | None, after: Item, name: str) -> int:

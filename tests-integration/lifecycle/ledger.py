@@ -1,10 +1,10 @@
-"""The ledger: what callers were told, in lines that outlive them.
+"""The ledger of a life: a file with the answers of all calls, which outlives the processes that write it.
 
-Lives here: how a call is noted, and the sums of all calls. Never: the table.
+Lives here: the lines of a call, and the sums of all calls. Never: the table.
 
-Each line says what the table has taken for one call, at least and at most, and what it ought to have taken when all is
-given back that was to be; the last line of a call holds. It is written before what makes it true may begin, and after
-what makes it certain has ended, so that it holds wherever the process dies.
+A line has the tokens that the table has taken for one call, at least and at most, and ``due``, the tokens that stay
+taken when every give-back has arrived; the last line of a call holds. A call writes a line that widens the bounds
+before it sends its request, and one that narrows them after the answer: the last line holds wherever the process dies.
 """
 
 import os
@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-_numbers = count()  # of this process's calls, whichever book they are in
+_numbers = count()  # of this process's calls, in all ledgers
 
 
-class Book:
+class Ledger:
     """A ledger that any process may write."""
 
     def __init__(self, path: Path | str) -> None:
@@ -31,12 +31,12 @@ class Book:
         call.note("asked", 0, amount)
         return call
 
-    def wrong(self, what: str) -> None:
-        """Something happened that must not."""
+    def violation(self, what: str) -> None:
+        """Note something that must not happen."""
         self.write(f"! {os.getpid()} {threading.current_thread().name}: {what}")
 
     def mark(self, what: str) -> None:
-        """Something happened."""
+        """Note something that happened."""
         self.write(f"# {os.getpid()} {what}")
 
     def write(self, line: str) -> None:
@@ -47,16 +47,16 @@ class Book:
 class Call:
     """One acquire, as its caller knows it: what it ``asked`` for and what it ``holds`` of that."""
 
-    book: Book
+    ledger: Ledger
     number: str
     entity_id: str
     asked: int
     holds: int = 0
-    due: int = 0  # what ought to stay taken, should it be cut off now
+    due: int = 0  # tokens that stay taken, should it be cut off now
 
     def note(self, word: str, least: int, most: int, due: int | None = None) -> None:
         """From now on the table has taken that much."""
-        self.book.write(f"{self.number} {self.entity_id} {least} {most} {least if due is None else due} {word}")
+        self.ledger.write(f"{self.number} {self.entity_id} {least} {most} {least if due is None else due} {word}")
 
     def admitted(self) -> None:
         """All that was asked for was taken."""
@@ -89,7 +89,7 @@ class Call:
 
 @dataclass(slots=True)
 class Sums:
-    """What the table has taken from a bucket, at least and at most, and what it ought to have."""
+    """The tokens taken from a bucket, at least and at most, and those that are due to stay taken."""
 
     least: int = 0
     most: int = 0
@@ -101,7 +101,7 @@ class Reading:
     """A ledger that was read."""
 
     buckets: Mapping[str, Sums] = field(default_factory=lambda: defaultdict(Sums))
-    wrongs: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
     last_mark: str = ""
 
 
@@ -121,7 +121,7 @@ def _last_lines(path: Path, reading: Reading) -> Iterator[str]:
     last: dict[str, str] = {}
     for line in path.read_text().splitlines():
         if line.startswith("!"):
-            reading.wrongs.append(line[2:])
+            reading.violations.append(line[2:])
         elif line.startswith("#"):
             reading.last_mark = line[2:]
         else:
