@@ -23,7 +23,7 @@ def verify(life: Life, store_url: str) -> int:
     """Add the violations to the life; returns how many tokens are taken that ought to be given back."""
     life.proxy.use("healthy")
     life.proxy.settle()
-    with SyncRepository.open(stack=TABLE, endpoint_url=store_url, region=REGION) as repository:
+    with SyncRepository.open(stack=TABLE, endpoint_url=store_url, region=REGION, read_timeout=30) as repository:
         reader = Reader(store_url, TABLE, repository.namespace_id)
         try:
             left_behind = _check_ledger(life, reader)
