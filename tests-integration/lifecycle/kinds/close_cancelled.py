@@ -18,7 +18,7 @@ ENDS_SECONDS = 7.0  # the budget of a call, on a busy machine
 def supervise(life: Life) -> None:
     with life.process() as process:
         life.apply_network()
-        process.wait(life.timeout + 5)
+        process.wait()
 
 
 def program(place: Place) -> None:

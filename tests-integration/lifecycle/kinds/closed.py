@@ -21,7 +21,7 @@ BEFORE_SECONDS = 0.3
 def supervise(life: Life) -> None:
     with life.process() as process:
         life.apply_network()
-        process.wait(life.timeout + 5)
+        process.wait()
 
 
 def program(place: Place) -> None:

@@ -19,7 +19,7 @@ SERVED_SECONDS = 20.0
 
 def supervise(life: Life) -> None:
     with life.process() as process:
-        process.wait(life.timeout + 20)
+        process.wait()
 
 
 def program(place: Place) -> None:

@@ -27,7 +27,7 @@ def supervise(life: Life) -> None:
         life.pause()
         if life.network in {"hung", "late"}:
             life.proxy.use("healthy")
-        process.wait(life.timeout + 10)
+        process.wait()
 
 
 def program(place: Place) -> None:

@@ -19,7 +19,7 @@ THREADS = (1, 4, 16)
 
 def supervise(life: Life) -> None:
     with life.process() as process:
-        process.wait(life.timeout + 10)
+        process.wait()
 
 
 def program(place: Place) -> None:
