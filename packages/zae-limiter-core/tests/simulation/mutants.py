@@ -16,11 +16,11 @@ from zae_limiter.clock.offset import Offset
 from zae_limiter.flows.acquire import acquire, lease
 from zae_limiter.flows.acquire import shard_selection as spread
 from zae_limiter.flows.acquire.claims import Claim
-from zae_limiter.flows.bucket import group_commit as commit
+from zae_limiter.flows.bucket import commit_run, group_commit, splitting
 from zae_limiter.flows.bucket import limit_removal as dropping
-from zae_limiter.flows.bucket import splitting
 from zae_limiter.flows.bucket import write_plans as plans
 from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
+from zae_limiter.flows.bucket.commit_run import CommitRun
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
 from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.steps import Flow
@@ -254,7 +254,7 @@ def _retried(real: Callable[..., Flow[None]]) -> Callable[..., Flow[None]]:
 def _refusals_kept() -> Iterator[None]:
     """A bucket that refused once refuses for ever, without asking."""
     refused: set[str] = set()
-    settle, sort_out = commit._CommitRun.settle, commit._CommitRun._settle_hopeless
+    settle, sort_out = CommitRun.settle, CommitRun._settle_hopeless
 
     def remembering(self: Any, requests: Sequence[BucketRequest], verdict: Any, *more: Any, **named: Any) -> None:
         if verdict == "refused" and requests:
@@ -267,8 +267,8 @@ def _refusals_kept() -> Iterator[None]:
             settle(self, [request for request in self.pending if request.checked], "refused", left=plan.headroom)
 
     with (
-        patch.object(commit._CommitRun, "settle", remembering),
-        patch.object(commit._CommitRun, "_settle_hopeless", remembered),
+        patch.object(CommitRun, "settle", remembering),
+        patch.object(CommitRun, "_settle_hopeless", remembered),
     ):
         yield
 
@@ -288,7 +288,7 @@ def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
 
 
 # Has all writes made by the rules that a mutant changes.
-WITHOUT_LONE_WRITES = patch.object(commit, "fast_path_update", lambda *_, **__: None)
+WITHOUT_FAST_PATH = patch.object(group_commit, "fast_path_update", lambda *_, **__: None)
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant("no upper bound", no_upper_bound),
@@ -307,8 +307,8 @@ MUTANTS: tuple[Mutant, ...] = (
             patch.object(ShardLimit, "minted_since_anchor", _minted_since_floored),
         ),
     ),
-    Mutant("slack that credits", fault=_patched(WITHOUT_LONE_WRITES, _slack(-0.05))),
-    Mutant("slack that exceeds", fault=_patched(WITHOUT_LONE_WRITES, _slack(0.5))),
+    Mutant("slack that credits", fault=_patched(WITHOUT_FAST_PATH, _slack(-0.05))),
+    Mutant("slack that exceeds", fault=_patched(WITHOUT_FAST_PATH, _slack(0.5))),
     Mutant("a SET that credits what overflowed", overflow_credited),
     Mutant(
         "batch with an adjust and no lower bound",
@@ -319,12 +319,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "give-back of an unconfirmed write",
         fault=_patched(patch.object(BucketRequest, "admitted", property(_taken_or_not))),
     ),
-    Mutant(
-        "unknown taken for absent", fault=_patched(patch.object(commit._CommitRun, "_has_to_read", lambda _: False))
-    ),
+    Mutant("unknown taken for absent", fault=_patched(patch.object(CommitRun, "_has_to_read", lambda _: False))),
     Mutant(
         "give-back dropped",
-        fault=_patched(patch.object(commit._CommitRun, "_refused", _drop_who_lost(commit._CommitRun._refused))),
+        fault=_patched(patch.object(CommitRun, "_refused", _drop_who_lost(CommitRun._refused))),
     ),
     Mutant("compensation skipped", fault=_patched(patch.object(acquire, "give_back_all", _forget))),
     Mutant("compensation between shards skipped", fault=_patched(patch.object(spread, "give_back_all", _forget))),
@@ -332,9 +330,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "ttl without debt",
         fault=_patched(
-            WITHOUT_LONE_WRITES,
+            WITHOUT_FAST_PATH,
             patch.object(plans, "expires_at", _expiry),
-            patch.object(commit, "expires_at", _expiry),
+            patch.object(commit_run, "expires_at", _expiry),
             patch.object(UpdateDraft, "expire", _expire_blindly),
         ),
     ),
@@ -343,7 +341,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a limit dropped in debt", dropped_unasked, _patched(patch.object(dropping, "full", _owing_or_not))),
     Mutant(
         "a retry of an ADD whose answer was lost",
-        fault=_patched(patch.object(commit._CommitRun, "failed", _retried(commit._CommitRun.failed))),
+        fault=_patched(patch.object(CommitRun, "failed", _retried(CommitRun.failed))),
     ),
     Mutant("a local rejection kept for ever", fault=_refusals_kept),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),

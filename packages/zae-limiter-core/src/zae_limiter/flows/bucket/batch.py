@@ -1,6 +1,6 @@
 """The batch of one write: the requests that fit, their sums, and the two rows that write a limit.
 
-Lives here: pure functions. Never: the kind of write (write_plans), its outcome (group_commit).
+Lives here: pure functions. Never: the kind of write (write_plans), its outcome (commit_run).
 
 With ``m`` minted since the anchor, a checked amount ``c``, an unchecked one ``a`` and ``g`` given back:
 

@@ -1,28 +1,17 @@
 """Group commit: one run serves all requests that wait for a bucket, in one write if they fit.
 
-Lives here: the reaction to each answer. Never: which requests fit (batch), the writes (write_plans), waiting (drivers).
+Lives here: the order of requests to the store. Never: what the run decides (commit_run), waiting (drivers).
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from ...operations.errors import ConditionFailed, Conflict, StoreError, Throttled
-from ...operations.values import NOTHING, Get, Item, Put, Update
-from ...resolution import Config
-from ...schema.attributes import ANCHOR, CONFIG_READ_AT, TTL, bucket_attributes
-from ...schema.items import BucketState
-from ...token_bucket import reached_at
-from ..process.bucket_queue import BucketRequest, Outcome, Verdict
+from ...operations.errors import StoreError
+from ..process.bucket_queue import BucketRequest, Outcome
 from ..process.namespace_state import CachedBucket, NamespaceState
-from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES, RaceLost
-from ..steps import Flow, Sleep, call
-from .anchor_repair import repair
-from .batch import Batch, UpdateDraft, fit_batch
-from .contest import insists
+from ..retry import ATTEMPTS, RaceLost
+from ..steps import Flow, call
+from .commit_run import CommitRun
 from .fast_path import fast_path_update
-from .limit_removal import TooManyLimits, excess, make_room
-from .splitting import find_or_create_shard
-from .write_plans import ConsumeWrite, CreateWrite, ReshapeWrite, WritePlan, expires_at
 
 
 def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
@@ -30,7 +19,7 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
     state, now_ms = cached.state, namespace_state.now()
     write = fast_path_update(namespace_state, cached, state=state, requests=requests, now_ms=now_ms)
     if write is None:
-        return (yield from _serve(_CommitRun(namespace_state, cached, requests), attempts=ATTEMPTS))
+        return (yield from _serve(CommitRun(namespace_state, cached, requests), attempts=ATTEMPTS))
     failure: StoreError | None = None
     try:
         answer = yield from call(write)
@@ -40,7 +29,7 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
         requests[0].outcome = Outcome("admitted", cached.learn(answer, now_ms, own_writes=1), now_ms)
         if cached.uncontended:
             return
-    run = _CommitRun(namespace_state, cached, requests)
+    run = CommitRun(namespace_state, cached, requests)
     decision = run.decision_of(write, state, now_ms)
     if failure is None:
         yield from run.prolong()
@@ -49,7 +38,7 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
         yield from _serve(run, attempts=ATTEMPTS - 1)
 
 
-def _serve(run: "_CommitRun", *, attempts: int) -> Flow[None]:
+def _serve(run: CommitRun, *, attempts: int) -> Flow[None]:
     answered = False
     for _ in range(attempts):
         if not (yield from run.prepare()):
@@ -68,306 +57,3 @@ def _serve(run: "_CommitRun", *, attempts: int) -> Flow[None]:
         run.settle(run.pending, "failed", RaceLost())
     if answered and not run.cached.uncontended:
         yield from run.prolong()
-
-
-def _is_newer(config: Config, state: BucketState) -> bool:
-    """Whether the config is newer than the bucket's shape: it was read later, or the call gave it."""
-    return config.given or config.read_at_ms > state.item[CONFIG_READ_AT]
-
-
-class _Decision(NamedTuple):
-    """One operation, and the requests that it serves. Without a plan it only reads the bucket."""
-
-    operation: Put | Update | Get
-    batch: Batch
-    plan: WritePlan | None = None
-
-
-class _CommitRun:
-    """One run of a bucket's queue: the pending requests, and what the run's own answers have shown so far.
-
-    ``seen``: an answer of this run has shown the bucket, or its absence. Until then no correction is dropped: the last
-    seen state may be older than the amounts that come back. ``lost``: the number of lost races.
-    """
-
-    config: Config | None = None
-    slack: frozenset[str] = frozenset()
-    seen = False
-    lost = 0
-    reshapes_lost = 0
-    now_ms = 0
-
-    def __init__(
-        self, namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]
-    ) -> None:
-        self.namespace_state = namespace_state
-        self.cached = cached
-        self.pending: Sequence[BucketRequest] = requests
-        self.pauses = iter(PAUSES)
-        for request in requests:  # all with the same limits
-            if request.config is not None and (self.config is None or request.config.is_newer_than(self.config)):
-                self.config = request.config
-
-    def prepare(self) -> Flow[bool]:
-        """Find the shard, repair its anchor, make room for new limits; whether the run can go on to ``decide``."""
-        cached = self.cached
-        try:
-            if cached.state is None and cached.id.shard:
-                yield from self._find_shard()
-            now = self.namespace_state.now()
-            if cached.state is not None and cached.state.is_ahead(now):
-                item, writes = yield from repair(cached.state, now)
-                self._learn(item, now, own_writes=writes)
-                if not writes:
-                    yield from self._lose()
-                return writes > 0
-            return (yield from self._make_room(now))
-        except StoreError as error:
-            yield from self.failed(error, None)
-            return not self.pending
-
-    def _make_room(self, now_ms: int) -> Flow[bool]:
-        """Whether the run can go on. If a reshape would add too many limits, full ones are dropped first."""
-        state, config = self.cached.state, self.config
-        if state is None or config is None or not excess(state, config) or not self._is_to_reshape(state, config):
-            return True
-        try:
-            return (yield from make_room(self.cached, config, now_ms))
-        except TooManyLimits as error:
-            self.settle([request for request in self.pending if request.checked], "failed", error)
-            return True
-
-    def _find_shard(self) -> Flow[None]:
-        """Find or create a shard that this process has not seen. If there is none, the requests are outdated."""
-        yield from find_or_create_shard(self.namespace_state, self.cached)
-        self.seen = True
-        if self.cached.state is None:
-            self._drop_corrections()
-            self.settle(self.pending, "outdated")
-
-    def decide(self) -> _Decision | None:
-        """The next operation, by the last seen state; ``None`` if no request needs one."""
-        self.now_ms = self.namespace_state.now()
-        if self._has_to_read():
-            return _Decision(Get(self.cached.key), Batch())
-        if self.cached.state is None:
-            self._drop_corrections()
-            if not self.pending:
-                return None
-        else:
-            self._divide_returns(self.cached.state.shard_count)
-        plan = self._plan()
-        self._settle_hopeless(plan)
-        batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
-        if plan.reshapes:
-            return _Decision(plan.write(batch), batch, plan) if self.pending else None
-        if batch.short:
-            self._refuse_or_ask(batch, plan)
-        if not batch.carried:
-            return None
-        if batch.moves_nothing:
-            return self._judge(batch)
-        return _Decision(plan.write(batch), batch, plan)
-
-    def answered(self, decision: _Decision, answer: Item | None) -> None:
-        """Settle the requests that the answer decides."""
-        cached, (operation, batch, plan) = self.cached, decision
-        if plan is None:
-            self._learn(answer, self.now_ms, own_writes=0)
-            if cached.is_ahead(self.now_ms):
-                return  # the next attempt repairs the anchor first
-            self._settle_by_answer()
-            self.settle([request for request in batch.carried if request.outcome is None], "admitted")
-            return
-        item = operation.item if isinstance(operation, Put) else answer
-        self._learn(item, self.now_ms, own_writes=1)
-        if plan.reshapes and self.config is not None:
-            cached.reshaped = self.config.limits, self.now_ms
-        self.settle(batch.carried, "admitted")
-        if self.pending:
-            self._settle_by_answer()
-
-    def failed(self, error: StoreError, decision: _Decision | None) -> Flow[None]:
-        """React to an error of the store: try again where that may help, else fail the requests."""
-        pause = next(self.pauses, None) if isinstance(error, Throttled) else None
-        if isinstance(error, Throttled) and not isinstance(error, Conflict):
-            self.cached.write_rate.throttled()
-        if isinstance(error, ConditionFailed):
-            self._refused(error.item, None if decision is None else decision.plan)
-            yield from self._lose()
-        elif pause is not None:
-            yield Sleep(pause)
-        else:
-            self.settle(self.pending, "failed", error)
-
-    def _lose(self) -> Flow[None]:
-        """Count a lost race; from the second one on, pause."""
-        self.lost += 1
-        if self.pending and 2 <= self.lost < ATTEMPTS:
-            yield Sleep(RACE_PAUSES[self.lost])
-
-    def _refused(self, item: Item | None, plan: WritePlan | None) -> None:
-        """A condition failed: settle the requests that do not fit the true state, at the write's own ``now``."""
-        state = self._learn(item, self.now_ms, own_writes=0)
-        if plan is not None:
-            self.reshapes_lost += plan.reshapes
-            if state is not None and not self.cached.uncontended:
-                self._allow_slack(state, plan)
-        self._settle_by_answer()
-
-    def decision_of(self, write: Update, state: BucketState | None, now_ms: int) -> _Decision:
-        """The decision behind the write of the fast path, as ``decide`` would have taken it."""
-        assert state is not None, "the fast path writes to a bucket that was seen"
-        self.now_ms = now_ms
-        multiplier = self.namespace_state.settings.ttl_multiplier
-        plan = ConsumeWrite(self.cached, state, now_ms, multiplier, self.config, self.slack)
-        batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
-        plan.write(batch)
-        return _Decision(write, batch, plan)
-
-    def settle(
-        self,
-        requests: Sequence[BucketRequest],
-        verdict: Verdict,
-        error: StoreError | None = None,
-        left: Mapping[str, int] = NOTHING,
-    ) -> None:
-        """Give the requests their outcome, with the last seen state."""
-        outcome = Outcome(verdict, self.cached.state, self.now_ms, error, left)
-        for request in requests:
-            request.outcome = outcome
-        if len(requests) == len(self.pending):
-            self.pending = ()
-        else:
-            self.pending = [request for request in self.pending if request.outcome is None]
-
-    def prolong(self) -> Flow[None]:
-        """Write a ``ttl`` again that comes before the bucket is full: other processes consumed meanwhile."""
-        state, config, now = self.cached.state, self.config, self.now_ms
-        multiplier = self.namespace_state.settings.ttl_multiplier
-        if state is None or config is None or TTL not in state.item:
-            return
-        plan = ConsumeWrite(self.cached, state, now, multiplier, config, frozenset())
-        shard_limits = state.shard_limits.values()
-        longest_ms = max(reached_at(s, state.tokens_milli(s.limit.name), s.ceiling_milli) for s in shard_limits) - now
-        ttl = expires_at(plan, config, longest_ms)
-        if ttl is None or state.item[TTL] * 1000 >= now + longest_ms:
-            return
-        draft = UpdateDraft()
-        draft.expire(ttl, state.item)
-        draft.equals[ANCHOR] = state.anchor_ms
-        draft.count_write(Batch())
-        try:
-            item = yield from call(draft.update(self.cached.key))
-        except StoreError:
-            return  # the next write sets it
-        self.cached.learn(item, now, own_writes=1)
-
-    def _plan(self) -> WritePlan:
-        """The write plan for the last seen state."""
-        cached, config, state = self.cached, self.config, self.cached.state
-        multiplier = self.namespace_state.settings.ttl_multiplier
-        if state is None:
-            assert config is not None, "a request that consumes carries its config"
-            return CreateWrite(cached, self.now_ms, multiplier, config)
-        if config is not None and not cached.agrees_with(config) and any(request.checked for request in self.pending):
-            if not _is_newer(config, state):
-                self.namespace_state.expire(cached)
-            elif insists(
-                self.namespace_state, cached, state, config, self.pending, lost=self.reshapes_lost, now_ms=self.now_ms
-            ):
-                return ReshapeWrite(cached, state, self.now_ms, multiplier, config)
-        return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
-
-    def _is_to_reshape(self, state: BucketState, config: Config) -> bool:
-        if self.cached.agrees_with(config) or not _is_newer(config, state):
-            return False
-        return any(request.checked for request in self.pending)
-
-    def _divide_returns(self, shards: int) -> None:
-        """Divide the amounts that come back to a split shard among its halves."""
-        for request in self.pending:
-            if request.given:
-                request.divide(self.cached.id.shard, shards)
-
-    def _learn(self, item: Item | None, at_ms: int, *, own_writes: int) -> BucketState | None:
-        self.seen = True
-        return self.cached.learn(item, at_ms, own_writes=own_writes)
-
-    def _has_to_read(self) -> bool:
-        """Whether to read the bucket first: the last seen state, older than this run, would drop a correction."""
-        if self.seen:
-            return False
-        state = self.cached.state
-        if state is None:
-            return any(request.given and not request.unchecked for request in self.pending)
-        known = state.shard_limits.keys()
-        corrections = (request for request in self.pending if not request.checked)
-        return any(not (request.given.keys() <= known and request.unchecked.keys() <= known) for request in corrections)
-
-    def _drop_corrections(self) -> None:
-        """Settle give-backs as admitted: there is no bucket, and it was full when it expired."""
-        self.settle([request for request in self.pending if request.given and not request.unchecked], "admitted")
-
-    def _settle_hopeless(self, plan: WritePlan) -> None:
-        """Settle the requests that cannot be admitted whatever the answer, and drop corrections of unknown limits."""
-        headroom, ceilings = plan.headroom, plan.ceilings
-        outdated, hopeless = [], []
-        for request in self.pending:
-            for name, amount in request.checked.items():
-                if name not in headroom:
-                    outdated.append(request)
-                    break
-                if amount > ceilings[name] and not plan.reshapes:
-                    hopeless.append(request)
-                    break
-            if not request.checked:
-                request.trim(headroom)
-        if outdated:
-            self.settle(outdated, "outdated")
-        if hopeless:
-            self.settle(hopeless, "refused", left=headroom)
-
-    def _refuse_or_ask(self, batch: Batch, plan: WritePlan) -> None:
-        """By a fresh copy, refuse the requests that would not fit alone; the other short ones wait for the outcome.
-
-        A stale copy refuses nothing: if no request fits, the first one goes to the store.
-        """
-        headroom = plan.headroom
-        if self._fresh():
-            hopeless = [e for e in batch.short if any(amount > headroom[name] for name, amount in e.checked.items())]
-            if hopeless:
-                self.settle(hopeless, "refused", left=headroom)
-        elif not batch.carried:
-            batch.carry(batch.short.pop(0))
-
-    def _judge(self, batch: Batch) -> _Decision | None:
-        """Amounts of 0 are admitted unless a limit is in debt, by a fresh copy or by a read."""
-        if not self._fresh():
-            return _Decision(Get(self.cached.key), batch)
-        self.settle(batch.carried, "admitted")
-        return None
-
-    def _fresh(self) -> bool:
-        return self.cached.is_fresh(self.now_ms, self.namespace_state.settings.staleness_ms)
-
-    def _allow_slack(self, state: BucketState, plan: WritePlan) -> None:
-        """A relative write failed on its upper bound while others write: the next one is absolute, with slack."""
-        if isinstance(plan, ConsumeWrite) and state.anchor_ms == plan.state.anchor_ms:
-            names = ((name, bucket_attributes(name).tokens) for name in plan.headroom)
-            self.slack |= {name for name, tk in names if tk in plan.upper and state.item[tk] > plan.upper[tk]}
-
-    def _settle_by_answer(self) -> None:
-        """Refuse the requests that do not fit the state of the answer, at the instant of the write; keep the others.
-
-        Nothing is refused by an anchor ahead: it is repaired first.
-        """
-        if self.cached.state is None or self.cached.is_ahead(self.now_ms):
-            return
-        plan = self._plan()
-        if plan.reshapes:
-            return
-        known = [request for request in self.pending if request.checked.keys() <= plan.headroom.keys()]
-        batch = fit_batch(known, plan.headroom, plan.ceilings)
-        if batch.short:
-            self.settle(batch.short, "refused", left=batch.left(plan.headroom, plan.ceilings))

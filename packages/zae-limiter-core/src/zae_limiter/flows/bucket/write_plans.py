@@ -1,7 +1,7 @@
 """The three write plans: consume from a bucket as it is, reshape it, or create it.
 
 Lives here: the headroom under each plan, and its operation. Never: which requests fit (batch), the outcome
-(group_commit).
+(commit_run).
 """
 
 from collections.abc import Mapping
