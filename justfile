@@ -91,9 +91,9 @@ test-dependencies which:
         "$scratch/$name/bin/pytest" -q -n auto "packages/zae-limiter-$name/tests"
     done
 
-# The whole stack on every target that this machine offers, four files at a time, for most of them wait: `just integration --target dynoxide`
+# The whole stack on every target that this machine offers, a file at a time on each core: `just integration --target dynoxide`
 integration *args:
-    uv run pytest tests-integration --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
+    uv run pytest tests-integration --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
 
 # Histories of several processes on one table, on all cores: `just simulate --seeds 100000`, `just simulate --replay 17`
 simulate *args:
