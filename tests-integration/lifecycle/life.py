@@ -29,6 +29,9 @@ AWS_ENVIRONMENT = {
 }
 
 
+END_SECONDS = 60.0  # after which a process that has not ended counts as hung; a busy machine may need most of them
+
+
 @dataclass
 class Life:
     """A life, as its supervisor sees it: ``network`` lies between its processes and the store."""
@@ -49,11 +52,6 @@ class Life:
     def mode(self) -> str:
         """Its mode, of those of its kind."""
         return self.place.mode
-
-    @property
-    def timeout(self) -> float:
-        """Seconds after which a process that has not ended counts as hung; a busy machine may need most of them."""
-        return 60.0
 
     def pause(self, least: float = 0.02, most: float = 0.4) -> None:
         """Let some time pass; the same for the same life."""
@@ -116,7 +114,7 @@ class Process:
     def wait(self, seconds: float | None = None) -> None:
         """Wait for its end; a process that hangs prints where, and is killed."""
         begun = time.monotonic()
-        seconds = seconds or self._life.timeout
+        seconds = seconds or END_SECONDS
         try:
             code = self._popen.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -6,7 +6,7 @@ import threading
 from zae_limiter import RateLimiter
 
 from ..callers import Callers
-from ..life import Life
+from ..life import END_SECONDS, Life
 from ..place import Place, ready
 
 MODES = ("opened apart", "opened in the first")
@@ -19,7 +19,7 @@ SERVED_SECONDS = 20.0
 
 def supervise(life: Life) -> None:
     with life.process() as process:
-        process.wait(life.timeout + 40)
+        process.wait(END_SECONDS + 40)
 
 
 def program(place: Place) -> None:

@@ -5,7 +5,7 @@ import asyncio
 from zae_limiter import RateLimiter
 
 from ..callers import Callers
-from ..life import Life
+from ..life import END_SECONDS, Life
 from ..place import Place, ready
 
 MODES = ("finished", "tasks cut off", "closed in the last")
@@ -18,7 +18,7 @@ SERVED_SECONDS = 25.0  # of calls one after the other, each of several writes
 def supervise(life: Life) -> None:
     with life.process() as process:
         life.apply_network()
-        process.wait(life.timeout + 60)
+        process.wait(END_SECONDS + 60)
 
 
 def program(place: Place) -> None:

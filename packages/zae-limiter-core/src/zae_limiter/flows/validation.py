@@ -9,7 +9,7 @@ from ..limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from ..naming import check_identifier, check_resource
 from ..schema import keys
 
-EVENTS_PER_PAGE = 1000
+LARGEST_PAGE = 1000
 LONGEST_NAME = 256
 MOST_KEYS = 50
 LONGEST_KEY = 128
@@ -27,10 +27,15 @@ def validate_subject(entity_id: str) -> None:
         check_identifier("entity_id", entity_id)
 
 
+def validate_page_size(limit: int) -> None:
+    """Check how many records a page may have. Raises ``ValidationError``."""
+    if type(limit) is not int or not 1 <= limit <= LARGEST_PAGE:
+        raise ValidationError("limit", limit, f"must be a whole number from 1 to {LARGEST_PAGE}")
+
+
 def validate_page(limit: int, start: str | None) -> None:
     """Check the size of a page, and the ``next`` of the page before. Raises ``ValidationError``."""
-    if type(limit) is not int or not 1 <= limit <= EVENTS_PER_PAGE:
-        raise ValidationError("limit", limit, f"must be a whole number from 1 to {EVENTS_PER_PAGE}")
+    validate_page_size(limit)
     if start is not None and not (isinstance(start, str) and 1 <= len(start) <= 100 and start.isascii()):
         raise ValidationError("start", start, "must be the `next` of the page before")
 

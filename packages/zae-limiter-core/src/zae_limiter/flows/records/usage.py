@@ -29,8 +29,8 @@ from ...usage import (
 from ..process.namespace_state import NamespaceState
 from ..retry import read_all, with_retries
 from ..steps import Flow
+from ..validation import LARGEST_PAGE, validate_page_size
 
-MOST_OF_A_PAGE: Final = 1000
 KEYS_OF_A_DAY: Final = 25  # 24 hourly snapshots and the daily one have adjacent keys
 
 _NEXT: Final = re.compile(r"[^#\s]{1,256}#[^#\s]{1,256}")
@@ -86,8 +86,7 @@ def validate_usage(
 
 def _validate_page(limit: int, behind: str | None) -> None:
     """Check the size of a page, and the ``next`` of the page before. Raises ``ValidationError``."""
-    if type(limit) is not int or not 1 <= limit <= MOST_OF_A_PAGE:
-        raise ValidationError("limit", limit, f"must be a whole number from 1 to {MOST_OF_A_PAGE}")
+    validate_page_size(limit)
     if behind is not None and not (isinstance(behind, str) and _NEXT.fullmatch(behind)):
         raise ValidationError("next", behind, "must be the next of a page before")
 
@@ -128,7 +127,7 @@ def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSumm
     windows: dict[datetime, dict[str, int]] = {}
     events, behind, more = 0, None, True
     while more:
-        page = yield from _page(namespace_state, asked, MOST_OF_A_PAGE, behind)
+        page = yield from _page(namespace_state, asked, LARGEST_PAGE, behind)
         for item in page.items:
             _add(windows.setdefault(parse_window_key(item[WINDOW_START])[1], {}), read_milli(item))
             events += item.get(TOTAL_EVENTS, 0)
