@@ -61,6 +61,11 @@ def validate_pair(field: str, place: OwnPlace) -> OwnPlace:
     return validate_own_place(*place)
 
 
+def validate_bucket(entity_id: object, resource: object) -> tuple[str, str]:
+    """Return the entity and the resource of a bucket. Raises ``ValidationError``."""
+    return check_identifier("entity_id", entity_id), check_resource("resource", resource)
+
+
 def validate_own_place(entity_id: object, resource: object) -> OwnPlace:
     """The place of an entity's own limits, on a resource or on all (``_default_``). Raises ``ValidationError``."""
     return check_identifier("entity_id", entity_id), check_resource("resource", resource, allow_default=True)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...limits import MILLI, ConfigSource, Limit, OnUnavailable
-from ...naming import check_identifier, check_resource
 from ...schema.items import BucketState
 from ...sharding import Part, calculate_balance, calculate_wait, full_part, unseen_parts
 from ...token_bucket import ShardLimit, refill_bucket
@@ -12,6 +11,7 @@ from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket, resolve
 from ..process.namespace_state import NamespaceState
 from ..steps import Flow
+from ..validation import validate_bucket
 from .acquire import find_claims
 from .claims import AcquireRequest, Claim
 
@@ -35,8 +35,7 @@ def time_until_available(namespace_state: NamespaceState, request: AcquireReques
 
 def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Resolution]:
     """The limits that hold, the policy of the system config, and the level that won."""
-    check_identifier("entity_id", entity_id)
-    cached = cached_bucket(namespace_state, entity_id, check_resource("resource", resource))
+    cached = cached_bucket(namespace_state, *validate_bucket(entity_id, resource))
     resolved = yield from resolve(namespace_state, cached, bucket_too=False)
     return list(resolved.config.limits), resolved.on_unavailable, resolved.source
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from ...exceptions import ValidationError
 from ...limits import Limit, OnUnavailable, check_amounts, check_limits, check_on_unavailable
 from ...naming import check_identifier, check_resource
-from ..validation import validate_flag
+from ..validation import validate_bucket, validate_flag
 from .claims import AcquireRequest
 
 
@@ -39,5 +39,4 @@ def validate_request(
 
 def validate_place(entity_id: str, resource: str, *, default_limits: tuple[Limit, ...] = ()) -> AcquireRequest:
     """A request without amounts. Raises ``ValidationError``."""
-    check_identifier("entity_id", entity_id)
-    return AcquireRequest(entity_id, check_resource("resource", resource), {}, default_limits=default_limits)
+    return AcquireRequest(*validate_bucket(entity_id, resource), {}, default_limits=default_limits)

@@ -14,13 +14,13 @@ from ...token_bucket import refill_bucket, share
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all, with_retries
 from ..steps import Flow
+from ..validation import validate_bucket
 
 
 def get_bucket(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Bucket | None]:
     """The bucket, ``None`` if there is none, which is equivalent to a full one."""
-    check_identifier("entity_id", entity_id)
-    check_resource("resource", resource)
-    [states] = yield from read_whole([BucketId(namespace_state.namespace_id, entity_id, resource)])
+    bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
+    [states] = yield from read_whole([bucket])
     return bucket_of(states, namespace_state.now()) if states else None
 
 

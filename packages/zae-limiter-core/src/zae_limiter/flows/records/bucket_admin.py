@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ...audit import AuditAction, Cause
 from ...exceptions import ValidationError
 from ...limits import MILLI, Limit, check_amounts
-from ...naming import check_identifier, check_limit_name, check_resource
+from ...naming import check_limit_name
 from ...operations.values import Conditions, Put, Update
 from ...schema.attributes import ANCHOR, PK, SHARD_COUNT, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState
@@ -16,6 +16,7 @@ from ..optimistic import Write, optimistic
 from ..process.namespace_state import NamespaceState
 from ..retry import ATTEMPTS, RaceLost, key_of
 from ..steps import Flow
+from ..validation import validate_bucket
 from .audit import Plain, event
 
 
@@ -76,8 +77,7 @@ def _write_all_shards(
     writes: Callable[[Sequence[BucketState]], Sequence[Write]],
 ) -> Flow[bool]:
     """Write all shards in one transaction, decided again after a lost race."""
-    check_identifier("entity_id", entity_id)
-    bucket = BucketId(namespace_state.namespace_id, entity_id, check_resource("resource", resource))
+    bucket = BucketId(namespace_state.namespace_id, *validate_bucket(entity_id, resource))
 
     def attempt() -> Flow[tuple[Sequence[Write], Sequence[BucketState]]]:
         states = yield from _read_repaired(namespace_state, bucket)
