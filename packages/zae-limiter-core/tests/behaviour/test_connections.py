@@ -127,6 +127,25 @@ def test_a_server_that_never_answers_is_not_waited_for(get: Callable[[str], obje
     assert time.monotonic() - begun < 2.5
 
 
+def test_a_loop_that_ends_during_a_call_reports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    reported: list[dict[str, Any]] = []
+    with serving(lambda connection: time.sleep(3)) as url:
+        store = DynamoDBStore("t", region="eu-west-1", endpoint_url=url)
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda _, context: reported.append(context))
+        call = loop.create_task(store.perform(GET))
+        loop.run_until_complete(asyncio.sleep(1))
+        assert not call.done()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        call.cancel()
+        loop.run_until_complete(asyncio.wait([call]))
+        loop.run_until_complete(store.close())
+        loop.close()
+    assert reported == []
+
+
 POOL = ("connectionpool.py", "connections.py", "queue.py", "threading.py")
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 from zae_limiter.operations.capacity import COUNTED, Meter
@@ -84,7 +85,19 @@ async def open_client(options: ClientOptions) -> Client:
     except Exception as error:
         raise no_client(error) from error
     sdk.meta.events.register("response-received.dynamodb", check_crc32)
+    _call_without_context(sdk)
     return Client(sdk, closing)
+
+
+def _call_without_context(sdk: Any) -> None:
+    """Take aiobotocore's context off the calls of a client.
+
+    The context only collects features for the user agent. It is an asynchronous generator, which prints an error when
+    an event loop ends during a call: the loop closes it in another context than its own.
+    """
+    call = getattr(type(sdk)._make_api_call, "__wrapped__", None)
+    if call is not None:  # older versions have no context
+        sdk._make_api_call = partial(call, sdk)
 
 
 def counted(send: Send, meter: Meter) -> Send:
