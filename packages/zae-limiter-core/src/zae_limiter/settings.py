@@ -10,6 +10,7 @@ from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
 from .limits import OnUnavailable, check_on_unavailable
 from .naming import check_namespace
+from .operations.client import TRANSPORTS, Transport
 
 # Out of step with whole seconds. A process that only sees refusals asks the store at this interval. Dates of answers
 # have whole seconds: if all answers came at the same part of one, they would prove little about the clock.
@@ -34,6 +35,8 @@ class Options:
     ``acquire_timeout``: the most that an acquire, a ``lease.consume`` or the end of a block takes; then the store
     counts as unavailable. ``None`` sets no bound. A single request takes at most ``connect_timeout`` and
     ``read_timeout`` together.
+    ``transport``: the way to DynamoDB: ``http``, the client of this package, or ``sdk``, aioboto3 and boto3. If
+    ``None``, ``ZAEL_TRANSPORT`` of the environment, else ``http``.
     ``clock``: the source of the time, which nothing corrects; by default the store's, which its answers correct.
     ``check_version``: whether to refuse a stack that does not fit this client; an upgrade does not check.
     """
@@ -54,6 +57,7 @@ class Options:
     connect_timeout: float = 1.0
     read_timeout: float = 2.0
     max_connections: int = 100
+    transport: Transport | None = None
     register: bool = True
     create_table: bool = False
     check_version: bool = True
@@ -75,6 +79,8 @@ class Options:
         for field, least in least_of.items():
             _check_whole(field, getattr(self, field), at_least=least)
         check_on_unavailable(self.on_unavailable)
+        if self.transport_name not in TRANSPORTS:
+            raise ValidationError("transport", self.transport_name, f"must be one of {', '.join(TRANSPORTS)}")
         check_namespace("namespace", self.namespace_name)
 
     @property
@@ -88,6 +94,11 @@ class Options:
         if self.namespace is not None:
             return self.namespace
         return os.environ.get("ZAEL_NAMESPACE") or DEFAULT_NAMESPACE
+
+    @property
+    def transport_name(self) -> str:
+        """The name of the transport."""
+        return self.transport or os.environ.get("ZAEL_TRANSPORT") or TRANSPORTS[0]
 
     def settings(self) -> Settings:
         """The part of the options that flows need."""
@@ -109,7 +120,7 @@ class Options:
     def store_options(self) -> dict[str, Any]:
         """The part of the options that a DynamoDB store needs."""
         names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"transport": self.transport_name}
 
 
 class SharedOptions(TypedDict, total=False):
@@ -126,6 +137,7 @@ class SharedOptions(TypedDict, total=False):
     connect_timeout: float
     read_timeout: float
     max_connections: int
+    transport: Transport | None
     create_table: bool
     check_version: bool
 
@@ -201,6 +213,10 @@ class BuilderBase:
     def audit_retention_days(self, days: int) -> Self:
         """The life of audit events in days; 0 keeps them for ever."""
         return self._with(audit_retention_days=days)
+
+    def transport(self, name: Transport) -> Self:
+        """The way to DynamoDB: ``http``, or ``sdk`` for aioboto3 and boto3."""
+        return self._with(transport=name)
 
     def create_table(self) -> Self:
         """Create the table if it is missing; for local stores and tests."""

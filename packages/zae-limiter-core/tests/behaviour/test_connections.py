@@ -18,6 +18,7 @@ from processes.signals import points
 from zae_limiter.aio.driver import Driver
 from zae_limiter.aio.store import DynamoDBStore
 from zae_limiter.flows.steps import Flow
+from zae_limiter.operations.client import TRANSPORTS, Transport
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Get, Key
 from zae_limiter.sync.driver import SyncDriver
@@ -72,29 +73,31 @@ def ask() -> Flow[object]:
     return (yield GET)
 
 
-@pytest.fixture(params=["async", "sync"])
+@pytest.fixture(
+    params=[(variant, transport) for transport in TRANSPORTS for variant in ("async", "sync")], ids="-".join
+)
 def get(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
     """What a store of one variant answers, through its driver."""
+    variant, transport = request.param
+    options: dict[str, Any] = {"connect_timeout": TIMEOUT, "read_timeout": TIMEOUT, "transport": transport}
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "x")
 
     def in_sync(url: str) -> object:
-        store = SyncDynamoDBStore(
-            "t", region="eu-west-1", endpoint_url=url, connect_timeout=TIMEOUT, read_timeout=TIMEOUT
-        )
+        store = SyncDynamoDBStore("t", region="eu-west-1", endpoint_url=url, **options)
         try:
             return SyncDriver(store, operation_timeout=0.6).run(ask())
         finally:
             store.close()
 
     async def in_async(url: str) -> object:
-        store = DynamoDBStore("t", region="eu-west-1", endpoint_url=url, connect_timeout=TIMEOUT, read_timeout=TIMEOUT)
+        store = DynamoDBStore("t", region="eu-west-1", endpoint_url=url, **options)
         try:
             return await Driver(store, operation_timeout=0.6).run(ask())
         finally:
             await store.close()
 
-    return in_sync if request.param == "sync" else lambda url: asyncio.run(in_async(url))
+    return in_sync if variant == "sync" else lambda url: asyncio.run(in_async(url))
 
 
 @pytest.mark.parametrize("crc", [None, zlib.crc32(BODY)])
@@ -127,12 +130,13 @@ def test_a_server_that_never_answers_is_not_waited_for(get: Callable[[str], obje
     assert time.monotonic() - begun < 2.5
 
 
-def test_a_loop_that_ends_during_a_call_reports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_loop_that_ends_during_a_call_reports_nothing(monkeypatch: pytest.MonkeyPatch, transport: Transport) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "x")
     reported: list[dict[str, Any]] = []
     with serving(lambda connection: time.sleep(3)) as url:
-        store = DynamoDBStore("t", region="eu-west-1", endpoint_url=url)
+        store = DynamoDBStore("t", region="eu-west-1", endpoint_url=url, transport=transport)
         loop = asyncio.new_event_loop()
         loop.set_exception_handler(lambda _, context: reported.append(context))
         call = loop.create_task(store.perform(GET))
@@ -146,19 +150,22 @@ def test_a_loop_that_ends_during_a_call_reports_nothing(monkeypatch: pytest.Monk
     assert reported == []
 
 
-POOL = ("connectionpool.py", "connections.py", "queue.py", "threading.py")
+POOLS = {
+    "http": ("sync/http.py", "threading.py", "weakref.py"),
+    "sdk": ("connectionpool.py", "connections.py", "queue.py", "threading.py"),
+}
 
 
 class Struck(BaseException):
     """A signal handler's exception."""
 
 
-def strike(number: int) -> Callable[[FrameType, str, Any], Any]:
+def strike(number: int, pool: tuple[str, ...]) -> Callable[[FrameType, str, Any], Any]:
     """A trace function that raises where the interpreter looks for signals for the n-th time in a connection pool."""
     left = number
 
     def enters(frame: FrameType, event: str, argument: Any) -> Any:
-        if not frame.f_code.co_filename.endswith(POOL):
+        if not frame.f_code.co_filename.endswith(pool):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return steps
@@ -176,8 +183,9 @@ def strike(number: int) -> Callable[[FrameType, str, Any], Any]:
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # lost ones
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="later Pythons crash when they are traced by opcodes")
+@pytest.mark.parametrize("transport", TRANSPORTS)
 def test_an_interruption_anywhere_in_the_connection_pool_leaves_the_store_working(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, transport: Transport
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "x")
@@ -187,12 +195,12 @@ def test_an_interruption_anywhere_in_the_connection_pool_leaves_the_store_workin
             answer(connection)
 
     with serving(answer_all) as url:
-        store = SyncDynamoDBStore("t", region="us-east-1", endpoint_url=url)
+        store = SyncDynamoDBStore("t", region="us-east-1", endpoint_url=url, transport=transport, max_connections=2)
         store.perform(GET)
         number, struck = 0, True
         while struck:
             number += 1
-            sys.settrace(strike(number))
+            sys.settrace(strike(number, POOLS[transport]))
             try:
                 store.perform(GET)
             except Struck:

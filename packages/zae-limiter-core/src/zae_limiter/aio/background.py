@@ -1,9 +1,12 @@
-"""Tasks that may be pending when their event loop is closed."""
+"""Tasks that may be pending when their event loop is closed, and the results of threads."""
 
 import asyncio
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def background_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -12,3 +15,21 @@ def background_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, N
     with suppress(AttributeError):  # a task of another implementation
         task._log_destroy_pending = False  # type: ignore[attr-defined]
     return task
+
+
+async def result_of(future: "Future[T]") -> T:
+    """Wait for a future of a thread, which a cancelled caller does not cancel."""
+    loop = asyncio.get_running_loop()
+    finished = loop.create_future()
+
+    def finish() -> None:
+        if not finished.done():
+            finished.set_result(None)
+
+    def tell(_: "Future[T]") -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(finish)
+
+    future.add_done_callback(tell)
+    await finished
+    return future.result()

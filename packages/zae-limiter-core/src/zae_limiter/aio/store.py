@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
-from zae_limiter.operations.client import ClientOptions
+from zae_limiter.operations.client import ClientOptions, Transport
 from zae_limiter.operations.errors import Closed, StoreError
 from zae_limiter.operations.render import read_answer, render
 from zae_limiter.operations.values import Operation
 from zae_limiter.runtime import forks
 
-from .transport import Client, Send, counted, fault_of, open_client, timed
+from .transport import Client, Opener, Send, counted, timed
 
 if TYPE_CHECKING:
     from zae_limiter.memory import table as memory
@@ -55,8 +55,8 @@ class MemoryStore:
 class DynamoDBStore:
     """A DynamoDB table, through one client, which the first operation on an event loop opens.
 
-    Times are in seconds. ``send`` replaces the client. ``meter`` counts requests and units; it may be set until the
-    first operation, and costs nothing without one. The date of every answer corrects ``clock``.
+    Times are in seconds. ``transport`` is ``http``, or ``sdk`` for aioboto3. ``meter`` counts requests and units; it
+    may be set until the first operation, and costs nothing without one. The date of every answer corrects ``clock``.
     """
 
     def __init__(
@@ -69,14 +69,15 @@ class DynamoDBStore:
         connect_timeout: float = 1.0,
         read_timeout: float = 2.0,
         max_connections: int = 100,
-        send: Send | None = None,
+        transport: Transport = "http",
         meter: Meter | None = None,
         clock: SystemClock | None = None,
     ) -> None:
         self.table_name = table_name
         self.meter = meter
         self.clock = clock or SystemClock()
-        self._options = ClientOptions(
+        options = ClientOptions(
+            transport=transport,
             region=region,
             endpoint_url=endpoint_url,
             profile=profile,
@@ -84,7 +85,7 @@ class DynamoDBStore:
             read_timeout=read_timeout,
             max_connections=max_connections,
         )
-        self._given_send = send
+        self._opener = Opener(options)
         self._send: Send | None = None
         self._client: Client | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -96,15 +97,15 @@ class DynamoDBStore:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         name, request = render(operation, self.table_name)
         await self.connect()
-        send = self._send
-        if send is None:
+        send, client = self._send, self._client
+        if send is None or client is None:
             raise Closed("the store is closed")
         try:
             answer = await send(name, request)
         except StoreError:
             raise
         except Exception as error:
-            fault = fault_of(operation, error)
+            fault = client.fault_of(operation, error)
             if fault is None:
                 return None
             raise fault from error
@@ -142,7 +143,8 @@ class DynamoDBStore:
             if self._closed:
                 raise Closed("the store is closed")
             if self._send is None:
-                self._send = self._watched(self._given_send or await self._open())
+                self._client = client = await self._opener.open()
+                self._send = self._watched(client.send)
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Leave the client of a loop that no longer runs: connections cannot change their loop."""
@@ -150,10 +152,6 @@ class DynamoDBStore:
             self._client.abandon()
         self._client = self._send = None
         self._loop, self._lock = loop, asyncio.Lock()
-
-    async def _open(self) -> Send:
-        self._client = client = await open_client(self._options)
-        return client.send
 
     def _watched(self, send: Send) -> Send:
         send = timed(send, self.clock.on_answer)

@@ -1,103 +1,72 @@
-"""Requests over aioboto3: the client, its measurements, and its errors."""
+"""The clients that send requests to DynamoDB, and measurements of the answers."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
+from zae_limiter.aws.opening import Service, log_proxy, open_service
 from zae_limiter.operations.capacity import COUNTED, Meter
-from zae_limiter.operations.checksum import check_crc32
 from zae_limiter.operations.client import ClientOptions, OnAnswer
-from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
-from zae_limiter.operations.faults import no_client, read_fault, unsent
+from zae_limiter.operations.errors import NotApplied, StoreError
 from zae_limiter.operations.render import read_date
 from zae_limiter.operations.values import Operation
+from zae_limiter.runtime.threads import in_thread
+
+from .background import result_of
 
 Send = Callable[[str, dict[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
-class Client:
-    """A client of aioboto3, for one event loop. ``send`` is its ``Send``."""
-
-    def __init__(self, sdk: Any, closing: AsyncExitStack) -> None:
-        self._sdk = sdk
-        self._closing = closing
-        self._calls = {api: getattr(sdk, method) for method, api in sdk.meta.method_to_api_mapping.items()}
+class Client(Protocol):
+    """A client of one transport."""
 
     async def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
-        """Send one request. Raises what the SDK raises."""
-        answer: Mapping[str, Any] = await self._calls[name](**request)
-        return answer
+        """Send one request, and return its answer as botocore does."""
+
+    def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:
+        """Return the store error of an error of ``send``, ``None`` if the operation had nothing to do."""
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._closing.aclose()
 
     def abandon(self) -> None:
         """Close the connections without the event loop, which may be gone."""
-        for session in self._sessions():
-            if session.connector is not None:
-                _complete(session.connector.close())
-            session.detach()
 
     def leave_to_parent(self) -> None:
         """Leave the connections open in a child process: closing them would end those of the parent."""
-        for session in self._sessions():
-            if session.connector is not None:
-                session.connector._closed = True  # so that nothing closes it when this process ends
-            session.detach()
-        _inherited.append(self)
-
-    def _sessions(self) -> list[Any]:
-        """The aiohttp sessions of the SDK's client, which has no public name for them."""
-        http = getattr(getattr(self._sdk, "_endpoint", None), "http_session", None)
-        sessions = getattr(http, "_sessions", None)
-        return list(sessions.values()) if isinstance(sessions, dict) else []
 
 
-_inherited: list[Client] = []
+class Opener:
+    """Opens clients by the same options; the configuration of AWS is read once."""
 
+    def __init__(self, options: ClientOptions) -> None:
+        self._options = options
+        self._service: Service | None = None
 
-def _complete(closing: Awaitable[None]) -> None:
-    """Finish an awaitable that has done its work already, or never can."""
-    steps = closing.__await__()
-    try:
-        next(steps)
-    except (StopIteration, RuntimeError):  # RuntimeError: no event loop runs
-        return
-    if hasattr(steps, "close"):
-        steps.close()
+    async def open(self) -> Client:
+        """Return a new client. Raises ``StoreError`` if none can be made."""
+        if self._options.transport == "sdk":
+            return await self._open_sdk()
+        if self._service is None:
+            self._service = await result_of(in_thread(partial(open_service, self._options)))
+        if self._service.proxy is not None:
+            log_proxy(self._service.proxy)
+            return await self._open_sdk()
+        from .http import HttpClient, refreshed
 
+        await refreshed(self._service.credentials)
+        return HttpClient(self._service, self._options)
 
-async def open_client(options: ClientOptions) -> Client:
-    """Return a new client. Raises ``StoreError`` if none can be made."""
-    import aioboto3
-    from botocore.config import Config
-
-    closing = AsyncExitStack()
-    try:
-        session = aioboto3.Session(**options.session())
-        config = Config(**options.config())
-        sdk = await closing.enter_async_context(
-            session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
-        )
-    except Exception as error:
-        raise no_client(error) from error
-    sdk.meta.events.register("response-received.dynamodb", check_crc32)
-    _call_without_context(sdk)
-    return Client(sdk, closing)
-
-
-def _call_without_context(sdk: Any) -> None:
-    """Take aiobotocore's context off the calls of a client.
-
-    The context only collects features for the user agent. It is an asynchronous generator, which prints an error when
-    an event loop ends during a call: the loop closes it in another context than its own.
-    """
-    call = getattr(type(sdk)._make_api_call, "__wrapped__", None)
-    if call is not None:  # older versions have no context
-        sdk._make_api_call = partial(call, sdk)
+    async def _open_sdk(self) -> Client:
+        try:
+            from .sdk import open_sdk
+        except ImportError as error:
+            why = "the SDK transport needs aioboto3: pip install 'zae-limiter-core[aioboto3]'"
+            if self._service is not None:
+                why = f"{why}; or put the host of DynamoDB into NO_PROXY"
+            raise NotApplied(f"no client: {why}") from error
+        return await open_sdk(self._options)
 
 
 def counted(send: Send, meter: Meter) -> Send:
@@ -136,28 +105,3 @@ def timed(send: Send, on_answer: OnAnswer) -> Send:
                 on_answer(date, sent * 1000, time.monotonic() * 1000)
 
     return timed_send
-
-
-def fault_of(operation: Operation[Any], error: Exception) -> StoreError | None:
-    """Return the store error of an error of ``Send``, ``None`` if the operation had nothing to do."""
-    from botocore import exceptions as sdk
-
-    if isinstance(error, sdk.ClientError):
-        return read_fault(operation, error.response)
-    return unsent(error) or (
-        Unreachable(str(error)) if _never_left(error) else OutcomeUnknown(str(error) or type(error).__name__)
-    )
-
-
-def _never_left(error: Exception) -> bool:
-    import socket
-
-    import aiohttp
-    from botocore import exceptions as sdk
-
-    if isinstance(error, sdk.ConnectTimeoutError):
-        return True
-    # aiobotocore also raises these for a connection that broke during a request: the inner error decides.
-    if isinstance(error, (sdk.EndpointConnectionError, sdk.SSLError, sdk.ProxyConnectionError)):
-        return isinstance(error.kwargs.get("error"), (aiohttp.ClientConnectorError, socket.gaierror))
-    return False

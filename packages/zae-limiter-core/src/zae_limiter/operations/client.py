@@ -1,17 +1,21 @@
 """The options of a DynamoDB client."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
 # The Date header of an answer, and the instants of request and answer, in ms of the monotonic clock.
 OnAnswer = Callable[[str, float, float], None]
+Transport = Literal["http", "sdk"]
+TRANSPORTS: Final = get_args(Transport)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """The place of DynamoDB, and timeouts in seconds; ``None`` leaves an option to the SDK."""
+    """The place of DynamoDB, and timeouts in seconds; ``None`` leaves an option to botocore."""
 
+    transport: Transport = "http"
     region: str | None = None
     endpoint_url: str | None = None
     profile: str | None = None
@@ -21,7 +25,7 @@ class ClientOptions:
 
     def session(self) -> dict[str, Any]:
         """Return the arguments of a session."""
-        return {"region_name": self.region, "profile_name": self.profile}
+        return {"region_name": self.region or os.environ.get("AWS_REGION"), "profile_name": self.profile}
 
     def config(self) -> dict[str, Any]:
         """Return the arguments of a client's ``Config``."""

@@ -59,7 +59,7 @@ _NO_CREDENTIALS: Final = frozenset(
 )
 _UNUSABLE: Final = frozenset(("NoRegionError", "InvalidRegionError", "ProfileNotFound", "ParamValidationError"))
 _HINTS: Final = {
-    "NoRegionError": "pass region=, or set AWS_DEFAULT_REGION",
+    "NoRegionError": "pass region=, or set AWS_REGION",
     "NoCredentialsError": "set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role",
 }
 _CONFLICT_REASON: Final = "TransactionConflict"

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
-from zae_limiter.operations.client import ClientOptions
+from zae_limiter.operations.client import ClientOptions, Transport
 from zae_limiter.operations.errors import Closed, StoreError
 from zae_limiter.operations.render import read_answer, render
 from zae_limiter.operations.values import Operation
 from zae_limiter.runtime import forks
 
-from .transport import Client, Send, counted, fault_of, open_client, timed
+from .transport import Client, Opener, Send, counted, timed
 
 if TYPE_CHECKING:
     from zae_limiter.memory import table as memory
@@ -56,8 +56,8 @@ class SyncMemoryStore:
 class SyncDynamoDBStore:
     """A DynamoDB table, through one client that the first operation opens. Threads may share it.
 
-    Times are in seconds. ``send`` replaces the client. ``meter`` counts requests and units; it may be set until the
-    first operation, and costs nothing without one. The date of every answer corrects ``clock``.
+    Times are in seconds. ``transport`` is ``http``, or ``sdk`` for boto3. ``meter`` counts requests and units; it may
+    be set until the first operation, and costs nothing without one. The date of every answer corrects ``clock``.
     """
 
     def __init__(
@@ -70,14 +70,15 @@ class SyncDynamoDBStore:
         connect_timeout: float = 1.0,
         read_timeout: float = 2.0,
         max_connections: int = 100,
-        send: Send | None = None,
+        transport: Transport = "http",
         meter: Meter | None = None,
         clock: SystemClock | None = None,
     ) -> None:
         self.table_name = table_name
         self.meter = meter
         self.clock = clock or SystemClock()
-        self._options = ClientOptions(
+        options = ClientOptions(
+            transport=transport,
             region=region,
             endpoint_url=endpoint_url,
             profile=profile,
@@ -85,7 +86,7 @@ class SyncDynamoDBStore:
             read_timeout=read_timeout,
             max_connections=max_connections,
         )
-        self._given_send = send
+        self._opener = Opener(options)
         self._send: Send | None = None
         self._client: Client | None = None
         self._closed = False
@@ -96,15 +97,15 @@ class SyncDynamoDBStore:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         name, request = render(operation, self.table_name)
         self.connect()
-        send = self._send
-        if send is None:
+        send, client = self._send, self._client
+        if send is None or client is None:
             raise Closed("the store is closed")
         try:
             answer = send(name, request)
         except StoreError:
             raise
         except Exception as error:
-            fault = fault_of(operation, error)
+            fault = client.fault_of(operation, error)
             if fault is None:
                 return None
             raise fault from error
@@ -131,11 +132,8 @@ class SyncDynamoDBStore:
             if self._closed:
                 raise Closed("the store is closed")
             if self._send is None:
-                self._send = self._watched(self._given_send or self._open())
-
-    def _open(self) -> Send:
-        self._client = client = open_client(self._options)
-        return client.send
+                self._client = client = self._opener.open()
+                self._send = self._watched(client.send)
 
     def _watched(self, send: Send) -> Send:
         send = timed(send, self.clock.on_answer)

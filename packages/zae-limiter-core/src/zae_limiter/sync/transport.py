@@ -1,53 +1,58 @@
-"""Requests over boto3: the client, its measurements, and its errors."""
+"""The clients that send requests to DynamoDB, and measurements of the answers."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
+from zae_limiter.aws.opening import Service, log_proxy, open_service
 from zae_limiter.operations.capacity import COUNTED, Meter
-from zae_limiter.operations.checksum import check_crc32
 from zae_limiter.operations.client import ClientOptions, OnAnswer
-from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
-from zae_limiter.operations.faults import no_client, read_fault, unsent
+from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.render import read_date
 from zae_limiter.operations.values import Operation
-
-from .connections import connection_errors, keep_time
 
 Send = Callable[[str, dict[str, Any]], Mapping[str, Any]]
 
 
-class Client:
-    """A client of boto3, which threads may share. ``send`` is its ``Send``."""
-
-    def __init__(self, sdk: Any) -> None:
-        self._sdk = sdk
-        self._calls = {api: getattr(sdk, method) for method, api in sdk.meta.method_to_api_mapping.items()}
+class Client(Protocol):
+    """A client of one transport."""
 
     def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
-        """Send one request. Raises what the SDK raises."""
-        answer: Mapping[str, Any] = self._calls[name](**request)
-        return answer
+        """Send one request, and return its answer as botocore does."""
+
+    def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:
+        """Return the store error of an error of ``send``, ``None`` if the operation had nothing to do."""
 
     def close(self) -> None:
         """Close the connections."""
-        self._sdk.close()
 
 
-def open_client(options: ClientOptions) -> Client:
-    """Return a new client. Raises ``StoreError`` if none can be made."""
-    import boto3
-    from botocore.config import Config
+class Opener:
+    """Opens clients by the same options; the configuration of AWS is read once."""
 
-    try:
-        session = boto3.Session(**options.session())
-        config = Config(**options.config())
-        sdk = session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
-    except Exception as error:
-        raise no_client(error) from error
-    sdk.meta.events.register("response-received.dynamodb", check_crc32)
-    keep_time(sdk)
-    return Client(sdk)
+    def __init__(self, options: ClientOptions) -> None:
+        self._options = options
+        self._service: Service | None = None
+
+    def open(self) -> Client:
+        """Return a new client. Raises ``StoreError`` if none can be made."""
+        if self._options.transport == "sdk":
+            return self._open_sdk()
+        if self._service is None:
+            self._service = open_service(self._options)
+        if self._service.proxy is not None:
+            log_proxy(self._service.proxy)
+            return self._open_sdk()
+        from .http import HttpClient, refreshed
+
+        refreshed(self._service.credentials, math.inf)
+        return HttpClient(self._service, self._options)
+
+    def _open_sdk(self) -> Client:
+        from .sdk import open_sdk
+
+        return open_sdk(self._options)
 
 
 def counted(send: Send, meter: Meter) -> Send:
@@ -86,22 +91,3 @@ def timed(send: Send, on_answer: OnAnswer) -> Send:
                 on_answer(date, sent * 1000, time.monotonic() * 1000)
 
     return timed_send
-
-
-def fault_of(operation: Operation[Any], error: Exception) -> StoreError | None:
-    """Return the store error of an error of ``Send``, ``None`` if the operation had nothing to do.
-
-    Raises the error itself if it is not one of the SDK or of a connection: a fault, or the exception of a signal
-    handler.
-    """
-    from botocore import exceptions as sdk
-
-    if isinstance(error, sdk.ClientError):
-        return read_fault(operation, error.response)
-    inner = getattr(error, "kwargs", {}).get("error", error) if type(error) is sdk.HTTPClientError else error
-    if not isinstance(inner, (sdk.BotoCoreError, *connection_errors())):
-        raise inner
-    never_left = (sdk.EndpointConnectionError, sdk.ConnectTimeoutError, sdk.ProxyConnectionError)
-    return unsent(error) or (
-        Unreachable(str(error)) if isinstance(error, never_left) else OutcomeUnknown(str(error) or type(error).__name__)
-    )

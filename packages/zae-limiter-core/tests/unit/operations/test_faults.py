@@ -112,7 +112,7 @@ def test_switching_on_expiry_twice_is_no_error() -> None:
 @pytest.mark.parametrize(
     ("error", "expected", "way_out"),
     [
-        (NoRegionError(), NotApplied, "AWS_DEFAULT_REGION"),
+        (NoRegionError(), NotApplied, "AWS_REGION"),
         (NoCredentialsError(), Denied, "AWS_PROFILE"),
         (PartialCredentialsError(provider="env", cred_var="secret"), Denied, "secret"),
         (ProfileNotFound(profile="nope"), NotApplied, "nope"),

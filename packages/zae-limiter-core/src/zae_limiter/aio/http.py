@@ -1,0 +1,301 @@
+"""Requests over HTTP/1.1 on asyncio: connections, their pool, and the client of one event loop."""
+
+import asyncio
+import socket
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from zae_limiter.aws.credentials import CredentialSource
+from zae_limiter.aws.opening import Service
+from zae_limiter.operations.client import ClientOptions
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
+from zae_limiter.operations.faults import read_fault
+from zae_limiter.operations.values import Operation
+from zae_limiter.protocol.answers import ErrorAnswer, read_response
+from zae_limiter.protocol.responses import Response, ResponseReader
+from zae_limiter.protocol.signing import Credentials
+from zae_limiter.runtime.threads import in_thread
+
+from .background import result_of
+
+IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
+
+
+async def refreshed(source: CredentialSource) -> Credentials:
+    """Wait until there are credentials. Raises ``StoreError``."""
+    if (credentials := source.current()) is not None:
+        return credentials
+    return await result_of(source.refreshed())
+
+
+class Connection(asyncio.Protocol):
+    """One connection, which carries one call at a time. ``on_lost`` is called once, when it is closed."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_lost: Callable[["Connection"], None]) -> None:
+        self._loop = loop
+        self._on_lost = on_lost
+        self._reader = ResponseReader()
+        self._answer: asyncio.Future[Response] | None = None
+        self._transport: asyncio.Transport | None = None
+        self.idle_since = 0.0
+
+    async def call(self, request: bytes, seconds: float) -> Response:
+        """Return the answer, within so many seconds. Raises ``OutcomeUnknown``: then the connection is of no use."""
+        if self._transport is None:
+            raise Unreachable("the connection is closed")
+        self._reader = ResponseReader()
+        self._answer = answer = self._loop.create_future()
+        timer = self._loop.call_later(seconds, self._expire, seconds)
+        try:
+            self._transport.write(request)
+            response: Response = await answer
+            return response
+        finally:
+            timer.cancel()
+            self._answer = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether another call may use the connection."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def abandon(self) -> None:
+        """Close the connection, whose event loop may be closed."""
+        transport, self._transport, self._answer = self._transport, None, None
+        if transport is None:
+            return
+        try:
+            transport.abort()
+        except RuntimeError:  # the loop is closed: nothing else would close the socket
+            inner: Any = getattr(getattr(transport, "_ssl_protocol", None), "_transport", transport)
+            with suppress(RuntimeError, AttributeError):
+                inner._call_connection_lost(None)
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of an answer; bytes that nobody asked for close the connection."""
+        if self._answer is None or self._answer.done():
+            return self.abort()
+        try:
+            response = self._reader.feed(data)
+        except OutcomeUnknown as error:
+            self._answer.set_exception(error)
+            return self.abort()
+        if response is not None:
+            self._answer.set_result(response)
+        return None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Settle the call under way."""
+        self._transport = None
+        answer = self._answer
+        if answer is not None and not answer.done():
+            try:
+                if exc is not None:
+                    raise OutcomeUnknown(f"the connection broke: {exc}")
+                answer.set_result(self._reader.end())
+            except OutcomeUnknown as error:
+                answer.set_exception(error)
+        self._on_lost(self)
+
+    def _expire(self, seconds: float) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(OutcomeUnknown(f"no answer within {seconds:g} s"))
+
+
+class Pool:
+    """At most ``most`` connections; callers that wait for one are served in their order."""
+
+    def __init__(self, connect: Callable[[Callable[[Connection], None]], Awaitable[Connection]], most: int) -> None:
+        self._connect = connect
+        self._free = most  # connections that may be opened
+        self._idle: deque[Connection] = deque()  # the last used one is at the end
+        self._open: set[Connection] = set()
+        self._waiting: deque[asyncio.Future[Connection | None]] = deque()
+
+    async def take(self) -> Connection:
+        """Return a connection; ``give`` or ``drop`` takes it back. Raises ``Unreachable``."""
+        if not self._waiting:
+            if (idle := self._take_idle()) is not None:
+                return idle
+            if self._free:
+                self._free -= 1
+                return await self._open_one()
+        return await self._wait() or await self._open_one()
+
+    def give(self, connection: Connection) -> None:
+        """Take back a connection that may serve another call."""
+        if not connection.is_open:
+            return self.drop(connection)
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                return waiter.set_result(connection)
+        connection.idle_since = time.monotonic()
+        self._idle.append(connection)
+        return None
+
+    def drop(self, connection: Connection) -> None:
+        """Take back a connection that is of no further use."""
+        self._open.discard(connection)
+        connection.abort()
+        self._free_one()
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in list(self._open):
+            connection.abort()
+
+    def abandon(self) -> None:
+        """Close all connections, whose event loop may be closed."""
+        for connection in list(self._open):
+            connection.abandon()
+
+    def _take_idle(self) -> Connection | None:
+        oldest = time.monotonic() - IDLE_SECONDS
+        while self._idle and self._idle[0].idle_since < oldest:
+            self.drop(self._idle.popleft())
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_open:
+                return connection
+            self.drop(connection)
+        return None
+
+    async def _open_one(self) -> Connection:
+        """Open a connection that has been counted."""
+        try:
+            connection = await self._connect(self._lost)
+        except BaseException:
+            self._free_one()
+            raise
+        self._open.add(connection)
+        return connection
+
+    async def _wait(self) -> Connection | None:
+        """Wait for a connection, ``None`` if one may be opened."""
+        waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                given = waiter.result()
+                self._free_one() if given is None else self.give(given)
+            else:
+                with suppress(ValueError):
+                    self._waiting.remove(waiter)
+            raise
+
+    def _free_one(self) -> None:
+        """One connection more may be opened."""
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                return waiter.set_result(None)
+        self._free += 1
+        return None
+
+    def _lost(self, connection: Connection) -> None:
+        """Forget an idle connection that the server closed; the call under way drops any other."""
+        with suppress(ValueError):
+            self._idle.remove(connection)
+            self.drop(connection)
+
+
+class HttpClient:
+    """A client for one event loop. ``send`` is its ``Send``."""
+
+    def __init__(self, service: Service, options: ClientOptions) -> None:
+        self._writer = service.writer
+        self._credentials = service.credentials
+        self._tls = service.tls
+        self._connect_timeout = options.connect_timeout
+        self._read_timeout = options.read_timeout
+        self._pool = Pool(self._connect, options.max_connections)
+
+    async def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+        """Send one request. Raises ``ErrorAnswer``, or the ``StoreError`` of a connection."""
+        connection = await self._pool.take()
+        while (credentials := self._credentials.current()) is None:
+            self._pool.give(connection)
+            await refreshed(self._credentials)
+            connection = await self._pool.take()
+        try:
+            data = self._writer.write(name, request, credentials, time.time())
+            response = await connection.call(data, self._read_timeout)
+        except BaseException:
+            self._pool.drop(connection)
+            raise
+        if response.reusable:
+            self._pool.give(connection)
+        else:
+            self._pool.drop(connection)
+        return read_response(response)
+
+    def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:
+        """Return the store error of an ``ErrorAnswer``, ``None`` if the operation had nothing to do."""
+        if isinstance(error, ErrorAnswer):
+            return read_fault(operation, error.response)
+        raise error
+
+    async def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+        await asyncio.sleep(0)  # the loop closes their sockets
+
+    def abandon(self) -> None:
+        """Close the connections without the event loop, which may be gone."""
+        self._pool.abandon()
+
+    def leave_to_parent(self) -> None:
+        """Leave the connections open in a child process: closing them would end those of the parent."""
+        _inherited.append(self)
+
+    async def _connect(self, on_lost: Callable[[Connection], None]) -> Connection:
+        host, port = self._writer.host, self._writer.port
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                return await self._connect_to(host, port, on_lost)
+        except TimeoutError as error:
+            raise Unreachable(f"no connection to {host}:{port} within {self._connect_timeout:g} s") from error
+        except OSError as error:
+            raise Unreachable(f"no connection to {host}:{port}: {error}") from error
+
+    async def _connect_to(self, host: str, port: int, on_lost: Callable[[Connection], None]) -> Connection:
+        """Return a connection to the first address of ``host`` that answers. Raises ``OSError``."""
+        loop = asyncio.get_running_loop()
+        problem = OSError("the host has no address")
+        # The loop would resolve the name in threads for which it waits at its end.
+        addresses = in_thread(partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM))
+        for *_, address in await result_of(addresses):
+            try:
+                _, connection = await loop.create_connection(
+                    partial(Connection, loop, on_lost),
+                    str(address[0]),
+                    port,
+                    ssl=self._tls,
+                    server_hostname=host if self._tls else None,
+                )
+            except OSError as error:
+                problem = error
+            else:
+                return connection
+        raise problem
+
+
+_inherited: list[HttpClient] = []

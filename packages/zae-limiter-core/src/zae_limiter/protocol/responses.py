@@ -1,0 +1,140 @@
+"""Bytes of HTTP/1.1 answers as responses.
+
+https://www.rfc-editor.org/rfc/rfc9112
+"""
+
+from typing import Final, NamedTuple
+
+from zae_limiter.operations.errors import OutcomeUnknown
+
+LONGEST_HEAD: Final = 65_536
+LONGEST_BODY: Final = 64 * 1024 * 1024  # an answer of DynamoDB has at most 16 MB
+END_OF_HEAD: Final = b"\r\n\r\n"
+
+
+class Response(NamedTuple):
+    """A whole answer; names of ``headers`` are in lower case. ``reusable``: the connection may serve another call."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    reusable: bool
+
+
+class ResponseReader:
+    """Reads one response from the bytes of a connection."""
+
+    __slots__ = ("_buffer", "_headers", "_status")
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._status = 0
+        self._headers: dict[str, str] | None = None
+
+    def feed(self, data: bytes) -> Response | None:
+        """Return the response if it is whole. Raises ``OutcomeUnknown`` for bytes that are none."""
+        self._buffer = self._buffer + data if self._buffer else data
+        while self._headers is None:
+            if not self._read_head():
+                return None
+        return self._read_body(self._headers, ended=False)
+
+    def end(self) -> Response:
+        """Return the response that the end of the connection completes. Raises ``OutcomeUnknown`` for a part of one."""
+        if self._headers is not None and (response := self._read_body(self._headers, ended=True)) is not None:
+            return response
+        part = "in the middle of its answer" if self._buffer or self._headers is not None else "without an answer"
+        raise OutcomeUnknown(f"the store closed the connection {part}")
+
+    def _read_head(self) -> bool:
+        """Whether the buffer had a whole head; an interim one (1xx) is skipped."""
+        end = self._buffer.find(END_OF_HEAD)
+        if end < 0:
+            if len(self._buffer) > LONGEST_HEAD:
+                raise OutcomeUnknown("the head of the answer is too long")
+            return False
+        status, headers = _parse_head(self._buffer[:end])
+        self._buffer = self._buffer[end + len(END_OF_HEAD) :]
+        if status >= 200:
+            self._status, self._headers = status, headers
+        return True
+
+    def _read_body(self, headers: dict[str, str], *, ended: bool) -> Response | None:
+        length = headers.get("content-length")
+        if "transfer-encoding" in headers:
+            if headers["transfer-encoding"].lower() != "chunked":
+                raise OutcomeUnknown(f"the answer has the transfer encoding {headers['transfer-encoding']!r}")
+            found = _chunks(self._buffer)
+        elif length is not None:
+            found = self._sized(length)
+        elif self._status in {204, 304}:
+            found = b"", self._buffer
+        else:
+            found = (self._buffer, b"") if ended else None
+        if found is None:
+            if len(self._buffer) > LONGEST_BODY:
+                raise OutcomeUnknown("the answer is too long")
+            return None
+        body, rest = found
+        keeps = headers.get("connection", "").lower() != "close" and not ended and not rest
+        return Response(self._status, headers, body, keeps)
+
+    def _sized(self, length: str) -> tuple[bytes, bytes] | None:
+        if not length.isascii() or not length.isdigit() or int(length) > LONGEST_BODY:
+            raise OutcomeUnknown(f"the answer has the length {length!r}")
+        size = int(length)
+        return (self._buffer[:size], self._buffer[size:]) if len(self._buffer) >= size else None
+
+
+def _parse_head(head: bytes) -> tuple[int, dict[str, str]]:
+    first, *lines = head.decode("latin-1").split("\r\n")
+    version, _, rest = first.partition(" ")
+    code = rest[:3]
+    if not version.startswith("HTTP/1.") or not (code.isascii() and code.isdigit() and len(code) == 3):
+        raise OutcomeUnknown("the answer is not HTTP/1.1")
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip()
+    if version == "HTTP/1.0":
+        headers.setdefault("connection", "close")
+    return int(code), headers
+
+
+def _chunks(buffer: bytes) -> tuple[bytes, bytes] | None:
+    """Return the body of the chunks and the bytes behind them; ``None`` if they are not whole."""
+    parts: list[bytes] = []
+    at = 0
+    while True:
+        end = buffer.find(b"\r\n", at)
+        if end < 0:
+            return None
+        size = _chunk_size(buffer[at:end])
+        at = end + 2
+        if size == 0:
+            return _after_trailers(b"".join(parts), buffer, at)
+        if len(buffer) < at + size + 2:
+            return None
+        if buffer[at + size : at + size + 2] != b"\r\n":
+            raise OutcomeUnknown("a chunk of the answer has another size than it says")
+        parts.append(buffer[at : at + size])
+        at += size + 2
+
+
+def _chunk_size(line: bytes) -> int:
+    digits = line.split(b";", 1)[0].strip()
+    try:
+        size = int(digits, 16)
+    except ValueError:
+        size = -1
+    if not 0 <= size <= LONGEST_BODY or not digits.isalnum():
+        raise OutcomeUnknown(f"a chunk of the answer has the size {line[:32]!r}")
+    return size
+
+
+def _after_trailers(body: bytes, buffer: bytes, at: int) -> tuple[bytes, bytes] | None:
+    while (end := buffer.find(b"\r\n", at)) != at:
+        if end < 0:
+            return None
+        at = end + 2
+    return body, buffer[at + 2 :]

@@ -1,0 +1,280 @@
+"""Requests over HTTP/1.1 on blocking sockets: connections, their pool, and the client that threads share.
+
+The exception of a signal handler may interrupt a caller anywhere. So the pool has no lock, and whatever an interrupted
+caller held comes back to it as soon as it is garbage.
+"""
+
+import math
+import select
+import socket
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from zae_limiter.aws.credentials import CredentialSource
+from zae_limiter.aws.opening import Service
+from zae_limiter.operations.client import ClientOptions
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
+from zae_limiter.operations.faults import read_fault
+from zae_limiter.operations.values import Operation
+from zae_limiter.protocol.answers import ErrorAnswer, read_response
+from zae_limiter.protocol.responses import Response, ResponseReader
+from zae_limiter.protocol.signing import Credentials
+from zae_limiter.runtime.threads import in_thread
+
+from .time_left import time_left
+
+IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
+RECHECK_SECONDS: Final = 0.05  # a waiter looks again, in case the one before it was interrupted
+RECEIVE_BYTES: Final = 65_536
+
+
+class Connection:
+    """One connection, which carries one call at a time."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self.idle_since = 0.0
+
+    def call(self, request: bytes, until: float) -> Response:
+        """Return the answer that is whole at ``until``, an instant of ``time.monotonic``.
+
+        Raises ``OutcomeUnknown``; the connection is of no further use after an exception.
+        """
+        reader, response = ResponseReader(), None
+        try:
+            self._socket.settimeout(_left(until))
+            self._socket.sendall(request)
+            while response is None:
+                self._socket.settimeout(_left(until))
+                data = self._socket.recv(RECEIVE_BYTES)
+                response = reader.feed(data) if data else reader.end()
+        except TimeoutError as error:
+            raise OutcomeUnknown("the answer did not come in time") from error
+        except OSError as error:
+            raise OutcomeUnknown(f"the connection broke: {error}") from error
+        return response
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether another call may use the connection: it was not idle for long, and the server has not closed it."""
+        return time.monotonic() - self.idle_since < IDLE_SECONDS and not _is_readable(self._socket)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(OSError):
+            self._socket.close()
+
+
+class Slot:
+    """The right to one connection, and the connection if it is open. A lost slot comes back to the pool."""
+
+    def __init__(self, free: "deque[Slot]") -> None:
+        self._free = weakref.ref(free)
+        self.connection: Connection | None = None
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.close()
+
+    def __del__(self) -> None:
+        self.close()
+        free = self._free()
+        if free is not None:
+            free.append(Slot(free))
+
+
+class Turn:
+    """The place of a caller in the queue for a slot."""
+
+    def __init__(self) -> None:
+        self.waker = threading.Lock()
+        self.waker.acquire()
+
+
+class Pool:
+    """At most ``most`` connections; callers that wait for one are served in their order."""
+
+    def __init__(self, most: int) -> None:
+        self._free: deque[Slot] = deque()  # the last used one is at the end; no signal interrupts a deque's methods
+        self._free.extend(Slot(self._free) for _ in range(most))
+        self._waiting: deque[weakref.ref[Turn]] = deque()  # a caller that was interrupted is garbage
+        self._closed = False
+
+    def take(self, until: float) -> Slot:
+        """Return a slot by ``until``, an instant of ``time.monotonic``. Raises ``Unreachable``."""
+        if not self._waiting:
+            with suppress(IndexError):
+                return self._free.pop()
+        turn = Turn()
+        place = weakref.ref(turn)
+        self._waiting.append(place)
+        try:
+            return self._wait(turn, until)
+        finally:
+            with suppress(ValueError):
+                self._waiting.remove(place)
+            self._wake()
+
+    def give(self, slot: Slot) -> None:
+        """Take a slot back."""
+        if self._closed:
+            slot.close()
+        elif slot.connection is not None:
+            slot.connection.idle_since = time.monotonic()
+        self._free.append(slot)
+        self._wake()
+
+    def close(self) -> None:
+        """Close the idle connections, and the others when they come back."""
+        self._closed = True
+        for slot in list(self._free):
+            slot.close()
+
+    def _wait(self, turn: Turn, until: float) -> Slot:
+        while True:
+            if self._first() is turn:
+                with suppress(IndexError):
+                    return self._free.pop()
+            left = until - time.monotonic()
+            if left <= 0:
+                raise Unreachable("no connection of the pool was free in time")
+            turn.waker.acquire(timeout=min(left, RECHECK_SECONDS))
+
+    def _first(self) -> Turn | None:
+        """The first caller that waits."""
+        while self._waiting:
+            with suppress(IndexError):
+                place = self._waiting[0]
+                if (turn := place()) is not None:
+                    return turn
+                with suppress(ValueError):
+                    self._waiting.remove(place)
+        return None
+
+    def _wake(self) -> None:
+        if (turn := self._first()) is not None:
+            with suppress(RuntimeError):  # it has been woken already
+                turn.waker.release()
+
+
+class HttpClient:
+    """A client that threads may share. ``send`` is its ``Send``."""
+
+    def __init__(self, service: Service, options: ClientOptions) -> None:
+        self._writer = service.writer
+        self._credentials = service.credentials
+        self._tls = service.tls
+        self._connect_timeout = options.connect_timeout
+        self._read_timeout = options.read_timeout
+        self._pool = Pool(options.max_connections)
+
+    def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+        """Send one request. Raises ``ErrorAnswer``, or the ``StoreError`` of a connection."""
+        until = time.monotonic() + min(time_left(), self._connect_timeout + self._read_timeout)
+        slot = self._pool.take(until)
+        try:
+            response = self._call(slot, name, request, until)
+        except BaseException:
+            slot.close()
+            raise
+        finally:
+            self._pool.give(slot)
+        return read_response(response)
+
+    def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:
+        """Return the store error of an ``ErrorAnswer``, ``None`` if the operation had nothing to do."""
+        if isinstance(error, ErrorAnswer):
+            return read_fault(operation, error.response)
+        raise error
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+
+    def _call(self, slot: Slot, name: str, request: dict[str, Any], until: float) -> Response:
+        if slot.connection is not None and not slot.connection.is_fresh:
+            slot.close()
+        if slot.connection is None:
+            slot.connection = Connection(self._connect(min(until, time.monotonic() + self._connect_timeout)))
+        credentials = refreshed(self._credentials, until)
+        data = self._writer.write(name, request, credentials, time.time())
+        response = slot.connection.call(data, min(until, time.monotonic() + self._read_timeout))
+        if not response.reusable:
+            slot.close()
+        return response
+
+    def _connect(self, until: float) -> socket.socket:
+        host, port = self._writer.host, self._writer.port
+        try:
+            sock = _connect(host, port, until)
+            if self._tls is None:
+                return sock
+            try:
+                return self._tls.wrap_socket(sock, server_hostname=host)
+            except BaseException:
+                sock.close()
+                raise
+        except TimeoutError as error:
+            raise Unreachable(f"no connection to {host}:{port} in time") from error
+        except OSError as error:
+            raise Unreachable(f"no connection to {host}:{port}: {error}") from error
+
+
+def refreshed(source: CredentialSource, until: float) -> Credentials:
+    """Wait until there are credentials. Raises ``StoreError``."""
+    if (credentials := source.current()) is not None:
+        return credentials
+    future = source.refreshed()
+    try:
+        return future.result(None if until == math.inf else max(0.0, until - time.monotonic()))
+    except TimeoutError as error:
+        if future.done():
+            raise
+        raise Unreachable("the credentials did not come in time") from error
+
+
+def _connect(host: str, port: int, until: float) -> socket.socket:
+    """Return a connection to the first address of ``host`` that answers. Raises ``OSError``."""
+    problem = OSError("the host has no address")
+    addresses = in_thread(partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM))  # it takes its own time
+    for family, kind, protocol, _, address in addresses.result(_left(until)):
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.settimeout(_left(until))
+            sock.connect(address)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        except OSError as error:
+            sock.close()
+            problem = error
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise problem
+
+
+def _left(until: float) -> float:
+    """The seconds until then. Raises ``TimeoutError``."""
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("timed out")
+    return left
+
+
+def _is_readable(sock: socket.socket) -> bool:
+    """Whether something arrived on an idle connection: its end, or bytes that nobody asked for."""
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(sock, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([sock], [], [], 0)[0])

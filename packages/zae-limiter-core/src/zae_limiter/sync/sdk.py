@@ -1,0 +1,64 @@
+"""Requests over boto3: the client, and its errors. Only a process that uses it imports this module."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import boto3
+from botocore import exceptions as errors
+from botocore.config import Config
+
+from zae_limiter.operations.checksum import check_crc32
+from zae_limiter.operations.client import ClientOptions
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
+from zae_limiter.operations.faults import no_client, read_fault, unsent
+from zae_limiter.operations.values import Operation
+
+from .connections import connection_errors, keep_time
+
+
+class SdkClient:
+    """A client of boto3, which threads may share. ``send`` is its ``Send``."""
+
+    def __init__(self, sdk: Any) -> None:
+        self._sdk = sdk
+        self._calls = {api: getattr(sdk, method) for method, api in sdk.meta.method_to_api_mapping.items()}
+
+    def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+        """Send one request. Raises what the SDK raises."""
+        answer: Mapping[str, Any] = self._calls[name](**request)
+        return answer
+
+    def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:
+        """Return the store error of an error of ``send``, ``None`` if the operation had nothing to do.
+
+        Raises the error itself if it is not one of the SDK or of a connection: a fault, or the exception of a signal
+        handler.
+        """
+        if isinstance(error, errors.ClientError):
+            return read_fault(operation, error.response)
+        inner = getattr(error, "kwargs", {}).get("error", error) if type(error) is errors.HTTPClientError else error
+        if not isinstance(inner, (errors.BotoCoreError, *connection_errors())):
+            raise inner
+        never_left = (errors.EndpointConnectionError, errors.ConnectTimeoutError, errors.ProxyConnectionError)
+        return unsent(error) or (
+            Unreachable(str(error))
+            if isinstance(error, never_left)
+            else OutcomeUnknown(str(error) or type(error).__name__)
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._sdk.close()
+
+
+def open_sdk(options: ClientOptions) -> SdkClient:
+    """Return a new client. Raises ``StoreError`` if none can be made."""
+    try:
+        session = boto3.Session(**options.session())
+        config = Config(**options.config())
+        client = session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
+    except Exception as error:
+        raise no_client(error) from error
+    client.meta.events.register("response-received.dynamodb", check_crc32)
+    keep_time(client)
+    return SdkClient(client)
