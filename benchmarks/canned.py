@@ -95,12 +95,14 @@ def raw_request(split: Split | SyncSplit) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def warm_limiter(*, buckets: int = 1, service_ms: float = 0) -> AsyncIterator[tuple[RateLimiter, Split, Server]]:
+async def warm_limiter(
+    *, buckets: int = 1, service_ms: float = 0, options: Options | None = None
+) -> AsyncIterator[tuple[RateLimiter, Split, Server]]:
     """A limiter that knows so many buckets."""
     table, item = _with_buckets(buckets)
     with _serving(item, service_ms) as server:
         split = Split(table, DynamoDBStore(TABLE, endpoint_url=server.url, region="us-east-1", read_timeout=30))
-        async with RateLimiter(await Repository.over(split, Options())) as limiter:
+        async with RateLimiter(await Repository.over(split, options or Options())) as limiter:
             for number in range(buckets):
                 await take(limiter, entity(number))
             server.updates()
@@ -108,13 +110,16 @@ async def warm_limiter(*, buckets: int = 1, service_ms: float = 0) -> AsyncItera
 
 
 @contextmanager
-def warm_sync_limiter() -> Iterator[tuple[SyncRateLimiter, SyncSplit, Server]]:
-    """A limiter that knows one bucket."""
-    table, item = _with_buckets(1)
+def warm_sync_limiter(
+    *, buckets: int = 1, options: Options | None = None
+) -> Iterator[tuple[SyncRateLimiter, SyncSplit, Server]]:
+    """A limiter that knows so many buckets."""
+    table, item = _with_buckets(buckets)
     with _serving(item, 0) as server:
         split = SyncSplit(table, SyncDynamoDBStore(TABLE, endpoint_url=server.url, region="us-east-1", read_timeout=30))
-        with SyncRateLimiter(SyncRepository.over(split, Options())) as limiter:
-            take_sync(limiter)
+        with SyncRateLimiter(SyncRepository.over(split, options or Options())) as limiter:
+            for number in range(buckets):
+                take_sync(limiter, entity(number))
             server.updates()
             yield limiter, split, server
 
@@ -125,9 +130,9 @@ async def take(limiter: RateLimiter, entity_id: str) -> None:
         pass
 
 
-def take_sync(limiter: SyncRateLimiter) -> None:
+def take_sync(limiter: SyncRateLimiter, entity_id: str = entity(0)) -> None:
     """One acquire."""
-    with limiter.acquire(entity(0), RESOURCE, COST):
+    with limiter.acquire(entity_id, RESOURCE, COST):
         pass
 
 

@@ -32,6 +32,7 @@ NAMES = (
     "memory",
     "costs",
     "peers",
+    "peers_redis",
 )
 
 

@@ -67,15 +67,14 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection."""
-        with suppress(OSError):
-            self._socket.close()
+        self._socket.close()
 
 
 class Slot:
     """The right to one connection, and the connection if it is open. A lost slot comes back to the pool."""
 
-    def __init__(self, free: "deque[Slot]") -> None:
-        self._free = weakref.ref(free)
+    def __init__(self, free: "weakref.ref[deque[Slot]]") -> None:
+        self._free = free
         self.connection: Connection | None = None
 
     def close(self) -> None:
@@ -88,7 +87,7 @@ class Slot:
         self.close()
         free = self._free()
         if free is not None:
-            free.append(Slot(free))
+            free.append(type(self)(self._free))
 
 
 class Turn:
@@ -104,7 +103,7 @@ class Pool:
 
     def __init__(self, most: int) -> None:
         self._free: deque[Slot] = deque()  # the last used one is at the end; no signal interrupts a deque's methods
-        self._free.extend(Slot(self._free) for _ in range(most))
+        self._free.extend(Slot(weakref.ref(self._free)) for _ in range(most))
         self._waiting: deque[weakref.ref[Turn]] = deque()  # a caller that was interrupted is garbage
         self._closed = False
 

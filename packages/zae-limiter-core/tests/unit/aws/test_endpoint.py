@@ -15,7 +15,7 @@ Configure = Callable[[str], None]
 
 VARIANTS = tuple(itertools.product((False, True), repeat=2))
 MADE_UP = ("us-east-9", "eu-mars-1", "us-gov-mars-1", "us-iso-mars-1", "us-isob-mars-1", "cn-mars-1", "eu-isoe-mars-1")
-ODD = ("us-isof-mars-1", "eusc-de-mars-1", "mars", "xx-yy-1", "aws-global", "local", "fips-us-east-1", "us-east-1-fips")
+ODD = ("us-isof-mars-1", "eusc-de-mars-1", "mars", "xx-yy-1", "aws-global", "fips-us-east-1", "us-east-1-fips")
 
 
 class Body(io.BytesIO):
@@ -178,6 +178,12 @@ def test_the_region_comes_from_the_first_of_its_settings(configure: Configure, m
     assert found(region="eu-north-1").region == "eu-north-1"
     monkeypatch.setenv("AWS_REGION", "")
     assert found().region == "eu-west-3"
+
+
+@pytest.mark.parametrize("setting", ["AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"])
+def test_dynamodb_local_has_no_variants(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(setting, "true")
+    assert f"unset {setting}" in refusal(region="local")
 
 
 def test_the_clients_of_a_session_get_the_region_too() -> None:
