@@ -34,6 +34,8 @@ LIMITS = [Limit.per_day("rpm", 10**9), Limit.per_day("tpm", 10**12)]
 class Split:
     """A store that reads in memory and updates over the network."""
 
+    ends_in_time = True
+
     def __init__(self, table: MemoryTable, remote: DynamoDBStore) -> None:
         self._table = table
         self._remote = remote

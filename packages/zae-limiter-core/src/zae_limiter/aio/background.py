@@ -1,10 +1,12 @@
-"""Tasks that may be pending when their event loop is closed, and the results of threads."""
+"""Work beside a caller: tasks that may be pending when their event loop is closed, threads, calls with a deadline."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
+
+from zae_limiter.operations.errors import OutcomeUnknown
 
 T = TypeVar("T")
 
@@ -33,3 +35,14 @@ async def result_of(future: "Future[T]") -> T:
     future.add_done_callback(tell)
     await finished
     return future.result()
+
+
+async def in_time(call: Awaitable[T], seconds: float) -> T:
+    """The result of ``call``. Raises ``OutcomeUnknown`` if it does not come within so many seconds."""
+    try:
+        async with asyncio.timeout(seconds) as time:
+            return await call
+    except TimeoutError as error:
+        if not time.expired():
+            raise
+        raise OutcomeUnknown(f"no answer within {seconds:g} s") from error

@@ -16,6 +16,7 @@ from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks
 from ..runtime.jitter import jittered
 from .background import background_task
+from .deadlines import Deadlines
 from .guarded_store import GuardedStore
 from .store import Store
 
@@ -38,6 +39,7 @@ class Driver:
         self._operation_timeout = operation_timeout
         self._guarded = GuardedStore(store, operation_timeout=operation_timeout)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._deadlines: Deadlines  # of the loop
         self._active: dict[asyncio.Task[None], BucketQueue] = {}  # the queues with a run, by the task that serves each
         self._closed = False
         self._cut_off = False  # closed, and the time for the writes under way is over
@@ -51,10 +53,9 @@ class Driver:
         """
         waiters: list[Waiter] = []
         try:
-            self._enter_loop()
-            if budget is None or self._answers_at_once:
-                return await self._play(flow, waiters)
-            return await self._play_within(budget, flow, waiters)
+            loop = self._enter_loop()
+            until = None if budget is None or self._answers_at_once else loop.time() + budget
+            return await self._play(flow, waiters, until)
         except BaseException:
             flow.close()
             self._abandon(waiters)
@@ -97,12 +98,18 @@ class Driver:
 
     # flows
 
-    async def _play(self, flow: Flow[T], waiters: list[Waiter]) -> T:
+    async def _play(self, flow: Flow[T], waiters: list[Waiter], until: float | None = None) -> T:
         try:
             step = next(flow)
             while True:
                 try:
-                    answer = await self._perform(step, waiters)
+                    if until is None:
+                        answer = await self._perform(step, waiters)
+                    else:
+                        answer = await self._perform_until(until, step, waiters)
+                except BudgetSpent as error:
+                    self._abandon(waiters)
+                    return play_late(flow, error, self._enter)
                 except StoreError as error:
                     step = flow.throw(error)
                 else:
@@ -111,15 +118,22 @@ class Driver:
             result: T = stop.value
             return result
 
-    async def _play_within(self, seconds: float, flow: Flow[T], waiters: list[Waiter]) -> T:
+    async def _perform_until(self, until: float, step: Step, waiters: list[Waiter]) -> Any:
+        """Perform a step. Raises ``BudgetSpent`` at the instant ``until`` of the event loop."""
+        if isinstance(step, Enqueue):
+            waker = self._queue(step.waiter, waiters)
+            self._deadlines.add(waker, until)
+            try:
+                return await waker
+            finally:
+                self._deadlines.remove(waker)
         try:
-            async with asyncio.timeout(seconds) as budget:
-                return await self._play(flow, waiters)
-        except TimeoutError:
+            async with asyncio.timeout_at(until) as budget:
+                return await self._perform(step, waiters)
+        except TimeoutError as error:
             if not budget.expired():
                 raise
-        self._abandon(waiters)
-        return play_late(flow, BudgetSpent(), self._enter)
+            raise BudgetSpent from error
 
     async def _perform(self, step: Step, waiters: list[Waiter]) -> Any:
         if isinstance(step, Enqueue):
@@ -231,13 +245,14 @@ class Driver:
 
     # event loops
 
-    def _enter_loop(self) -> None:
-        """Work on the running loop. Raises ``RepositoryClosedError``, ``EventLoopError``."""
+    def _enter_loop(self) -> asyncio.AbstractEventLoop:
+        """Work on the running loop, and return it. Raises ``RepositoryClosedError``, ``EventLoopError``."""
         if self._closed:
             raise RepositoryClosedError
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._take_over(loop)
+        return loop
 
     def _take_over(self, loop: asyncio.AbstractEventLoop) -> None:
         """Move to another loop. Raises ``EventLoopError`` if the former one is running."""
@@ -248,6 +263,7 @@ class Driver:
                 raise EventLoopError
             self._leave_loop(self._loop)
         self._loop = loop
+        self._deadlines = Deadlines(loop, BudgetSpent)
 
     def _leave_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         """Cut off the work on a loop that no longer runs; its callers are woken if it runs again."""

@@ -6,11 +6,11 @@ import weakref
 from typing import TypeVar
 
 from ..flows.records.opening import PROBE
-from ..operations.errors import OutcomeUnknown, StoreError
+from ..operations.errors import StoreError
 from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
 from ..operations.values import Operation
 from ..runtime.jitter import jittered
-from .background import background_task
+from .background import background_task, in_time
 from .store import Store
 
 R = TypeVar("R")
@@ -23,6 +23,7 @@ class GuardedStore:
     def __init__(self, store: Store, *, operation_timeout: float) -> None:
         self._store = store
         self._connect = getattr(store, "connect", None)
+        self._ends_in_time = getattr(store, "ends_in_time", False)
         self._operation_timeout = operation_timeout
         self._prober: asyncio.Task[None] | None = None
         self._closed = False
@@ -54,15 +55,12 @@ class GuardedStore:
         try:
             if self._connect is not None:
                 await self._connect()
-            async with asyncio.timeout(self._operation_timeout) as time:
+            if self._ends_in_time:
                 answer = await self._store.perform(operation)
+            else:
+                answer = await in_time(self._store.perform(operation), self._operation_timeout)
         except StoreError as error:
             raise self.health.failed(error) from error.__cause__
-        except TimeoutError as error:
-            if not time.expired():
-                raise
-            late = OutcomeUnknown(f"no answer within {self._operation_timeout:g} s")
-            raise self.health.failed(late) from error
         self.health.served()
         return answer
 

@@ -21,6 +21,7 @@ from zae_limiter.protocol.signing import Credentials
 from zae_limiter.runtime.threads import in_thread
 
 from .background import result_of
+from .deadlines import Deadlines
 
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
 
@@ -43,19 +44,19 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.idle_since = 0.0
 
-    async def call(self, request: bytes, seconds: float) -> Response:
-        """Return the answer, within so many seconds. Raises ``OutcomeUnknown``: then the connection is of no use."""
+    async def call(self, request: bytes, deadlines: Deadlines, until: float) -> Response:
+        """Return the answer. Raises ``OutcomeUnknown``: then the connection is of no use."""
         if self._transport is None:
             raise Unreachable("the connection is closed")
         self._reader = ResponseReader()
         self._answer = answer = self._loop.create_future()
-        timer = self._loop.call_later(seconds, self._expire, seconds)
+        deadlines.add(answer, until)
         try:
             self._transport.write(request)
             response: Response = await answer
             return response
         finally:
-            timer.cancel()
+            deadlines.remove(answer)
             self._answer = None
 
     @property
@@ -112,10 +113,6 @@ class Connection(asyncio.Protocol):
                 answer.set_exception(error)
         self._on_lost(self)
 
-    def _expire(self, seconds: float) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(OutcomeUnknown(f"no answer within {seconds:g} s"))
-
 
 class Pool:
     """At most ``most`` connections; callers that wait for one are served in their order."""
@@ -127,10 +124,22 @@ class Pool:
         self._open: set[Connection] = set()
         self._waiting: deque[asyncio.Future[Connection | None]] = deque()
 
+    def take_idle(self) -> Connection | None:
+        """Return a connection if one is idle; ``give`` or ``drop`` takes it back."""
+        oldest = time.monotonic() - IDLE_SECONDS
+        while self._idle and self._idle[0].idle_since < oldest:
+            self.drop(self._idle.popleft())
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_open:
+                return connection
+            self.drop(connection)
+        return None
+
     async def take(self) -> Connection:
-        """Return a connection; ``give`` or ``drop`` takes it back. Raises ``Unreachable``."""
+        """Return a connection, when there is one; ``give`` or ``drop`` takes it back. Raises ``Unreachable``."""
         if not self._waiting:
-            if (idle := self._take_idle()) is not None:
+            if (idle := self.take_idle()) is not None:
                 return idle
             if self._free:
                 self._free -= 1
@@ -164,17 +173,6 @@ class Pool:
         """Close all connections, whose event loop may be closed."""
         for connection in list(self._open):
             connection.abandon()
-
-    def _take_idle(self) -> Connection | None:
-        oldest = time.monotonic() - IDLE_SECONDS
-        while self._idle and self._idle[0].idle_since < oldest:
-            self.drop(self._idle.popleft())
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.is_open:
-                return connection
-            self.drop(connection)
-        return None
 
     async def _open_one(self) -> Connection:
         """Open a connection that has been counted."""
@@ -226,18 +224,25 @@ class HttpClient:
         self._tls = service.tls
         self._connect_timeout = options.connect_timeout
         self._read_timeout = options.read_timeout
+        self._operation_timeout = options.operation_timeout
+        self._loop = asyncio.get_running_loop()
+        late = f"no answer within {options.read_timeout:g} s"
+        self._deadlines = Deadlines(self._loop, partial(OutcomeUnknown, late))
         self._pool = Pool(self._connect, options.max_connections)
 
     async def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
         """Send one request. Raises ``ErrorAnswer``, or the ``StoreError`` of a connection."""
-        connection = await self._pool.take()
-        while (credentials := self._credentials.current()) is None:
-            self._pool.give(connection)
-            await refreshed(self._credentials)
-            connection = await self._pool.take()
+        until = self._loop.time() + self._read_timeout
+        connection, credentials = self._pool.take_idle(), self._credentials.current()
+        if connection is None or credentials is None:
+            if connection is not None:
+                self._pool.give(connection)
+            until = self._loop.time() + self._operation_timeout
+            connection, credentials = await self._wait(until)
+            until = min(until, self._loop.time() + self._read_timeout)
         try:
             data = self._writer.write(name, request, credentials, time.time())
-            response = await connection.call(data, self._read_timeout)
+            response = await connection.call(data, self._deadlines, until)
         except BaseException:
             self._pool.drop(connection)
             raise
@@ -265,6 +270,19 @@ class HttpClient:
     def leave_to_parent(self) -> None:
         """Leave the connections open in a child process: closing them would end those of the parent."""
         _inherited.append(self)
+
+    async def _wait(self, until: float) -> tuple[Connection, Credentials]:
+        """Wait for a connection and for credentials. Raises ``StoreError``."""
+        try:
+            async with asyncio.timeout_at(until):
+                connection = await self._pool.take()
+                while (credentials := self._credentials.current()) is None:
+                    self._pool.give(connection)
+                    await refreshed(self._credentials)
+                    connection = await self._pool.take()
+                return connection, credentials
+        except TimeoutError as error:
+            raise Unreachable("neither a connection nor credentials came in time") from error
 
     async def _connect(self, on_lost: Callable[[Connection], None]) -> Connection:
         host, port = self._writer.host, self._writer.port

@@ -17,18 +17,21 @@ from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachabl
 from zae_limiter.operations.faults import no_client, read_fault, unsent
 from zae_limiter.operations.values import Operation
 
+from .background import in_time
+
 
 class SdkClient:
     """A client of aioboto3, for one event loop. ``send`` is its ``Send``."""
 
-    def __init__(self, sdk: Any, closing: AsyncExitStack) -> None:
+    def __init__(self, sdk: Any, closing: AsyncExitStack, operation_timeout: float) -> None:
         self._sdk = sdk
         self._closing = closing
+        self._operation_timeout = operation_timeout
         self._calls = {api: getattr(sdk, method) for method, api in sdk.meta.method_to_api_mapping.items()}
 
     async def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
-        """Send one request. Raises what the SDK raises."""
-        answer: Mapping[str, Any] = await self._calls[name](**request)
+        """Send one request. Raises what the SDK raises, and ``OutcomeUnknown`` if the answer does not come in time."""
+        answer: Mapping[str, Any] = await in_time(self._calls[name](**request), self._operation_timeout)
         return answer
 
     def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:
@@ -92,7 +95,7 @@ async def open_sdk(options: ClientOptions) -> SdkClient:
         raise no_client(error) from error
     client.meta.events.register("response-received.dynamodb", check_crc32)
     _call_without_context(client)
-    return SdkClient(client, closing)
+    return SdkClient(client, closing, options.operation_timeout)
 
 
 def _call_without_context(sdk: Any) -> None:

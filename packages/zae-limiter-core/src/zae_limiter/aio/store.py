@@ -23,7 +23,8 @@ class Store(Protocol):
     """A store: it performs operations. This is the extension point for another backend.
 
     An attribute ``clock`` is the clock of repositories over the store, unless their options have one. A store with
-    ``answers_at_once = True`` never waits: its operations have no deadline. ``connect()``, if there is one, is awaited
+    ``answers_at_once = True`` never waits: its operations have no deadline. One with ``ends_in_time = True`` keeps a
+    deadline itself: the driver sets none. ``connect()``, if there is one, is awaited
     before each operation, outside its deadline.
     """
 
@@ -58,6 +59,8 @@ class DynamoDBStore:
     Times are in seconds. ``transport`` is ``http``, or ``sdk`` for aioboto3. ``meter`` counts requests and units; it
     may be set until the first operation, and costs nothing without one. The date of every answer corrects ``clock``.
     """
+
+    ends_in_time = True
 
     def __init__(
         self,

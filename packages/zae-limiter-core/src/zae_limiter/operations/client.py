@@ -23,6 +23,11 @@ class ClientOptions:
     read_timeout: float = 2.0
     max_connections: int = 100
 
+    @property
+    def operation_timeout(self) -> float:
+        """The most seconds that one operation takes."""
+        return self.connect_timeout + self.read_timeout
+
     def session(self) -> dict[str, Any]:
         """Return the arguments of a session."""
         return {"region_name": self.region or os.environ.get("AWS_REGION"), "profile_name": self.profile}
