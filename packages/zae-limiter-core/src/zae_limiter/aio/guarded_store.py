@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import weakref
+from collections.abc import Awaitable
 from typing import TypeVar
 
 from ..flows.records.opening import PROBE
@@ -22,19 +23,19 @@ class GuardedStore:
 
     def __init__(self, store: Store, *, operation_timeout: float) -> None:
         self._store = store
-        self._connect = getattr(store, "connect", None)
         self._ends_in_time = getattr(store, "ends_in_time", False)
+        self._connect = None if self._ends_in_time else getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
         self._prober: asyncio.Task[None] | None = None
         self._closed = False
         self.health = Health()
 
-    async def ask(self, operation: Operation[R]) -> R:
-        """The store's answer in time. Raises ``StoreError``, at once while the breaker is open."""
+    def ask(self, operation: Operation[R]) -> Awaitable[R]:
+        """The store's answer in time, to be awaited. Raises ``StoreError``, at once while the breaker is open."""
         if self.health.is_open:
             self._probe_in_background()
             self.health.check()
-        return await self._send(operation)
+        return self._send(operation)
 
     def close(self) -> None:
         """Stop probing."""
@@ -53,11 +54,11 @@ class GuardedStore:
 
     async def _send(self, operation: Operation[R]) -> R:
         try:
-            if self._connect is not None:
-                await self._connect()
             if self._ends_in_time:
                 answer = await self._store.perform(operation)
             else:
+                if self._connect is not None:
+                    await self._connect()
                 answer = await in_time(self._store.perform(operation), self._operation_timeout)
         except StoreError as error:
             raise self.health.failed(error) from error.__cause__

@@ -1,12 +1,9 @@
 """The options of a DynamoDB client."""
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-# The Date header of an answer, and the instants of request and answer, in ms of the monotonic clock.
-OnAnswer = Callable[[str, float, float], None]
 Transport = Literal["http", "sdk"]
 TRANSPORTS: Final = get_args(Transport)
 

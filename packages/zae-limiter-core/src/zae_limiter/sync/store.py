@@ -1,5 +1,7 @@
 """Blocking stores: over DynamoDB, or in memory."""
 
+import time
+from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -7,11 +9,11 @@ from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.client import ClientOptions, Transport
 from zae_limiter.operations.errors import Closed, StoreError
-from zae_limiter.operations.render import read_answer, render
+from zae_limiter.operations.render import read_answer, read_date, render
 from zae_limiter.operations.values import Operation
 from zae_limiter.runtime import forks
 
-from .transport import Client, Opener, Send, counted, timed
+from .transport import Client, Opener, Send, counted
 
 if TYPE_CHECKING:
     from zae_limiter.memory import table as memory
@@ -96,20 +98,30 @@ class SyncDynamoDBStore:
     def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
         name, request = render(operation, self.table_name)
-        self.connect()
+        if self._send is None:
+            self.connect()
         send, client = self._send, self._client
         if send is None or client is None:
             raise Closed("the store is closed")
+        sent = time.monotonic()
         try:
             answer = send(name, request)
         except StoreError:
             raise
         except Exception as error:
+            self._note_date(getattr(error, "response", None) or {}, sent)
             fault = client.fault_of(operation, error)
             if fault is None:
                 return None
             raise fault from error
+        self._note_date(answer, sent)
         return read_answer(operation, answer)
+
+    def _note_date(self, answer: Mapping[str, Any], sent: float) -> None:
+        """Correct the clock by the date of an answer, good or bad."""
+        date = read_date(answer)
+        if date is not None:
+            self.clock.on_answer(date, sent * 1000, time.monotonic() * 1000)
 
     def close(self) -> None:
         """Close the client; an operation after it is ``Closed``."""
@@ -133,8 +145,4 @@ class SyncDynamoDBStore:
                 raise Closed("the store is closed")
             if self._send is None:
                 self._client = client = self._opener.open()
-                self._send = self._watched(client.send)
-
-    def _watched(self, send: Send) -> Send:
-        send = timed(send, self.clock.on_answer)
-        return send if self.meter is None else counted(send, self.meter)
+                self._send = client.send if self.meter is None else counted(client.send, self.meter)

@@ -1,15 +1,13 @@
-"""The clients that send requests to DynamoDB, and measurements of the answers."""
+"""The clients that send requests to DynamoDB, and a count of what they cost."""
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from zae_limiter.aws.opening import Service, log_proxy, open_service
 from zae_limiter.operations.capacity import COUNTED, Meter
-from zae_limiter.operations.client import ClientOptions, OnAnswer
+from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import StoreError
-from zae_limiter.operations.render import read_date
 from zae_limiter.operations.values import Operation
 
 Send = Callable[[str, dict[str, Any]], Mapping[str, Any]]
@@ -71,23 +69,3 @@ def counted(send: Send, meter: Meter) -> Send:
         return answer
 
     return counted_send
-
-
-def timed(send: Send, on_answer: OnAnswer) -> Send:
-    """Return ``send`` with a call of ``on_answer`` for the date of every answer, good or bad."""
-
-    def timed_send(name: str, request: dict[str, Any]) -> Mapping[str, Any]:
-        sent = time.monotonic()
-        answer: Mapping[str, Any] = {}
-        try:
-            answer = send(name, request)
-            return answer
-        except Exception as error:
-            answer = getattr(error, "response", None) or {}
-            raise
-        finally:
-            date = read_date(answer)
-            if date is not None:
-                on_answer(date, sent * 1000, time.monotonic() * 1000)
-
-    return timed_send

@@ -43,10 +43,10 @@ def serve(namespace_state: NamespaceState, cached: CachedBucket, requests: Seque
     in doubt. Requests that are settled do not wait for this.
     """
     yield from commit(namespace_state, cached, requests)
-    entity_id, resource = cached.id.entity_id, cached.id.resource
-    parts = [part for request in requests for part in request.elsewhere]
-    queues = [cached_bucket(namespace_state, entity_id, resource, shard=part.shard).queue for part in parts]
-    yield from queue([part.enter(queue) for part, queue in zip(parts, queues, strict=True)])
+    if parts := [part for request in requests for part in request.elsewhere]:
+        entity_id, resource = cached.id.entity_id, cached.id.resource
+        queues = [cached_bucket(namespace_state, entity_id, resource, shard=part.shard).queue for part in parts]
+        yield from queue([part.enter(queue) for part, queue in zip(parts, queues, strict=True)])
     config = requests[0].config
     names = leaving(namespace_state, cached, config)
     if names and config is not None and requests[0].admitted:
