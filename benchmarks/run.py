@@ -16,6 +16,7 @@ from .report import Line, NotHere, as_text, write_into
 NAMES = (
     "cpu_async",
     "cpu_sync",
+    "transport",
     "latency",
     "group_commit",
     "writes_per_admission",

@@ -238,8 +238,8 @@ class SyncCallers(_Callers):
         threads = [threading.Thread(target=self.go_on, args=(number, over)) for number in range(count)]
         for thread in threads:
             thread.start()
-        while not over.wait(0.02):
-            pass
+        while not over.is_set():  # waiting on it would hold the lock that the signal handler needs to set it
+            time.sleep(0.02)
         for thread in threads:
             thread.join()
 
