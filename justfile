@@ -95,6 +95,10 @@ test-dependencies which:
 integration *args:
     uv run pytest tests-integration --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
 
+# The tests that compare stores, over the SDK, on one emulator; `just integration --transport sdk` is the whole suite
+integration-sdk:
+    just integration --transport sdk --target dynoxide -k "'stores_agree or every_method or same_script or test_failures or test_costs or concurrency'"
+
 # Histories of several processes on one table, on all cores: `just simulate --seeds 100000`, `just simulate --replay 17`
 simulate *args:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation {{args}}
@@ -153,4 +157,4 @@ wheels-test: wheelhouse
     done
 
 # Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, as `just test` has
-test-all: check wheels-test (test-pythons "fast") integration
+test-all: check wheels-test (test-pythons "fast") integration integration-sdk

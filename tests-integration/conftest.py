@@ -16,6 +16,7 @@ from support.integration.harness import Harness
 from support.integration.proxy import Proxy, between
 from support.integration.stacks import drop
 from support.integration.targets import EMULATORS, REAL, TARGETS, Ability, Session, Target, apart
+from zae_limiter.operations.client import TRANSPORTS
 
 AWS_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -31,12 +32,17 @@ AWS_ENVIRONMENT = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     names = [name for name in TARGETS if name != REAL]
     parser.addoption("--target", action="append", choices=names, help="run on this target only (repeatable)")
+    parser.addoption(
+        "--transport", choices=TRANSPORTS, help="the way to DynamoDB, as ZAEL_TRANSPORT of the environment"
+    )
     parser.addoption("--aws", action="store_true", help="run on the AWS account of the environment, and nowhere else")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"needs(*abilities): what the target must offer: {', '.join(get_args(Ability))}")
     config.addinivalue_line("markers", "apart: the module changes many items and has an emulator of its own")
+    if transport := config.getoption("--transport"):
+        os.environ["ZAEL_TRANSPORT"] = transport  # also of the processes that tests start
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -10,7 +10,7 @@ from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
 from .limits import OnUnavailable, check_on_unavailable
 from .naming import check_namespace
-from .operations.client import TRANSPORTS, Transport
+from .operations.client import TRANSPORTS, Transport, transport_of
 
 # Out of step with whole seconds. A process that only sees refusals asks the store at this interval. Dates of answers
 # have whole seconds: if all answers came at the same part of one, they would prove little about the clock.
@@ -79,8 +79,8 @@ class Options:
         for field, least in least_of.items():
             _check_whole(field, getattr(self, field), at_least=least)
         check_on_unavailable(self.on_unavailable)
-        if self.transport_name not in TRANSPORTS:
-            raise ValidationError("transport", self.transport_name, f"must be one of {', '.join(TRANSPORTS)}")
+        if (transport := transport_of(self.transport)) not in TRANSPORTS:
+            raise ValidationError("transport", transport, f"must be one of {', '.join(TRANSPORTS)}")
         check_namespace("namespace", self.namespace_name)
 
     @property
@@ -94,11 +94,6 @@ class Options:
         if self.namespace is not None:
             return self.namespace
         return os.environ.get("ZAEL_NAMESPACE") or DEFAULT_NAMESPACE
-
-    @property
-    def transport_name(self) -> str:
-        """The name of the transport."""
-        return self.transport or os.environ.get("ZAEL_TRANSPORT") or TRANSPORTS[0]
 
     def settings(self) -> Settings:
         """The part of the options that flows need."""
@@ -119,8 +114,8 @@ class Options:
 
     def store_options(self) -> dict[str, Any]:
         """The part of the options that a DynamoDB store needs."""
-        names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections")
-        return {name: getattr(self, name) for name in names} | {"transport": self.transport_name}
+        names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections", "transport")
+        return {name: getattr(self, name) for name in names}
 
 
 class SharedOptions(TypedDict, total=False):

@@ -15,6 +15,7 @@ from zae_limiter.testing import ManualClock
 def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ZAEL_STACK", raising=False)
     monkeypatch.delenv("ZAEL_NAMESPACE", raising=False)
+    monkeypatch.delenv("ZAEL_TRANSPORT", raising=False)
 
 
 def test_without_anything_said_there_are_defaults() -> None:
@@ -40,6 +41,7 @@ def test_the_environment_comes_before_the_defaults_and_the_caller_before_both(mo
         ("buckets_remembered", [0, 1.5, True]),
         ("max_connections", [0, "9"]),
         ("on_unavailable", ["", "deny", None]),
+        ("transport", ["https", 1]),
         ("namespace", ["", "a b", "1st", "x" * 65, "_", 7]),
     ],
 )
@@ -52,6 +54,12 @@ def test_a_bad_option_is_refused_by_its_name(field: str, bad: list[Any]) -> None
 def test_a_bad_namespace_of_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAEL_NAMESPACE", "a b")
     with pytest.raises(InvalidNameError):
+        Options()
+
+
+def test_a_bad_transport_of_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZAEL_TRANSPORT", "carrier pigeon")
+    with pytest.raises(ValidationError, match="transport 'carrier pigeon'.*http, sdk"):
         Options()
 
 

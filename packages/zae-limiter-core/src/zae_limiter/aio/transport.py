@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from zae_limiter.aws.opening import Service, log_proxy, open_service
 from zae_limiter.operations.capacity import COUNTED, Meter
-from zae_limiter.operations.client import ClientOptions
+from zae_limiter.operations.client import ClientOptions, transport_of
 from zae_limiter.operations.errors import NotApplied, StoreError
 from zae_limiter.operations.values import Operation
 from zae_limiter.runtime.threads import in_thread
@@ -44,7 +44,7 @@ class Opener:
 
     async def open(self) -> Client:
         """Return a new client. Raises ``StoreError`` if none can be made."""
-        if self._options.transport == "sdk":
+        if transport_of(self._options.transport) == "sdk":
             return await self._open_sdk()
         if self._service is None:
             self._service = await result_of(in_thread(partial(open_service, self._options)))

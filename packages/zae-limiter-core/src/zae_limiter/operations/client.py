@@ -8,11 +8,16 @@ Transport = Literal["http", "sdk"]
 TRANSPORTS: Final = get_args(Transport)
 
 
+def transport_of(chosen: Transport | None) -> str:
+    """Return the transport: the chosen one, else ``ZAEL_TRANSPORT`` of the environment, else ``http``."""
+    return chosen or os.environ.get("ZAEL_TRANSPORT") or TRANSPORTS[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
     """The place of DynamoDB, and timeouts in seconds; ``None`` leaves an option to botocore."""
 
-    transport: Transport = "http"
+    transport: Transport | None = None
     region: str | None = None
     endpoint_url: str | None = None
     profile: str | None = None

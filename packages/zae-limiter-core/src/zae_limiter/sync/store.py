@@ -72,7 +72,7 @@ class SyncDynamoDBStore:
         connect_timeout: float = 1.0,
         read_timeout: float = 2.0,
         max_connections: int = 100,
-        transport: Transport = "http",
+        transport: Transport | None = None,
         meter: Meter | None = None,
         clock: SystemClock | None = None,
     ) -> None:
