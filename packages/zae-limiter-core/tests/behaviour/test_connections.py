@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from processes.signals import points
+from support.core.transports import ASYNC_TRANSPORTS, CLIENTS
 from zae_limiter.aio.driver import Driver
 from zae_limiter.aio.store import DynamoDBStore
 from zae_limiter.flows.steps import Flow
@@ -73,9 +74,7 @@ def ask() -> Flow[object]:
     return (yield GET)
 
 
-@pytest.fixture(
-    params=[(variant, transport) for transport in TRANSPORTS for variant in ("async", "sync")], ids="-".join
-)
+@pytest.fixture(params=CLIENTS)
 def get(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
     """What a store of one variant answers, through its driver."""
     variant, transport = request.param
@@ -130,7 +129,7 @@ def test_a_server_that_never_answers_is_not_waited_for(get: Callable[[str], obje
     assert time.monotonic() - begun < 2.5
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", ASYNC_TRANSPORTS)
 def test_a_loop_that_ends_during_a_call_reports_nothing(monkeypatch: pytest.MonkeyPatch, transport: Transport) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "x")

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from support.core.transports import CLIENTS
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
-from zae_limiter.operations.client import TRANSPORTS
 from zae_limiter.operations.errors import (
     Closed,
     ConditionFailed,
@@ -66,17 +66,13 @@ def perform_sync(url: str, operations: list[Operation[Any]], **options: Any) -> 
         store.close()
 
 
-@pytest.fixture(
-    params=[
-        partial(perform, transport=transport) for transport in TRANSPORTS for perform in (perform_async, perform_sync)
-    ],
-    ids=[f"{variant}-{transport}" for transport in TRANSPORTS for variant in ("async", "sync")],
-)
+@pytest.fixture(params=CLIENTS)
 def perform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Perform:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
-    return request.param  # type: ignore[no-any-return]
+    variant, transport = request.param
+    return partial(perform_sync if variant == "sync" else perform_async, transport=transport)
 
 
 class _Server(ThreadingHTTPServer):

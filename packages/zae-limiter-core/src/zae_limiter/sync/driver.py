@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 
 from ..exceptions import RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import Enqueue, Flow, Log, Parallel, Release, Sleep, Step, play_late
+from ..flows.steps import Enqueue, Flow, Log, Parallel, Sleep, Step, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
+from ..operations.values import Operation
 from ..runtime import forks
 from ..runtime.jitter import jittered
 from .guarded_store import THREAD_NAME, GuardedStore
@@ -128,15 +129,19 @@ class SyncDriver:
 
     def _perform(self, step: Step, run: FlowRun) -> Any:
         if isinstance(step, Enqueue):
-            return self._settle([step.waiter], run)
+            return self._settle_one(step.waiter, run)
+        if isinstance(step, Operation):
+            return self._ask(step, run)
         if isinstance(step, Sleep):
             return self._pause(jittered(step.seconds), run)
         if isinstance(step, Parallel):
             return self._parallel(step.steps, run)
         if isinstance(step, Log):
             return step.write()
-        if isinstance(step, Release):
-            return self._wake(step.waiters)
+        return self._wake(step.waiters)
+
+    def _ask(self, step: Operation[T], run: FlowRun) -> T:
+        """The store's answer. Raises ``StoreError``."""
         if self._answers_at_once:
             return self._store.perform(step)
         if run.is_over:
@@ -174,6 +179,17 @@ class SyncDriver:
         return answers
 
     # queues
+
+    def _settle_one(self, waiter: Waiter, run: FlowRun) -> None:
+        """As ``_settle``, without its cost: every acquire comes by here."""
+        if run.is_over or self._serving.queues:
+            return self._settle([waiter], run)
+        run.waiters.append(waiter)
+        if self._enter(waiter, lead=True):
+            self._serve_own(waiter, run)
+        if waiter.outcome is None:
+            self._wait(waiter, run)
+        return None
 
     def _settle(self, waiters: Sequence[Waiter], run: FlowRun) -> None:
         """Wait until all waiters are settled; this thread serves the first one, if its queue is idle."""
@@ -288,7 +304,8 @@ class SyncDriver:
             for waiter in batch:
                 if waiter.outcome is None:
                     waiter.fail(OutcomeUnknown(CUT_OFF))
-                _log_loss(waiter)
+                if waiter.outcome is not None and waiter.outcome.error is not None:
+                    _log_loss(waiter)
             self._serving.queues.pop()
 
     def _let_go(self, batch: Sequence[Waiter]) -> None:
