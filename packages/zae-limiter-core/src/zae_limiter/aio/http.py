@@ -218,6 +218,8 @@ class Pool:
 class HttpClient:
     """A client for one event loop. ``send`` is its ``Send``."""
 
+    takes_bodies = True
+
     def __init__(self, service: Service, options: ClientOptions) -> None:
         self._writer = service.writer
         self._credentials = service.credentials
@@ -230,7 +232,7 @@ class HttpClient:
         self._deadlines = Deadlines(self._loop, partial(OutcomeUnknown, late))
         self._pool = Pool(self._connect, options.max_connections)
 
-    async def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+    async def send(self, name: str, request: dict[str, Any] | bytes) -> Mapping[str, Any]:
         """Send one request. Raises ``ErrorAnswer``, or the ``StoreError`` of a connection."""
         until = self._loop.time() + self._read_timeout
         connection, credentials = self._pool.take_idle(), self._credentials.current()

@@ -23,6 +23,8 @@ from .background import in_time
 class SdkClient:
     """A client of aioboto3, for one event loop. ``send`` is its ``Send``."""
 
+    takes_bodies = False
+
     def __init__(self, sdk: Any, closing: AsyncExitStack, operation_timeout: float) -> None:
         self._sdk = sdk
         self._closing = closing

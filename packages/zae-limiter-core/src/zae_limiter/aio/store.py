@@ -2,14 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.client import ClientOptions, Transport
 from zae_limiter.operations.errors import Closed, StoreError
-from zae_limiter.operations.render import read_answer, read_date, render
+from zae_limiter.operations.render import read_answer, read_date, render, render_body
 from zae_limiter.operations.values import Operation
 from zae_limiter.runtime import forks
 
@@ -92,6 +92,7 @@ class DynamoDBStore:
         )
         self._opener = Opener(options)
         self._send: Send | None = None
+        self._render: Callable[[Operation[Any], str], tuple[str, Any]] = render
         self._client: Client | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
@@ -100,7 +101,7 @@ class DynamoDBStore:
 
     async def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
-        name, request = render(operation, self.table_name)
+        name, request = self._render(operation, self.table_name)
         if self._send is None or self._loop is not asyncio.get_running_loop():
             await self.connect()
         send, client = self._send, self._client
@@ -159,7 +160,11 @@ class DynamoDBStore:
                 raise Closed("the store is closed")
             if self._send is None:
                 self._client = client = await self._opener.open()
-                self._send = client.send if self.meter is None else counted(client.send, self.meter)
+                if self.meter is None:
+                    self._render = render_body if client.takes_bodies else render
+                    self._send = client.send
+                else:
+                    self._send = counted(client.send, self.meter)
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Leave the client of a loop that no longer runs: connections cannot change their loop."""

@@ -13,13 +13,15 @@ from zae_limiter.runtime.threads import in_thread
 
 from .background import result_of
 
-Send = Callable[[str, dict[str, Any]], Awaitable[Mapping[str, Any]]]
+Send = Callable[[str, Any], Awaitable[Mapping[str, Any]]]
 
 
 class Client(Protocol):
-    """A client of one transport."""
+    """A client of one transport. ``takes_bodies``: a request may also be given as its JSON body."""
 
-    async def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+    takes_bodies: bool
+
+    async def send(self, name: str, request: Any) -> Mapping[str, Any]:
         """Send one request, and return its answer as botocore does."""
 
     def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:

@@ -3,14 +3,16 @@
 Never: a name or a value of a caller in a text, or a whole request (render).
 """
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
 from .marshal import write_value
 from .values import UNCONDITIONAL, Conditions, Query, Update, Value
 
+_NUMBERS: Final = frozenset((int,))
 LAST_CHARACTER: Final = "\U0010ffff"  # sorts after every character of a name
 
 
@@ -41,12 +43,16 @@ class Placeholders:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The expressions of one kind of write: ``names`` are filled in, ``values`` are the placeholders in order."""
+    """The expressions of one kind of write: ``names`` are filled in, ``values`` are the placeholders in order.
+
+    ``json`` has all of it as members of a JSON object, with a ``%d`` for each value: a body for numbers alone.
+    """
 
     update: str
     condition: str
     names: dict[str, str]
     values: tuple[str, ...]
+    json: str
 
 
 def fill(texts: Texts, values: Iterable[Value]) -> dict[str, Any]:
@@ -70,6 +76,18 @@ def fill(texts: Texts, values: Iterable[Value]) -> dict[str, Any]:
 
 def update_parameters(update: Update) -> dict[str, Any]:
     """Return the request parameters for an update and its conditions."""
+    return fill(*_of_update(update))
+
+
+def update_json(update: Update) -> str | None:
+    """Return ``update_parameters`` as members of a JSON object, ``None`` if a value is no number."""
+    texts, values = _of_update(update)
+    if not _NUMBERS.issuperset(map(type, values)):
+        return None
+    return texts.json % tuple(values)
+
+
+def _of_update(update: Update) -> tuple[Texts, list[Value]]:
     add, values, when = update.add, update.set, update.when
     texts = _texts(
         tuple(add),
@@ -82,7 +100,7 @@ def update_parameters(update: Update) -> dict[str, Any]:
         tuple(when.at_most),
         tuple(when.below),
     )
-    return fill(texts, [*add.values(), *values.values(), *_compared(when)])
+    return texts, [*add.values(), *values.values(), *_compared(when)]
 
 
 def condition_parameters(when: Conditions) -> dict[str, Any]:
@@ -143,7 +161,12 @@ def _texts(
             *(_absent_or_below(holders.name(name), holders.value()) for name in below),
         ]
     )
-    return Texts(update, condition, holders.names(), holders.values())
+    return _with_json(Texts(update, condition, holders.names(), holders.values(), ""))
+
+
+def _with_json(texts: Texts) -> Texts:
+    members = json.dumps(fill(texts, [0] * len(texts.values)), separators=(",", ":"))[1:-1]
+    return replace(texts, json=members.replace("%", "%%").replace('{"N":"0"}', '{"N":"%d"}'))
 
 
 def _absent_or_below(name: str, value: str) -> str:

@@ -4,6 +4,7 @@ Never: the text of an expression (expressions), errors (faults), a client.
 """
 
 from collections.abc import Callable, Mapping
+from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, Final
 
 from zae_limiter.schema.attributes import TTL
@@ -11,7 +12,7 @@ from zae_limiter.schema.table import INDEXES, TABLE_KEYS, create_table_request
 
 from ..schema.attributes import PK, SK
 from .errors import OutcomeUnknown
-from .expressions import condition_parameters, query_parameters, update_parameters
+from .expressions import condition_parameters, query_parameters, update_json, update_parameters
 from .marshal import read_item, write_item
 from .values import (
     BatchGet,
@@ -42,6 +43,18 @@ def render(operation: Operation[Any], table_name: str) -> tuple[str, Request]:
     """Return DynamoDB's name of the operation, and its request. Raises ``TypeError`` for an unstorable value."""
     name, build = _RENDERERS[type(operation)]
     return name, build(operation, table_name)
+
+
+def render_body(operation: Operation[Any], table_name: str) -> tuple[str, Request | bytes]:
+    """Return what ``render`` does; the commonest request, an update of numbers, as its JSON body at once."""
+    if type(operation) is Update and (parameters := update_json(operation)) is not None:
+        pk, sk = quoted(operation.key.pk), quoted(operation.key.sk)
+        body = (
+            f'{{"TableName":{quoted(table_name)},"Key":{{"{PK}":{{"S":{pk}}},"{SK}":{{"S":{sk}}}}},{parameters},'
+            f'"ReturnValues":"ALL_NEW"}}'
+        )
+        return "UpdateItem", body.encode()
+    return render(operation, table_name)
 
 
 def read_answer(operation: Operation[Any], answer: Answer) -> Any:

@@ -34,8 +34,8 @@ class RequestWriter:
             f"POST {path} HTTP/1.1\r\nHost: {header}\r\nContent-Type: {CONTENT_TYPE}\r\nUser-Agent: {user_agent}\r\n"
         )
 
-    def write(self, name: str, request: Mapping[str, Any], credentials: Credentials, seconds: float) -> bytes:
-        """Return the bytes of a request. ``seconds`` of the epoch are the date of the signature."""
-        body = write_body(request)
+    def write(self, name: str, request: Mapping[str, Any] | bytes, credentials: Credentials, seconds: float) -> bytes:
+        """Return the bytes of a request, given as a mapping or as its body. ``seconds`` of the epoch date it."""
+        body = request if isinstance(request, bytes) else write_body(request)
         signed = self._signer.headers(name, body, credentials, int(seconds))
         return f"{self._first_lines}{signed}Content-Length: {len(body)}\r\n\r\n".encode("latin-1") + body

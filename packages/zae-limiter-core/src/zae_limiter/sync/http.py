@@ -167,6 +167,8 @@ class Pool:
 class HttpClient:
     """A client that threads may share. ``send`` is its ``Send``."""
 
+    takes_bodies = True
+
     def __init__(self, service: Service, options: ClientOptions) -> None:
         self._writer = service.writer
         self._credentials = service.credentials
@@ -175,7 +177,7 @@ class HttpClient:
         self._read_timeout = options.read_timeout
         self._pool = Pool(options.max_connections)
 
-    def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+    def send(self, name: str, request: dict[str, Any] | bytes) -> Mapping[str, Any]:
         """Send one request. Raises ``ErrorAnswer``, or the ``StoreError`` of a connection."""
         until = time.monotonic() + min(time_left(), self._connect_timeout + self._read_timeout)
         slot = self._pool.take(until)
@@ -198,7 +200,7 @@ class HttpClient:
         """Close the connections."""
         self._pool.close()
 
-    def _call(self, slot: Slot, name: str, request: dict[str, Any], until: float) -> Response:
+    def _call(self, slot: Slot, name: str, request: dict[str, Any] | bytes, until: float) -> Response:
         if slot.connection is not None and not slot.connection.is_fresh:
             slot.close()
         if slot.connection is None:

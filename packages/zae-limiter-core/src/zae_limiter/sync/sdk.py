@@ -19,6 +19,8 @@ from .connections import connection_errors, keep_time
 class SdkClient:
     """A client of boto3, which threads may share. ``send`` is its ``Send``."""
 
+    takes_bodies = False
+
     def __init__(self, sdk: Any) -> None:
         self._sdk = sdk
         self._calls = {api: getattr(sdk, method) for method, api in sdk.meta.method_to_api_mapping.items()}

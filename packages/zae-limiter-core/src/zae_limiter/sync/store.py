@@ -1,7 +1,7 @@
 """Blocking stores: over DynamoDB, or in memory."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -9,7 +9,7 @@ from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.client import ClientOptions, Transport
 from zae_limiter.operations.errors import Closed, StoreError
-from zae_limiter.operations.render import read_answer, read_date, render
+from zae_limiter.operations.render import read_answer, read_date, render, render_body
 from zae_limiter.operations.values import Operation
 from zae_limiter.runtime import forks
 
@@ -90,6 +90,7 @@ class SyncDynamoDBStore:
         )
         self._opener = Opener(options)
         self._send: Send | None = None
+        self._render: Callable[[Operation[Any], str], tuple[str, Any]] = render
         self._client: Client | None = None
         self._closed = False
         self._lock = Lock()
@@ -97,7 +98,7 @@ class SyncDynamoDBStore:
 
     def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""
-        name, request = render(operation, self.table_name)
+        name, request = self._render(operation, self.table_name)
         if self._send is None:
             self.connect()
         send, client = self._send, self._client
@@ -145,4 +146,8 @@ class SyncDynamoDBStore:
                 raise Closed("the store is closed")
             if self._send is None:
                 self._client = client = self._opener.open()
-                self._send = client.send if self.meter is None else counted(client.send, self.meter)
+                if self.meter is None:
+                    self._render = render_body if client.takes_bodies else render
+                    self._send = client.send
+                else:
+                    self._send = counted(client.send, self.meter)

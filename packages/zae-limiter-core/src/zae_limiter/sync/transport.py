@@ -10,13 +10,15 @@ from zae_limiter.operations.client import ClientOptions, transport_of
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.values import Operation
 
-Send = Callable[[str, dict[str, Any]], Mapping[str, Any]]
+Send = Callable[[str, Any], Mapping[str, Any]]
 
 
 class Client(Protocol):
-    """A client of one transport."""
+    """A client of one transport. ``takes_bodies``: a request may also be given as its JSON body."""
 
-    def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
+    takes_bodies: bool
+
+    def send(self, name: str, request: Any) -> Mapping[str, Any]:
         """Send one request, and return its answer as botocore does."""
 
     def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:

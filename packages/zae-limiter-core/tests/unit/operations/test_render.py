@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -5,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zae_limiter.operations.expressions import LAST_CHARACTER
-from zae_limiter.operations.render import read_answer, read_date, render
+from zae_limiter.operations.render import read_answer, read_date, render, render_body
 from zae_limiter.operations.values import (
     BatchGet,
     BatchWrite,
@@ -252,3 +253,31 @@ def test_an_answer_becomes_what_the_operation_promises(operation: Operation[Any]
 def test_the_date_of_an_answer_is_found_where_there_is_one() -> None:
     assert read_date({"ResponseMetadata": {"HTTPHeaders": {"date": "Fri, 20 Nov 2026"}}}) == "Fri, 20 Nov 2026"
     assert read_date({}) is None
+
+
+NAMES = st.text(min_size=1, max_size=5) | st.sampled_from(["b_rpm_tk", "%", "%d", '"', "{", '{"N":"0"}', "\ud800"])
+NUMBERS = st.dictionaries(NAMES, st.integers(-(10**30), 10**30), max_size=3)
+
+
+@given(
+    key=st.builds(Key, NAMES, NAMES),
+    table=st.sampled_from(["t", 'a "quoted" 100 % table']),
+    add=NUMBERS,
+    values=st.dictionaries(NAMES, st.integers() | st.booleans() | NAMES, max_size=3),
+    remove=st.lists(NAMES, max_size=2).map(tuple),
+    when=st.builds(Conditions, st.just(()), st.just(()), NUMBERS, NUMBERS, NUMBERS),
+)
+def test_the_body_of_an_update_says_what_its_request_says(
+    key: Key, table: str, add: dict[str, int], values: dict[str, Any], remove: tuple[str, ...], when: Conditions
+) -> None:
+    update = Update(key, add, values, remove, when)
+    name, body = render_body(update, table)
+    if isinstance(body, bytes):
+        body = json.loads(body)
+    else:
+        assert not all(type(value) is int for value in values.values())
+    assert (name, body) == render(update, table)
+
+
+def test_other_requests_are_rendered_as_ever() -> None:
+    assert render_body(Get(KEY), "t") == render(Get(KEY), "t")

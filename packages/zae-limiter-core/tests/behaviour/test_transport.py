@@ -1,0 +1,453 @@
+"""What becomes of connections: how many are opened, when one is used again, whom it trusts; over real sockets."""
+
+import asyncio
+import gc
+import json
+import os
+import random
+import re
+import signal
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, Protocol
+
+import pytest
+from benchmarks.authority import Authority, make_authority, openssl_is_here
+
+from zae_limiter.aio.store import DynamoDBStore
+from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
+from zae_limiter.operations.values import Get, Key
+from zae_limiter.sync.store import SyncDynamoDBStore
+from zae_limiter.sync.time_left import set_deadline
+
+LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+PATIENCE = 5.0  # seconds for what happens soon
+STORE: dict[str, Any] = {"region": "us-east-1", "connect_timeout": PATIENCE, "read_timeout": PATIENCE}
+
+
+class Peer:
+    """One connection, as its server has it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._received = b""
+
+    def request(self) -> str | None:
+        """The name that the next request asks for, ``None`` at the end of the connection."""
+        while True:
+            head, end, body = self._received.partition(b"\r\n\r\n")
+            length = LENGTH.search(head)
+            if end and len(body) >= (size := int(length[1]) if length else 0):
+                self._received = body[size:]
+                return str(json.loads(body[:size])["Key"]["PK"]["S"])
+            if not (data := self._socket.recv(65536)):
+                return None
+            self._received += data
+
+    def answer(self, *names: str) -> None:
+        """Send answers with these names, at once."""
+        bodies = [json.dumps({"Item": {"PK": {"S": name}}}).encode() for name in names]
+        self._socket.sendall(b"".join(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(b), b) for b in bodies))
+
+
+Treat = Callable[[Peer, str], None]  # the treatment of a request; the server closes the connection if it raises
+
+
+def echo(peer: Peer, name: str) -> None:
+    peer.answer(name)
+
+
+class Server:
+    """Treats requests in a thread for each connection; ``asked`` has the number of the connection of each, too."""
+
+    def __init__(self, listener: socket.socket, treat: Treat, tls: ssl.SSLContext | None) -> None:
+        self.port: int = listener.getsockname()[1]
+        self.url = f"{'https' if tls else 'http'}://localhost:{self.port}"
+        self.asked: list[tuple[int, str]] = []
+        self.opened = self.ended = 0
+        self._listener, self._treat, self._tls = listener, treat, tls
+
+    def accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            self.opened += 1
+            threading.Thread(target=self._serve, args=(sock, self.opened - 1), daemon=True).start()
+
+    def _serve(self, sock: socket.socket, number: int) -> None:
+        try:
+            with self._tls.wrap_socket(sock, server_side=True) if self._tls else sock as connected:
+                peer = Peer(connected)
+                while (name := peer.request()) is not None:
+                    self.asked.append((number, name))
+                    self._treat(peer, name)
+        except OSError:
+            pass
+        finally:
+            self.ended += 1
+
+
+@contextmanager
+def serving(treat: Treat = echo, authority: Authority | None = None) -> Iterator[Server]:
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
+        listener.settimeout(30)
+        server = Server(listener, treat, authority.server_context() if authority else None)
+        threading.Thread(target=server.accept, daemon=True).start()
+        yield server
+
+
+class Caller(Protocol):
+    """A store of one variant."""
+
+    def get(self, name: str) -> str: ...
+    def get_all(self, names: list[list[str]]) -> list[list[str]]:
+        """What so many tasks or threads get, one after the other each."""
+
+    def give_up(self, name: str) -> None:
+        """Ask, and do not wait for the answer."""
+
+    def rest(self, until: Callable[[], bool]) -> None:
+        """Let time pass, while no call is under way."""
+
+    def close(self) -> None: ...
+
+
+async def get(store: DynamoDBStore, name: str) -> str:
+    return str((await store.perform(Get(Key(name, "s"))))["PK"])
+
+
+class AsyncCaller:
+    def __init__(self, url: str, **options: Any) -> None:
+        self._store = DynamoDBStore("t", endpoint_url=url, **STORE | options)
+        self._runner = asyncio.Runner()
+
+    def get(self, name: str) -> str:
+        return self._runner.run(get(self._store, name))
+
+    def get_all(self, names: list[list[str]]) -> list[list[str]]:
+        async def task(mine: list[str]) -> list[str]:
+            return [await get(self._store, name) for name in mine]
+
+        async def tasks() -> list[list[str]]:
+            return await asyncio.gather(*map(task, names))
+
+        return self._runner.run(tasks())
+
+    def give_up(self, name: str) -> None:
+        with pytest.raises(TimeoutError):
+            self._runner.run(asyncio.wait_for(get(self._store, name), 0.1))
+
+    def rest(self, until: Callable[[], bool]) -> None:
+        async def poll() -> None:
+            wait_for(until)
+            await asyncio.sleep(0.05)
+
+        self._runner.run(poll())
+
+    def close(self) -> None:
+        self._runner.run(self._store.close())
+        self._runner.close()
+
+
+class SyncCaller:
+    def __init__(self, url: str, **options: Any) -> None:
+        self._store = SyncDynamoDBStore("t", endpoint_url=url, **STORE | options)
+
+    def get(self, name: str) -> str:
+        return str(self._store.perform(Get(Key(name, "s")))["PK"])
+
+    def get_all(self, names: list[list[str]]) -> list[list[str]]:
+        with ThreadPoolExecutor(len(names)) as pool:
+            return list(pool.map(lambda mine: [self.get(name) for name in mine], names))
+
+    def give_up(self, name: str) -> None:
+        before = set_deadline(time.monotonic() + 0.1)
+        try:
+            with pytest.raises(OutcomeUnknown):
+                self.get(name)
+        finally:
+            set_deadline(before)
+
+    def rest(self, until: Callable[[], bool]) -> None:
+        wait_for(until)
+        time.sleep(0.05)
+
+    def waiting(self) -> int:
+        """How many calls wait for a connection."""
+        client: Any = self._store._client
+        return len(client._pool._waiting) if client else 0
+
+    def close(self) -> None:
+        self._store.close()
+
+
+def wait_for(until: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not until():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+Open = Callable[..., Caller]
+
+
+@pytest.fixture(params=["async", "sync"])
+def variant(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def opening(variant: str) -> Iterator[Open]:
+    """Opens a store of one variant; all are closed at the end."""
+    callers: list[Caller] = []
+
+    def opening(url: str, **options: Any) -> Caller:
+        callers.append(AsyncCaller(url, **options) if variant == "async" else SyncCaller(url, **options))
+        return callers[-1]
+
+    yield opening
+    for caller in callers:
+        caller.close()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_") or name == "REQUESTS_CA_BUNDLE"]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    if not openssl_is_here():
+        pytest.skip("there is no command `openssl`")
+    return make_authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def trusted(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Authority:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(authority.bundle))
+    return authority
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def plain_or_tls(request: pytest.FixtureRequest) -> Authority | None:
+    """What a test that runs over both has its server by."""
+    return request.getfixturevalue("trusted") if request.param == "TLS" else None
+
+
+def test_many_callers_open_no_more_connections_than_allowed(opening: Open) -> None:
+    names = [[f"{caller}-{call}" for call in range(10)] for caller in range(200)]
+    with serving() as server:
+        assert opening(server.url, max_connections=20).get_all(names) == names
+        assert 0 < server.opened <= 20
+        assert len(server.asked) == 2000
+
+
+def test_tasks_that_wait_for_a_connection_are_served_in_their_order() -> None:
+    names = [str(number) for number in range(50)]
+    with serving() as server:
+        caller = AsyncCaller(server.url, max_connections=1)
+        assert caller.get_all([[name] for name in names]) == [[name] for name in names]
+        caller.close()
+        assert [name for _, name in server.asked] == names
+
+
+def test_threads_that_wait_for_a_connection_are_served_in_their_order() -> None:
+    names, complete = [str(number) for number in range(50)], threading.Event()
+
+    def treat(peer: Peer, name: str) -> None:
+        complete.wait(PATIENCE)
+        peer.answer(name)
+
+    with serving(treat) as server, ThreadPoolExecutor(len(names)) as pool:
+        caller = SyncCaller(server.url, max_connections=1)
+        calls = []
+        for number, name in enumerate(names, 1):
+            calls.append(pool.submit(caller.get, name))
+            wait_for(partial(lambda calls: len(server.asked) + caller.waiting() == calls, number))
+        complete.set()
+        assert [call.result(PATIENCE) for call in calls] == names
+        caller.close()
+        assert [name for _, name in server.asked] == names
+
+
+def test_a_connection_that_the_server_closes_is_replaced_before_the_next_call(opening: Open) -> None:
+    def treat(peer: Peer, name: str) -> None:
+        peer.answer(name)
+        raise OSError
+
+    with serving(treat) as server:
+        caller = opening(server.url)
+        for number in range(3):
+            assert caller.get(str(number)) == str(number)
+            caller.rest(until=lambda: server.ended == server.opened)
+        assert server.opened == 3
+
+
+@pytest.mark.parametrize(("idle_seconds", "opened"), [(10.0, 1), (0.02, 2)])
+def test_a_connection_that_was_idle_for_long_is_not_used_again(
+    opening: Open, variant: str, monkeypatch: pytest.MonkeyPatch, idle_seconds: float, opened: int
+) -> None:
+    monkeypatch.setattr(f"zae_limiter.{'aio' if variant == 'async' else 'sync'}.http.IDLE_SECONDS", idle_seconds)
+    with serving() as server:
+        caller = opening(server.url)
+        caller.get("first")
+        caller.rest(until=lambda: True)
+        caller.get("second")
+        assert server.opened == opened
+
+
+@pytest.mark.parametrize("how", ["given up", "timed out"])
+def test_a_connection_whose_answer_is_still_to_come_is_closed(opening: Open, how: str) -> None:
+    late = threading.Event()
+
+    def treat(peer: Peer, name: str) -> None:
+        if name == "slow":
+            late.wait(PATIENCE)
+        peer.answer(name)
+
+    with serving(treat) as server:
+        caller = opening(server.url, read_timeout=PATIENCE if how == "given up" else 0.4)
+        assert caller.get("first") == "first"
+        if how == "given up":
+            caller.give_up("slow")
+        else:
+            with pytest.raises(OutcomeUnknown):
+                caller.get("slow")
+        assert caller.get("second") == "second"
+        late.set()
+        caller.rest(until=lambda: server.ended == 1)
+        assert caller.get("third") == "third"
+        assert server.asked == [(0, "first"), (0, "slow"), (1, "second"), (1, "third")]
+
+
+@pytest.mark.parametrize("how", ["with the answer", "later"])
+def test_an_answer_that_nobody_asked_for_closes_its_connection(opening: Open, how: str) -> None:
+    strays = threading.Event()
+
+    def treat(peer: Peer, name: str) -> None:
+        if name != "first":
+            peer.answer(name)
+        elif how == "later":
+            peer.answer(name)
+            strays.wait(PATIENCE)
+            peer.answer("stray")
+        else:
+            peer.answer(name, "stray")
+
+    with serving(treat) as server:
+        caller = opening(server.url)
+        assert caller.get("first") == "first"
+        strays.set()
+        caller.rest(until=lambda: True)
+        assert caller.get_all([["second", "third"]]) == [["second", "third"]]
+        wait_for(lambda: server.ended == 1)
+        assert [number for number, _ in server.asked] == [0, 1, 1]
+
+
+def test_nobody_gets_the_answer_of_a_cancelled_call_and_no_connection_is_lost(
+    plain_or_tls: Authority | None,
+) -> None:
+    most, chance = 5, random.Random(7)
+    together = threading.Barrier(most)
+
+    def treat(peer: Peer, name: str) -> None:
+        together.wait(PATIENCE) if name == "together" else time.sleep(0.002)
+        peer.answer(name)
+
+    async def call(store: DynamoDBStore, number: int) -> None:
+        task = asyncio.ensure_future(get(store, str(number)))
+        if number % 2:
+            await asyncio.sleep(chance.random() * 0.1)
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            assert await task == str(number)
+
+    async def storm(url: str) -> None:
+        store = DynamoDBStore("t", endpoint_url=url, max_connections=most, **STORE)
+        await asyncio.gather(*(call(store, number) for number in range(100)))
+        assert await asyncio.gather(*(get(store, "together") for _ in range(most))) == ["together"] * most
+        await store.close()
+
+    with serving(treat, plain_or_tls) as server:
+        asyncio.run(storm(server.url))
+
+
+def test_the_authority_of_the_bundle_is_trusted(opening: Open, trusted: Authority) -> None:
+    with serving(authority=trusted) as server:
+        caller = opening(server.url)
+        assert caller.get_all([["a", "b"], ["c", "d"]]) == [["a", "b"], ["c", "d"]]
+        assert server.opened == 2
+
+
+def test_no_other_authority_is_trusted(opening: Open, authority: Authority) -> None:
+    with serving(authority=authority) as server:
+        with pytest.raises(Unreachable, match="certificate verify failed"):
+            opening(server.url).get("a")
+        assert server.asked == []
+
+
+def test_a_certificate_for_another_host_is_refused(opening: Open, trusted: Authority) -> None:
+    with serving(authority=trusted) as server:
+        with pytest.raises(Unreachable, match=r"not valid for '127\.0\.0\.1'"):
+            opening(f"https://127.0.0.1:{server.port}").get("a")
+        assert server.asked == []
+
+
+@pytest.mark.parametrize("end", ["closed", "dropped"])
+def test_a_store_lives_through_ten_event_loops_and_leaves_no_connection_open(
+    plain_or_tls: Authority | None, end: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def life(store: DynamoDBStore) -> list[str]:
+        return await asyncio.gather(*(get(store, name) for name in "abc"))
+
+    with serving(authority=plain_or_tls) as server:
+        store = DynamoDBStore("t", endpoint_url=server.url, **STORE)
+        for _ in range(10):
+            assert asyncio.run(life(store)) == ["a", "b", "c"]
+        if end == "closed":
+            asyncio.run(store.close())
+        del store
+        gc.collect()  # an unclosed socket would be a warning, hence an error
+        wait_for(lambda: server.ended == server.opened == 30)
+    assert capfd.readouterr() == ("", "")
+    assert caplog.records == []
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # the server has threads
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_the_connection_of_a_parent_outlives_a_child(opening: Open, plain_or_tls: Authority | None) -> None:
+    with serving(authority=plain_or_tls) as server:
+        caller = opening(server.url)
+        assert caller.get("parent") == "parent"
+        child = os.fork()
+        if child == 0:  # pragma: no cover - another process
+            in_child(caller)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert caller.get("parent") == "parent"
+        assert server.asked == [(0, "parent"), (1, "child"), (0, "parent")]
+
+
+def in_child(caller: Caller) -> None:
+    signal.alarm(30)
+    code = 1
+    try:
+        gc.collect()
+        code = 0 if caller.get("child") == "child" else 2
+        caller.close()
+        gc.collect()
+    finally:
+        os._exit(code)
