@@ -385,6 +385,30 @@ def test_nobody_gets_the_answer_of_a_cancelled_call_and_no_connection_is_lost(
         asyncio.run(storm(server.url))
 
 
+def test_a_call_that_is_cancelled_as_it_gets_a_connection_gives_it_back() -> None:
+    async def calls(url: str) -> None:
+        store = DynamoDBStore("t", endpoint_url=url, max_connections=1, **STORE)
+        await get(store, "first")
+        waiting: list[asyncio.Task[str]] = []
+
+        async def ahead() -> None:
+            await get(store, "ahead")
+            waiting[0].cancel()  # its connection is there, and it has not run since
+
+        before = asyncio.ensure_future(ahead())
+        waiting.append(asyncio.ensure_future(get(store, "waiting")))
+        await before
+        with pytest.raises(asyncio.CancelledError):
+            await waiting[0]
+        async with asyncio.timeout(PATIENCE):
+            assert await get(store, "last") == "last"
+        await store.close()
+
+    with serving() as server:
+        asyncio.run(calls(server.url))
+        assert server.asked == [(0, "first"), (0, "ahead"), (0, "last")]
+
+
 def test_the_authority_of_the_bundle_is_trusted(opening: Open, trusted: Authority) -> None:
     with serving(authority=trusted) as server:
         caller = opening(server.url)

@@ -59,7 +59,7 @@ def test_a_bad_namespace_of_the_environment_is_refused(monkeypatch: pytest.Monke
 
 def test_a_bad_transport_of_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAEL_TRANSPORT", "carrier pigeon")
-    with pytest.raises(ValidationError, match="transport 'carrier pigeon'.*http, sdk"):
+    with pytest.raises(ValidationError, match=r"transport 'carrier pigeon'.*http, sdk"):
         Options()
 
 

@@ -80,9 +80,9 @@ def update_parameters(update: Update) -> dict[str, Any]:
 
 
 def update_json(update: Update) -> str | None:
-    """Return ``update_parameters`` as members of a JSON object, ``None`` if a value is no number."""
+    """Return ``update_parameters`` as members of a JSON object, ``None`` without any, or if a value is no number."""
     texts, values = _of_update(update)
-    if not _NUMBERS.issuperset(map(type, values)):
+    if not texts.json or not _NUMBERS.issuperset(map(type, values)):
         return None
     return texts.json % tuple(values)
 

@@ -7,6 +7,7 @@ caller held comes back to it as soon as it is garbage.
 import math
 import select
 import socket
+import ssl
 import threading
 import time
 import weakref
@@ -35,10 +36,13 @@ RECEIVE_BYTES: Final = 65_536
 
 
 class Connection:
-    """One connection, which carries one call at a time."""
+    """One connection, which carries one call at a time. Its socket does not block: it costs fewer system calls."""
 
     def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
         self._socket = sock
+        self._readable = Readable(sock)
+        self._is_tls = isinstance(sock, ssl.SSLSocket)
         self.idle_since = 0.0
 
     def call(self, request: bytes, until: float) -> Response:
@@ -48,11 +52,9 @@ class Connection:
         """
         reader, response = ResponseReader(), None
         try:
-            self._socket.settimeout(_left(until))
-            self._socket.sendall(request)
+            self._send(request, until)
             while response is None:
-                self._socket.settimeout(_left(until))
-                data = self._socket.recv(RECEIVE_BYTES)
+                data = self._receive(until)
                 response = reader.feed(data) if data else reader.end()
         except TimeoutError as error:
             raise OutcomeUnknown("the answer did not come in time") from error
@@ -63,11 +65,51 @@ class Connection:
     @property
     def is_fresh(self) -> bool:
         """Whether another call may use the connection: it was not idle for long, and the server has not closed it."""
-        return time.monotonic() - self.idle_since < IDLE_SECONDS and not _is_readable(self._socket)
+        return time.monotonic() - self.idle_since < IDLE_SECONDS and not self._readable.within(0)
 
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
+
+    def _send(self, data: bytes, until: float) -> None:
+        sent = 0
+        while sent < len(data):
+            try:
+                sent += self._socket.send(memoryview(data)[sent:] if sent else data)
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                _wait_until_writable(self._socket, _left(until))
+            except ssl.SSLWantReadError:
+                self._readable.within(_left(until))
+
+    def _receive(self, until: float) -> bytes:
+        """Return the bytes that come next, none at the end of the connection. Raises ``OSError``."""
+        waits = not self._is_tls  # bytes that TLS has decrypted do not make a socket readable
+        while True:
+            if waits:
+                self._readable.within(_left(until))
+            try:
+                return self._socket.recv(RECEIVE_BYTES)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                waits = True
+            except ssl.SSLWantWriteError:
+                _wait_until_writable(self._socket, _left(until))
+
+
+class Readable:
+    """Waits until a socket is readable: bytes arrived, or its end."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._poll = None
+        if hasattr(select, "poll"):  # not on Windows
+            self._poll = select.poll()
+            self._poll.register(sock, select.POLLIN)
+
+    def within(self, seconds: float) -> bool:
+        """Wait at most so long; whether the socket is readable."""
+        if self._poll is not None:
+            return bool(self._poll.poll(math.ceil(seconds * 1000)))
+        return bool(select.select([self._socket], [], [], seconds)[0])
 
 
 class Slot:
@@ -272,10 +314,10 @@ def _left(until: float) -> float:
     return left
 
 
-def _is_readable(sock: socket.socket) -> bool:
-    """Whether something arrived on an idle connection: its end, or bytes that nobody asked for."""
+def _wait_until_writable(sock: socket.socket, seconds: float) -> None:
     if hasattr(select, "poll"):
         poll = select.poll()
-        poll.register(sock, select.POLLIN)
-        return bool(poll.poll(0))
-    return bool(select.select([sock], [], [], 0)[0])
+        poll.register(sock, select.POLLOUT)
+        poll.poll(math.ceil(seconds * 1000))
+    else:
+        select.select([], [sock], [], seconds)

@@ -13,14 +13,9 @@ needs_aioboto3 = pytest.mark.skipif(
     find_spec("aioboto3") is None, reason="aioboto3 is not installed: zae-limiter-core[aioboto3]"
 )
 
-ASYNC_TRANSPORTS = [
-    pytest.param(transport, marks=needs_aioboto3 if transport == "sdk" else (), id=transport)
-    for transport in TRANSPORTS
-]
-
-# (variant, transport)
-CLIENTS = [
+CLIENTS = [  # variant and transport
     pytest.param((variant, transport), marks=needs_aioboto3 if needs else (), id=f"{variant}-{transport}")
     for transport in TRANSPORTS
     for variant, needs in (("async", transport == "sdk"), ("sync", False))
 ]
+ASYNC_TRANSPORTS = [pytest.param(name, marks=needs_aioboto3 if name == "sdk" else (), id=name) for name in TRANSPORTS]

@@ -1,0 +1,419 @@
+"""CPU of a client for a decision on two limits, beside that of other libraries over Redis.
+
+Lives here: ours to the stub and to dynoxide, theirs as their documentation says. Never: the time that a server takes.
+
+Each case has an interpreter of its own, since a library chooses its event loop and its JSON once:
+``python -m benchmarks.peers_redis --case NAME --redis URL [--dynoxide URL]`` prints what it found as JSON. Our buckets
+never split: all the writes of one caller would make one of the only bucket hot, and shards cost a client nothing more.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib import import_module
+from itertools import cycle
+from threading import Barrier
+
+from .emulator import dynoxide
+from .measure import CORES, interleaved, interleaved_async, pin_client, pin_server, prepare_process
+from .report import NotHere, Row
+
+# Nothing here imports `zae_limiter` before a case has settled which JSON it finds.
+
+CELLS = ((1, 1), (1, 1000), (100, 1), (100, 1000))  # callers, buckets
+BUCKETS = max(buckets for _, buckets in CELLS)
+CALLS = 300
+CALLS_OF_EACH = 10  # where there are many callers
+ROUNDS = 9
+HOT = 0.4
+START_SECONDS = 10.0
+
+STUB = "zae-limiter, to the stub"
+DYNOXIDE = "zae-limiter, to dynoxide"
+LIMITS = "limits, fixed window"
+THROTTLED = "throttled-py, token bucket"
+OURS = (STUB, DYNOXIDE)
+
+Decide = Callable[[str], Awaitable[None]]
+DecideSync = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way to run a client."""
+
+    name: str
+    sync: bool = False
+    uvloop: bool = False
+    orjson: bool = False
+    at_most: float = 1.3  # of the cheapest of theirs, where callers meet on no bucket
+
+
+CASES = (
+    Case("async, asyncio"),
+    Case("async, uvloop, orjson", uvloop=True, orjson=True, at_most=1.0),
+    Case("sync", sync=True),
+    Case("sync, orjson", sync=True, orjson=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Where they answer."""
+
+    redis: str
+    dynoxide: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What each library took for a decision."""
+
+    callers: int
+    buckets: int
+    us: Mapping[str, float]
+
+    def rows(self, case: Case) -> Iterator[Row]:
+        """The figures, and ours over the cheapest of theirs."""
+        people = "threads" if case.sync else "callers"
+        who = f"{case.name}: {self.callers} {people if self.callers > 1 else people[:-1]}"
+        what = f"{who}, {self.buckets:,} bucket{'s' * (self.buckets > 1)}"
+        for name, us in self.us.items():
+            yield Row(f"{what}: {name}", us, "us")
+        theirs = min(self.us[LIMITS], self.us[THROTTLED])
+        for name in OURS:
+            if name in self.us:
+                ratio = self.us[name] / theirs
+                yield Row(f"{what}: {name} / the cheapest of theirs", ratio, at_most=self._at_most(case))
+
+    def _at_most(self, case: Case) -> float | None:
+        if self.buckets > 1:
+            return case.at_most
+        return HOT if self.callers > 1 else None
+
+
+def measure() -> list[Row]:
+    pin_server()  # what is started here stays there; the cases move away
+    with ExitStack() as stack:
+        servers = Servers(stack.enter_context(redis_server()), _dynoxide(stack))
+        return [row for case in CASES for cell in _in_process(case, servers) for row in cell.rows(case)]
+
+
+@contextmanager
+def redis_server() -> Iterator[str]:
+    """A Redis of the distribution's that keeps nothing. Raises ``NotHere``."""
+    program = shutil.which("redis-server")
+    if program is None:
+        raise NotHere("there is no redis-server on the PATH; `apt-get install redis-server` brings it")
+    port = _free_port()
+    command = [program, "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        _wait_until_it_answers(port, process)
+        yield f"redis://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise NotHere(f"redis-server ended with code {process.returncode}")
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise NotHere(f"redis-server did not answer within {START_SECONDS:.0f} s")
+
+
+def _dynoxide(stack: ExitStack) -> str | None:
+    try:
+        return dynoxide(stack)
+    except NotHere as reason:
+        print(f"only to the stub: {reason}")
+        return None
+
+
+def _in_process(case: Case, servers: Servers) -> list[Cell]:
+    command = [sys.executable, "-m", "benchmarks.peers_redis", "--case", case.name, "--redis", servers.redis]
+    if servers.dynoxide is not None:
+        command += ["--dynoxide", servers.dynoxide]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return [Cell(**cell) for cell in json.loads(done.stdout)]
+
+
+def run(case: Case, servers: Servers) -> list[Cell]:
+    """What one case takes in this process, which has not imported ``zae_limiter`` yet."""
+    if "zae_limiter" in sys.modules:
+        raise RuntimeError("too late to choose the JSON of zae_limiter")
+    if case.orjson:
+        import_module("orjson")
+    else:
+        sys.modules["orjson"] = None  # type: ignore[assignment]  # so that its import fails
+    if not import_module("redis.utils").HIREDIS_AVAILABLE:
+        raise RuntimeError("redis-py does without hiredis, which is not what theirs are measured with")
+    if case.sync:
+        return _run_sync(servers)
+    factory = import_module("uvloop").new_event_loop if case.uvloop else None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(_run_async(servers))
+
+
+async def _run_async(servers: Servers) -> list[Cell]:
+    async with AsyncExitStack() as stack:
+        libraries = {STUB: await _ours_to_the_stub(stack)}
+        if servers.dynoxide is not None:
+            libraries[DYNOXIDE] = await _ours_to_dynoxide(stack, servers.dynoxide)
+        libraries |= {LIMITS: _limits(servers.redis), THROTTLED: _throttled(servers.redis)}
+        return [await _cell(libraries, callers, buckets) for callers, buckets in CELLS]
+
+
+async def _cell(libraries: Mapping[str, Decide], callers: int, buckets: int) -> Cell:
+    each = _each(callers)
+
+    async def chunk(decide: Decide, walks: Sequence[Iterator[str]]) -> None:
+        await asyncio.gather(*(_repeat(decide, walk, each) for walk in walks))
+
+    chunks = [partial(chunk, decide, _walks(callers, buckets)) for decide in libraries.values()]
+    for warm_up in chunks:
+        await warm_up()
+    return _found(libraries, callers, buckets, await interleaved_async(chunks, ROUNDS))
+
+
+async def _repeat(decide: Decide, walk: Iterator[str], times: int) -> None:
+    for _ in range(times):
+        await decide(next(walk))
+
+
+def _run_sync(servers: Servers) -> list[Cell]:
+    with ExitStack() as stack:
+        libraries = {STUB: _ours_to_the_stub_sync(stack)}
+        if servers.dynoxide is not None:
+            libraries[DYNOXIDE] = _ours_to_dynoxide_sync(stack, servers.dynoxide)
+        libraries |= {LIMITS: _limits_sync(servers.redis), THROTTLED: _throttled_sync(servers.redis)}
+        return [_cell_sync(libraries, callers, buckets) for callers, buckets in CELLS]
+
+
+def _cell_sync(libraries: Mapping[str, DecideSync], callers: int, buckets: int) -> Cell:
+    each = _each(callers)
+    together = Barrier(callers)
+
+    def caller(decide: DecideSync, walk: Iterator[str]) -> None:
+        together.wait()
+        for _ in range(each):
+            decide(next(walk))
+
+    with ThreadPoolExecutor(callers) as pool:
+
+        def chunk(decide: DecideSync, walks: Sequence[Iterator[str]]) -> None:
+            list(pool.map(partial(caller, decide), walks))
+
+        chunks = [partial(chunk, decide, _walks(callers, buckets)) for decide in libraries.values()]
+        for warm_up in chunks:
+            warm_up()
+        return _found(libraries, callers, buckets, interleaved(chunks, ROUNDS))
+
+
+def _each(callers: int) -> int:
+    return CALLS if callers == 1 else CALLS_OF_EACH
+
+
+def _walks(callers: int, buckets: int) -> list[Iterator[str]]:
+    """The entities that each caller goes round; two callers have one in common only if there is one in all."""
+    from .canned import entity
+
+    names = [entity(number) for number in range(buckets)]
+    return [cycle(names[caller::callers] or names) for caller in range(callers)]
+
+
+def _found(libraries: Mapping[str, object], callers: int, buckets: int, seconds: Sequence[float]) -> Cell:
+    decisions = callers * _each(callers)
+    us = {name: taken / decisions * 1e6 for name, taken in zip(libraries, seconds, strict=True)}
+    return Cell(callers, buckets, us)
+
+
+async def _ours_to_the_stub(stack: AsyncExitStack) -> Decide:
+    from zae_limiter import Options
+    from zae_limiter.settings import NEVER_SPLIT
+
+    from .canned import take, warm_limiter
+
+    options = Options(split_above=NEVER_SPLIT)
+    limiter, _, _ = await stack.enter_async_context(warm_limiter(buckets=BUCKETS, options=options))
+    return partial(take, limiter)
+
+
+async def _ours_to_dynoxide(stack: AsyncExitStack, url: str) -> Decide:
+    from zae_limiter import Options, RateLimiter, Repository
+    from zae_limiter.aio.store import DynamoDBStore
+    from zae_limiter.settings import NEVER_SPLIT
+
+    from . import canned
+
+    store = DynamoDBStore(canned.TABLE, endpoint_url=url, region="us-east-1", read_timeout=30)
+    options = Options(stack=canned.TABLE, create_table=True, split_above=NEVER_SPLIT)
+    repository = await stack.enter_async_context(await Repository.over(store, options))
+    await repository.set_resource_defaults(canned.RESOURCE, canned.LIMITS)
+    limiter = RateLimiter(repository)
+    for number in range(BUCKETS):
+        await canned.take(limiter, canned.entity(number))
+    return partial(canned.take, limiter)
+
+
+def _ours_to_the_stub_sync(stack: ExitStack) -> DecideSync:
+    from zae_limiter import Options
+    from zae_limiter.settings import NEVER_SPLIT
+
+    from .canned import take_sync, warm_sync_limiter
+
+    options = Options(split_above=NEVER_SPLIT)
+    limiter, _, _ = stack.enter_context(warm_sync_limiter(buckets=BUCKETS, options=options))
+    return partial(take_sync, limiter)
+
+
+def _ours_to_dynoxide_sync(stack: ExitStack, url: str) -> DecideSync:
+    from zae_limiter import Options, SyncRateLimiter, SyncRepository
+    from zae_limiter.settings import NEVER_SPLIT
+    from zae_limiter.sync.store import SyncDynamoDBStore
+
+    from . import canned
+
+    store = SyncDynamoDBStore(canned.TABLE, endpoint_url=url, region="us-east-1", read_timeout=30)
+    options = Options(stack=canned.TABLE, create_table=True, split_above=NEVER_SPLIT)
+    repository = stack.enter_context(SyncRepository.over(store, options))
+    repository.set_resource_defaults(canned.RESOURCE, canned.LIMITS)
+    limiter = SyncRateLimiter(repository)
+    for number in range(BUCKETS):
+        canned.take_sync(limiter, canned.entity(number))
+    return partial(canned.take_sync, limiter)
+
+
+def _limits(url: str) -> Decide:
+    """A counter for each window of time and each limit."""
+    from limits import RateLimitItemPerDay
+    from limits.aio.storage import RedisStorage
+    from limits.aio.strategies import FixedWindowRateLimiter
+
+    from .canned import COST
+    from .canned import LIMITS as OF_ENTITY
+
+    limiter = FixedWindowRateLimiter(RedisStorage(f"async+{url}", implementation="redispy"))
+    rates = [(RateLimitItemPerDay(limit.capacity), COST[limit.name]) for limit in OF_ENTITY]
+
+    async def decide(entity_id: str) -> None:
+        for rate, cost in rates:
+            _admitted(await limiter.hit(rate, entity_id, cost=cost))
+
+    return decide
+
+
+def _limits_sync(url: str) -> DecideSync:
+    """A counter for each window of time and each limit."""
+    from limits import RateLimitItemPerDay
+    from limits.storage import RedisStorage
+    from limits.strategies import FixedWindowRateLimiter
+
+    from .canned import COST
+    from .canned import LIMITS as OF_ENTITY
+
+    limiter = FixedWindowRateLimiter(RedisStorage(url))
+    rates = [(RateLimitItemPerDay(limit.capacity), COST[limit.name]) for limit in OF_ENTITY]
+
+    def decide(entity_id: str) -> None:
+        for rate, cost in rates:
+            _admitted(limiter.hit(rate, entity_id, cost=cost))
+
+    return decide
+
+
+def _throttled(url: str) -> Decide:
+    """A token bucket for each limit."""
+    from throttled.asyncio import RateLimiterType, Throttled, per_day, store
+
+    from .canned import COST
+    from .canned import LIMITS as OF_ENTITY
+
+    using, redis = RateLimiterType.TOKEN_BUCKET.value, store.RedisStore(server=url)
+    limiters = [
+        (
+            limit.name,
+            COST[limit.name],
+            Throttled(using=using, quota=per_day(limit.capacity, limit.capacity), store=redis),
+        )
+        for limit in OF_ENTITY
+    ]
+
+    async def decide(entity_id: str) -> None:
+        for name, cost, limiter in limiters:
+            _admitted(not (await limiter.limit(f"{entity_id}:{name}", cost)).limited)
+
+    return decide
+
+
+def _throttled_sync(url: str) -> DecideSync:
+    """A token bucket for each limit."""
+    from throttled import RateLimiterType, Throttled, per_day, store
+
+    from .canned import COST
+    from .canned import LIMITS as OF_ENTITY
+
+    using, redis = RateLimiterType.TOKEN_BUCKET.value, store.RedisStore(server=url)
+    limiters = [
+        (
+            limit.name,
+            COST[limit.name],
+            Throttled(using=using, quota=per_day(limit.capacity, limit.capacity), store=redis),
+        )
+        for limit in OF_ENTITY
+    ]
+
+    def decide(entity_id: str) -> None:
+        for name, cost, limiter in limiters:
+            _admitted(not limiter.limit(f"{entity_id}:{name}", cost).limited)
+
+    return decide
+
+
+def _admitted(admitted: bool) -> None:  # noqa: FBT001 - the answer of a library
+    if not admitted:
+        raise RuntimeError("a limit that never runs out ran out")
+
+
+def main(arguments: Sequence[str]) -> None:
+    cases = {case.name: case for case in CASES}
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--case", required=True, choices=cases)
+    parser.add_argument("--redis", required=True)
+    parser.add_argument("--dynoxide")
+    chosen = parser.parse_args(arguments)
+    if CORES not in os.environ:
+        prepare_process()
+    pin_client()
+    cells = run(cases[chosen.case], Servers(chosen.redis, chosen.dynoxide))
+    print(json.dumps([asdict(cell) for cell in cells]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
