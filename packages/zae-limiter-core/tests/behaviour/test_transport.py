@@ -2,199 +2,33 @@
 
 import asyncio
 import gc
-import json
 import os
 import random
-import re
 import signal
-import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
-from benchmarks.authority import Authority, make_authority, openssl_is_here
 
+from support.core.authority import Authority, make_authority, openssl_is_here
+from support.core.echoes import (
+    PATIENCE,
+    STORE,
+    AsyncCaller,
+    Caller,
+    Peer,
+    SyncCaller,
+    get,
+    serving,
+    wait_for,
+)
 from zae_limiter.aio.store import DynamoDBStore
-from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
-from zae_limiter.operations.values import Get, Key
-from zae_limiter.sync.store import SyncDynamoDBStore
-from zae_limiter.sync.time_left import set_deadline
-
-LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
-PATIENCE = 5.0  # seconds for what happens soon
-STORE: dict[str, Any] = {"region": "us-east-1", "connect_timeout": PATIENCE, "read_timeout": PATIENCE}
-
-
-class Peer:
-    """One connection, as its server has it."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._socket = sock
-        self._received = b""
-
-    def request(self) -> str | None:
-        """The name that the next request asks for, ``None`` at the end of the connection."""
-        while True:
-            head, end, body = self._received.partition(b"\r\n\r\n")
-            length = LENGTH.search(head)
-            if end and len(body) >= (size := int(length[1]) if length else 0):
-                self._received = body[size:]
-                return str(json.loads(body[:size])["Key"]["PK"]["S"])
-            if not (data := self._socket.recv(65536)):
-                return None
-            self._received += data
-
-    def answer(self, *names: str) -> None:
-        """Send answers with these names, at once."""
-        bodies = [json.dumps({"Item": {"PK": {"S": name}}}).encode() for name in names]
-        self._socket.sendall(b"".join(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(b), b) for b in bodies))
-
-
-Treat = Callable[[Peer, str], None]  # the treatment of a request; the server closes the connection if it raises
-
-
-def echo(peer: Peer, name: str) -> None:
-    peer.answer(name)
-
-
-class Server:
-    """Treats requests in a thread for each connection; ``asked`` has the number of the connection of each, too."""
-
-    def __init__(self, listener: socket.socket, treat: Treat, tls: ssl.SSLContext | None) -> None:
-        self.port: int = listener.getsockname()[1]
-        self.url = f"{'https' if tls else 'http'}://localhost:{self.port}"
-        self.asked: list[tuple[int, str]] = []
-        self.opened = self.ended = 0
-        self._listener, self._treat, self._tls = listener, treat, tls
-
-    def accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            self.opened += 1
-            threading.Thread(target=self._serve, args=(sock, self.opened - 1), daemon=True).start()
-
-    def _serve(self, sock: socket.socket, number: int) -> None:
-        try:
-            with self._tls.wrap_socket(sock, server_side=True) if self._tls else sock as connected:
-                peer = Peer(connected)
-                while (name := peer.request()) is not None:
-                    self.asked.append((number, name))
-                    self._treat(peer, name)
-        except OSError:
-            pass
-        finally:
-            self.ended += 1
-
-
-@contextmanager
-def serving(treat: Treat = echo, authority: Authority | None = None) -> Iterator[Server]:
-    with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
-        listener.settimeout(30)
-        server = Server(listener, treat, authority.server_context() if authority else None)
-        threading.Thread(target=server.accept, daemon=True).start()
-        yield server
-
-
-class Caller(Protocol):
-    """A store of one variant."""
-
-    def get(self, name: str) -> str: ...
-    def get_all(self, names: list[list[str]]) -> list[list[str]]:
-        """What so many tasks or threads get, one after the other each."""
-
-    def give_up(self, name: str) -> None:
-        """Ask, and do not wait for the answer."""
-
-    def rest(self, until: Callable[[], bool]) -> None:
-        """Let time pass, while no call is under way."""
-
-    def close(self) -> None: ...
-
-
-async def get(store: DynamoDBStore, name: str) -> str:
-    return str((await store.perform(Get(Key(name, "s"))))["PK"])
-
-
-class AsyncCaller:
-    def __init__(self, url: str, **options: Any) -> None:
-        self._store = DynamoDBStore("t", endpoint_url=url, **STORE | options)
-        self._runner = asyncio.Runner()
-
-    def get(self, name: str) -> str:
-        return self._runner.run(get(self._store, name))
-
-    def get_all(self, names: list[list[str]]) -> list[list[str]]:
-        async def task(mine: list[str]) -> list[str]:
-            return [await get(self._store, name) for name in mine]
-
-        async def tasks() -> list[list[str]]:
-            return await asyncio.gather(*map(task, names))
-
-        return self._runner.run(tasks())
-
-    def give_up(self, name: str) -> None:
-        with pytest.raises(TimeoutError):
-            self._runner.run(asyncio.wait_for(get(self._store, name), 0.1))
-
-    def rest(self, until: Callable[[], bool]) -> None:
-        async def poll() -> None:
-            wait_for(until)
-            await asyncio.sleep(0.05)
-
-        self._runner.run(poll())
-
-    def close(self) -> None:
-        self._runner.run(self._store.close())
-        self._runner.close()
-
-
-class SyncCaller:
-    def __init__(self, url: str, **options: Any) -> None:
-        self._store = SyncDynamoDBStore("t", endpoint_url=url, **STORE | options)
-
-    def get(self, name: str) -> str:
-        return str(self._store.perform(Get(Key(name, "s")))["PK"])
-
-    def get_all(self, names: list[list[str]]) -> list[list[str]]:
-        with ThreadPoolExecutor(len(names)) as pool:
-            return list(pool.map(lambda mine: [self.get(name) for name in mine], names))
-
-    def give_up(self, name: str) -> None:
-        before = set_deadline(time.monotonic() + 0.1)
-        try:
-            with pytest.raises(OutcomeUnknown):
-                self.get(name)
-        finally:
-            set_deadline(before)
-
-    def rest(self, until: Callable[[], bool]) -> None:
-        wait_for(until)
-        time.sleep(0.05)
-
-    def waiting(self) -> int:
-        """How many calls wait for a connection."""
-        client: Any = self._store._client
-        return len(client._pool._waiting) if client else 0
-
-    def close(self) -> None:
-        self._store.close()
-
-
-def wait_for(until: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not until():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
+from zae_limiter.operations.errors import Closed, OutcomeUnknown, Unreachable
 
 Open = Callable[..., Caller]
 
@@ -475,3 +309,33 @@ def in_child(caller: Caller) -> None:
         gc.collect()
     finally:
         os._exit(code)
+
+
+async def test_a_store_that_is_closed_during_calls_leaves_no_connection_open() -> None:
+    def slowly(peer: Peer, name: str) -> None:
+        time.sleep(0.05)
+        peer.answer(name)
+
+    with serving(slowly) as server:
+        for pause, allowed in ((0.02, 1), (0, 9)):
+            store = DynamoDBStore("t", endpoint_url=server.url, max_connections=allowed, **STORE)
+            await get(store, "warm")
+            calls = [asyncio.create_task(get(store, str(number))) for number in range(3)]
+            await asyncio.sleep(pause)
+            await store.close()
+            outcomes = await asyncio.gather(*calls, return_exceptions=True)
+            assert {type(outcome) for outcome in outcomes} <= {Closed, OutcomeUnknown}
+        await asyncio.to_thread(wait_for, lambda: server.ended == server.opened)
+
+
+async def test_a_connection_that_the_server_closed_while_the_loop_was_blocked_is_replaced() -> None:
+    def once(peer: Peer, name: str) -> None:
+        peer.answer(name)
+        raise OSError
+
+    with serving(once) as server:
+        store = DynamoDBStore("t", endpoint_url=server.url, **STORE)
+        assert await get(store, "one") == "one"
+        time.sleep(0.3)  # noqa: ASYNC251 - the application blocks the loop
+        assert await get(store, "two") == "two"
+        await store.close()

@@ -12,18 +12,20 @@ from typing import Any, Final
 from zae_limiter.aws.credentials import CredentialSource
 from zae_limiter.aws.opening import Service
 from zae_limiter.operations.client import ClientOptions
-from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
+from zae_limiter.operations.errors import Closed, OutcomeUnknown, StoreError, Unreachable
 from zae_limiter.operations.faults import read_fault
 from zae_limiter.operations.values import Operation
 from zae_limiter.protocol.answers import ErrorAnswer, read_response
 from zae_limiter.protocol.responses import Response, ResponseReader
 from zae_limiter.protocol.signing import Credentials
+from zae_limiter.runtime.sockets import is_readable
 from zae_limiter.runtime.threads import in_thread
 
 from .background import result_of
 from .deadlines import Deadlines
 
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
+UNSEEN_SECONDS: Final = 0.02  # a connection that was idle for longer is asked whether the server closed it
 
 
 async def refreshed(source: CredentialSource) -> Credentials:
@@ -61,8 +63,19 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether another call may use the connection."""
+        """Whether the connection is open, as far as the event loop knows."""
         return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether another call may use the connection, which was idle.
+
+        After some time the socket is asked: a loop that was blocked does not know yet that the server closed it.
+        """
+        if time.monotonic() - self.idle_since < UNSEEN_SECONDS or self._transport is None:
+            return self.is_open
+        sock = self._transport.get_extra_info("socket")
+        return self.is_open and (sock is None or not is_readable(sock))
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -123,6 +136,7 @@ class Pool:
         self._idle: deque[Connection] = deque()  # the last used one is at the end
         self._open: set[Connection] = set()
         self._waiting: deque[asyncio.Future[Connection | None]] = deque()
+        self._closed = False
 
     def take_idle(self) -> Connection | None:
         """Return a connection if one is idle; ``give`` or ``drop`` takes it back."""
@@ -131,13 +145,15 @@ class Pool:
             self.drop(self._idle.popleft())
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_open:
+            if connection.is_fresh:
                 return connection
             self.drop(connection)
         return None
 
     async def take(self) -> Connection:
         """Return a connection, when there is one; ``give`` or ``drop`` takes it back. Raises ``Unreachable``."""
+        if self._closed:
+            raise Closed("the store is closed")
         if not self._waiting:
             if (idle := self.take_idle()) is not None:
                 return idle
@@ -165,12 +181,18 @@ class Pool:
         self._free_one()
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; callers that wait for one are refused."""
+        self._closed = True
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_exception(Closed("the store is closed"))
         for connection in list(self._open):
             connection.abort()
 
     def abandon(self) -> None:
         """Close all connections, whose event loop may be closed."""
+        self._closed = True
         for connection in list(self._open):
             connection.abandon()
 
@@ -182,6 +204,9 @@ class Pool:
             self._free_one()
             raise
         self._open.add(connection)
+        if self._closed:
+            self.drop(connection)
+            raise Closed("the store is closed")
         return connection
 
     async def _wait(self) -> Connection | None:
@@ -191,7 +216,7 @@ class Pool:
         try:
             return await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
                 given = waiter.result()
                 self._free_one() if given is None else self.give(given)
             else:

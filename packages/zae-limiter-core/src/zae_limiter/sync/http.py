@@ -5,7 +5,6 @@ caller held comes back to it as soon as it is garbage.
 """
 
 import math
-import select
 import socket
 import ssl
 import threading
@@ -26,6 +25,7 @@ from zae_limiter.operations.values import Operation
 from zae_limiter.protocol.answers import ErrorAnswer, read_response
 from zae_limiter.protocol.responses import Response, ResponseReader
 from zae_limiter.protocol.signing import Credentials
+from zae_limiter.runtime.sockets import is_readable, is_writable
 from zae_limiter.runtime.threads import in_thread
 
 from .time_left import time_left
@@ -41,7 +41,6 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._socket = sock
-        self._readable = Readable(sock)
         self._is_tls = isinstance(sock, ssl.SSLSocket)
         self.idle_since = 0.0
 
@@ -65,7 +64,7 @@ class Connection:
     @property
     def is_fresh(self) -> bool:
         """Whether another call may use the connection: it was not idle for long, and the server has not closed it."""
-        return time.monotonic() - self.idle_since < IDLE_SECONDS and not self._readable.within(0)
+        return time.monotonic() - self.idle_since < IDLE_SECONDS and not is_readable(self._socket)
 
     def close(self) -> None:
         """Close the connection."""
@@ -77,39 +76,22 @@ class Connection:
             try:
                 sent += self._socket.send(memoryview(data)[sent:] if sent else data)
             except (BlockingIOError, ssl.SSLWantWriteError):
-                _wait_until_writable(self._socket, _left(until))
+                is_writable(self._socket, _left(until))
             except ssl.SSLWantReadError:
-                self._readable.within(_left(until))
+                is_readable(self._socket, _left(until))
 
     def _receive(self, until: float) -> bytes:
         """Return the bytes that come next, none at the end of the connection. Raises ``OSError``."""
         waits = not self._is_tls  # bytes that TLS has decrypted do not make a socket readable
         while True:
             if waits:
-                self._readable.within(_left(until))
+                is_readable(self._socket, _left(until))
             try:
                 return self._socket.recv(RECEIVE_BYTES)
             except (BlockingIOError, ssl.SSLWantReadError):
                 waits = True
             except ssl.SSLWantWriteError:
-                _wait_until_writable(self._socket, _left(until))
-
-
-class Readable:
-    """Waits until a socket is readable: bytes arrived, or its end."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._socket = sock
-        self._poll = None
-        if hasattr(select, "poll"):  # not on Windows
-            self._poll = select.poll()
-            self._poll.register(sock, select.POLLIN)
-
-    def within(self, seconds: float) -> bool:
-        """Wait at most so long; whether the socket is readable."""
-        if self._poll is not None:
-            return bool(self._poll.poll(math.ceil(seconds * 1000)))
-        return bool(select.select([self._socket], [], [], seconds)[0])
+                is_writable(self._socket, _left(until))
 
 
 class Slot:
@@ -312,12 +294,3 @@ def _left(until: float) -> float:
     if left <= 0:
         raise TimeoutError("timed out")
     return left
-
-
-def _wait_until_writable(sock: socket.socket, seconds: float) -> None:
-    if hasattr(select, "poll"):
-        poll = select.poll()
-        poll.register(sock, select.POLLOUT)
-        poll.poll(math.ceil(seconds * 1000))
-    else:
-        select.select([], [sock], [], seconds)
