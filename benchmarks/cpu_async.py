@@ -37,7 +37,7 @@ async def _measure() -> list[Row]:
                 return await client.update_item(**request)
 
             return [
-                *await _compare("1 caller", 1, server, acquire, update, at_most=1.1),
+                *await _compare("1 caller", 1, server, acquire, update, at_most=0.2),
                 *await _compare("100 callers of one bucket", 100, server, acquire, update, at_most=0.1),
             ]
 
