@@ -29,13 +29,13 @@ types:
     for name in {{packages}}; do uv run mypy "packages/zae-limiter-$name/tests"; done
     uv run mypy tests-integration
 
-# Each package's tests with only its own dependencies: `just test`, `just test core`
+# Each package's tests with only its own dependencies and extras: `just test`, `just test core`
 test pkg=packages:
     #!/usr/bin/env bash
     set -euo pipefail
     for name in {{pkg}}; do
         echo "== zae-limiter-$name"
-        uv run --isolated --package "zae-limiter-$name" --no-dev --group test pytest -q "packages/zae-limiter-$name/tests"
+        uv run --isolated --package "zae-limiter-$name" --all-extras --no-dev --group test pytest -q "packages/zae-limiter-$name/tests"
     done
 
 # The unit tests of all packages on all cores, without the slow ones, in less than a minute: `just test-fast -k shard`
@@ -72,8 +72,9 @@ test-pythons which="all":
     done <<< "$found"
     [[ -z "$failed" ]] || { echo "failed:${failed%,}" >&2; exit 1; }
 
-# Each package's tests with the `newest` dependencies that there are, or the `lowest` that it admits; the lock file is left alone
-test-dependencies which:
+# Each package's tests with the `newest` dependencies that there are, or the `lowest` that it admits, and core's also with its extras, which hold boto3 back; the lock file is left alone: `just test-dependencies newest core -m "not slow"`
+[positional-arguments]
+test-dependencies which pkg=(packages + " core[aioboto3,speed]") *args:
     #!/usr/bin/env bash
     set -euo pipefail
     case "{{which}}" in
@@ -83,20 +84,23 @@ test-dependencies which:
     esac
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
-    for name in {{packages}}; do
-        echo "== zae-limiter-$name, its {{which}} dependencies"
-        uv venv --quiet "$scratch/$name"
-        uv pip install --quiet --python "$scratch/$name" --resolution "$resolution" --editable "packages/zae-limiter-$name" \
+    for choice in {{pkg}}; do
+        name=${choice%%[*}
+        echo "== zae-limiter-$choice, its {{which}} dependencies"
+        uv venv --quiet --clear "$scratch/$name"
+        uv pip install --quiet --python "$scratch/$name" --resolution "$resolution" --editable "packages/zae-limiter-$choice" \
             --group "packages/zae-limiter-$name/pyproject.toml:test" "pytest-xdist>=3.6"
-        "$scratch/$name/bin/pytest" -q -n auto "packages/zae-limiter-$name/tests"
+        uv pip list --quiet --python "$scratch/$name" | { grep -E "^(aioboto3|boto3|orjson) " || true; }
+        "$scratch/$name/bin/pytest" -q -n auto "packages/zae-limiter-$name/tests" "${@:3}"
     done
 
 # The whole stack on every target that this machine offers, a file at a time on each core: `just integration --target dynoxide`
 integration *args:
     uv run pytest tests-integration --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
 
-# The tests that compare stores, over the SDK, on one emulator; `just integration --transport sdk` is the whole suite
+# Core's clients with its extras, and the tests that compare stores over the SDK, on one emulator; `just integration --transport sdk` is the whole suite
 integration-sdk:
+    uv run pytest -q packages/zae-limiter-core/tests/unit/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
     just integration --transport sdk --target dynoxide -k "'stores_agree or every_method or same_script or test_failures or test_costs or concurrency'"
 
 # Histories of several processes on one table, on all cores: `just simulate --seeds 100000`, `just simulate --replay 17`
@@ -156,5 +160,9 @@ wheels-test: wheelhouse
         "$scratch/$name/bin/pytest" -q -n auto "packages/zae-limiter-$name/tests"
     done
 
-# Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, as `just test` has
+# Core's wheel in an environment of the newest boto3, langchain-aws and fastapi: no version changes, an acquire works; its size and import time
+install-beside:
+    PYTHONPATH=tests-integration uv run python tools/install_beside.py
+
+# Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, and no extras
 test-all: check wheels-test (test-pythons "fast") integration integration-sdk

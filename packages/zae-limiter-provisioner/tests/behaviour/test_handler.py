@@ -160,16 +160,16 @@ def test_a_request_may_come_compressed_and_a_large_answer_goes_so_and_in_pages(
     assert on_event({"packed": "junk"}, None)["errors"][0]["code"] == "bad_request"
 
 
-def test_it_runs_with_boto3_alone_and_imports_no_client_before_it_is_asked() -> None:
+def test_it_needs_botocore_alone_and_imports_no_client_before_it_is_asked() -> None:
     ask = (
         "import sys; from zae_limiter_provisioner.handler import on_event\n"
-        "before = {'boto3', 'aioboto3', 'aiohttp'} & set(sys.modules)\n"
+        "before = {'botocore', 'boto3', 'aioboto3', 'aiohttp'} & set(sys.modules)\n"
         "done = on_event({'action': 'apply', 'manifest': {'namespace': 'tenant-alpha'}}, None)\n"
-        "after = {'boto3', 'aioboto3', 'aiobotocore', 'aiohttp'} & set(sys.modules)\n"
+        "after = {'botocore', 'boto3', 'aioboto3', 'aiobotocore', 'aiohttp'} & set(sys.modules)\n"
         "print(before, done['status'], after)"
     )
     answer = subprocess.run(
         [sys.executable, "-c", ask], capture_output=True, text=True, check=True, env=ENVIRONMENT, timeout=60
     )
-    assert answer.stdout.splitlines()[-1] == "set() failed {'boto3'}"
+    assert answer.stdout.splitlines()[-1] == "set() failed {'botocore'}"
     assert json.loads(answer.stdout.splitlines()[0])["status"] == "failed"

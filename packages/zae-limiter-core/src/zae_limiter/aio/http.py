@@ -317,9 +317,9 @@ class HttpClient:
             async with asyncio.timeout(self._connect_timeout):
                 return await self._connect_to(host, port, on_lost)
         except TimeoutError as error:
-            raise Unreachable(f"no connection to {host}:{port} within {self._connect_timeout:g} s") from error
+            raise Unreachable(f"no connection to {self._writer.address} within {self._connect_timeout:g} s") from error
         except OSError as error:
-            raise Unreachable(f"no connection to {host}:{port}: {error}") from error
+            raise Unreachable(f"no connection to {self._writer.address}: {error}") from error
 
     async def _connect_to(self, host: str, port: int, on_lost: Callable[[Connection], None]) -> Connection:
         """Return a connection to the first address of ``host`` that answers. Raises ``OSError``."""

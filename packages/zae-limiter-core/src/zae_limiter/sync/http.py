@@ -248,9 +248,9 @@ class HttpClient:
                 sock.close()
                 raise
         except TimeoutError as error:
-            raise Unreachable(f"no connection to {host}:{port} in time") from error
+            raise Unreachable(f"no connection to {self._writer.address} in time") from error
         except OSError as error:
-            raise Unreachable(f"no connection to {host}:{port}: {error}") from error
+            raise Unreachable(f"no connection to {self._writer.address}: {error}") from error
 
 
 def refreshed(source: CredentialSource, until: float) -> Credentials:

@@ -39,7 +39,6 @@ FAILED = {"__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedExce
     [
         respond(400, FAILED),
         respond(400, {"__type": "ValidationException", "Message": "with a capital"}),
-        respond(400, {"__type": "com.amazon.coral#X:http://internal.amazon.com/#x", "message": "m"}),
         respond(400, {"message": "no type"}),
         respond(400, {}),
         respond(400, b""),
