@@ -99,6 +99,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self._transport = transport  # type: ignore[assignment]
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def data_received(self, data: bytes) -> None:
         """Read a part of an answer; bytes that nobody asked for close the connection."""
@@ -160,7 +163,12 @@ class Pool:
             if self._free:
                 self._free -= 1
                 return await self._open_one()
-        return await self._wait() or await self._open_one()
+        given = await self._wait()
+        if given is not None and given.is_open:
+            return given
+        if given is not None:  # the server closed it on the way here
+            self._open.discard(given)
+        return await self._open_one()
 
     def give(self, connection: Connection) -> None:
         """Take back a connection that may serve another call."""
