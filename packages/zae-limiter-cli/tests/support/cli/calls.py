@@ -33,7 +33,7 @@ class Call:
 
 @contextmanager
 def recorded() -> Iterator[list[Call]]:
-    """The calls that clients of boto3 make meanwhile."""
+    """The calls that clients of boto3 make meanwhile, core's too: it sends them through the SDK."""
     calls: list[Call] = []
     send = BaseClient._make_api_call
 
@@ -43,6 +43,7 @@ def recorded() -> Iterator[list[Call]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseClient, "_make_api_call", record)
+        patch.setenv("ZAEL_TRANSPORT", "sdk")
         yield calls
 
 
