@@ -19,13 +19,13 @@ from zae_limiter.protocol.answers import ErrorAnswer, read_response
 from zae_limiter.protocol.responses import Response, ResponseReader
 from zae_limiter.protocol.signing import Credentials
 from zae_limiter.runtime.sockets import is_readable
-from zae_limiter.runtime.threads import in_thread
+from zae_limiter.runtime.threads import addresses_of, in_thread, is_address
 
 from .background import result_of
 from .deadlines import Deadlines
 
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
-UNSEEN_SECONDS: Final = 0.02  # a connection that was idle for longer is asked whether the server closed it
+UNSEEN_SECONDS: Final = 0.001  # a connection that was idle for longer is asked whether the server closed it
 
 
 async def refreshed(source: CredentialSource) -> Credentials:
@@ -79,7 +79,9 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close the connection at once."""
-        if self._transport is not None:
+        if self._loop.is_closed():
+            self.abandon()
+        elif self._transport is not None:
             self._transport.abort()
 
     def abandon(self) -> None:
@@ -135,6 +137,7 @@ class Pool:
 
     def __init__(self, connect: Callable[[Callable[[Connection], None]], Awaitable[Connection]], most: int) -> None:
         self._connect = connect
+        self._loop = asyncio.get_running_loop()
         self._free = most  # connections that may be opened
         self._idle: deque[Connection] = deque()  # the last used one is at the end
         self._open: set[Connection] = set()
@@ -174,7 +177,7 @@ class Pool:
         """Take back a connection that may serve another call."""
         if not connection.is_open:
             return self.drop(connection)
-        while self._waiting:
+        while self._waiting and not self._loop.is_closed():
             waiter = self._waiting.popleft()
             if not waiter.done():
                 return waiter.set_result(connection)
@@ -234,7 +237,7 @@ class Pool:
 
     def _free_one(self) -> None:
         """One connection more may be opened."""
-        while self._waiting:
+        while self._waiting and not self._loop.is_closed():
             waiter = self._waiting.popleft()
             if not waiter.done():
                 return waiter.set_result(None)
@@ -252,6 +255,7 @@ class HttpClient:
     """A client for one event loop. ``send`` is its ``Send``."""
 
     takes_bodies = True
+    errors = (ErrorAnswer,)
 
     def __init__(self, service: Service, options: ClientOptions) -> None:
         self._writer = service.writer
@@ -287,11 +291,9 @@ class HttpClient:
             self._pool.drop(connection)
         return read_response(response)
 
-    def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:
-        """Return the store error of an ``ErrorAnswer``, ``None`` if the operation had nothing to do."""
-        if isinstance(error, ErrorAnswer):
-            return read_fault(operation, error.response)
-        raise error
+    def fault_of(self, operation: Operation[Any], error: ErrorAnswer) -> StoreError | None:
+        """Return the store error of an error answer, ``None`` if the operation had nothing to do."""
+        return read_fault(operation, error.response)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -334,8 +336,8 @@ class HttpClient:
         loop = asyncio.get_running_loop()
         problem = OSError("the host has no address")
         # The loop would resolve the name in threads for which it waits at its end.
-        addresses = in_thread(partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM))
-        for *_, address in await result_of(addresses):
+        ask = partial(addresses_of, host, port)
+        for *_, address in ask() if is_address(host) else await result_of(in_thread(ask)):
             try:
                 _, connection = await loop.create_connection(
                     partial(Connection, loop, on_lost),

@@ -24,6 +24,7 @@ class SdkClient:
     """A client of aioboto3, for one event loop. ``send`` is its ``Send``."""
 
     takes_bodies = False
+    errors = (Exception,)
 
     def __init__(self, sdk: Any, closing: AsyncExitStack, operation_timeout: float) -> None:
         self._sdk = sdk

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from zae_limiter.clock.system import SystemClock
@@ -112,7 +113,7 @@ class DynamoDBStore:
             answer = await send(name, request)
         except StoreError:
             raise
-        except Exception as error:
+        except client.errors as error:
             self._note_date(getattr(error, "response", None) or {}, sent)
             fault = client.fault_of(operation, error)
             if fault is None:
@@ -155,7 +156,9 @@ class DynamoDBStore:
             return
         if self._loop is not loop:
             self._move_to(loop)
-        async with self._lock:
+        lock = self._lock
+        await lock.acquire()
+        try:
             if self._closed:
                 raise Closed("the store is closed")
             if self._send is None:
@@ -165,6 +168,9 @@ class DynamoDBStore:
                     self._send = client.send
                 else:
                     self._send = counted(client.send, self.meter)
+        finally:
+            with suppress(RuntimeError):  # the loop is closed, so that nobody waits
+                lock.release()
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Leave the client of a loop that no longer runs: connections cannot change their loop."""

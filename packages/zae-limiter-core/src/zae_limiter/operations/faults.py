@@ -71,6 +71,13 @@ Response = Mapping[str, Any]
 def read_fault(operation: Operation[Any], response: Response) -> StoreError | None:
     """Return the store error of an error ``response``, ``None`` if the operation had nothing to do."""
     code, message = _code(response), response.get("Error", {}).get("Message", "")
+    try:
+        return _known(operation, response, code, message)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # its code is certain, its details are damaged
+        return _of_status(response)(f"{code}: {message}; its details cannot be read: {error}")
+
+
+def _known(operation: Operation[Any], response: Response, code: str, message: str) -> StoreError | None:
     match code:
         case "ConditionalCheckFailedException":
             return ConditionFailed(_item(response))

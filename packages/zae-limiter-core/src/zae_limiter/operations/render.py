@@ -64,6 +64,8 @@ def read_answer(operation: Operation[Any], answer: Answer) -> Any:
         return None if reader is None else reader(operation, answer)
     except KeyError as error:
         raise OutcomeUnknown(f"the answer has no {error}") from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise OutcomeUnknown(f"the answer cannot be read: {error}") from error
 
 
 def read_date(answer: Answer) -> str | None:

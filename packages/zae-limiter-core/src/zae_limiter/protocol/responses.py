@@ -24,10 +24,11 @@ class Response(NamedTuple):
 class ResponseReader:
     """Reads one response from the bytes of a connection."""
 
-    __slots__ = ("_buffer", "_headers", "_status")
+    __slots__ = ("_buffer", "_chunks", "_headers", "_status")
 
     def __init__(self) -> None:
         self._buffer = b""
+        self._chunks = b""  # the body so far, of an answer in chunks
         self._status = 0
         self._headers: dict[str, str] | None = None
 
@@ -64,7 +65,7 @@ class ResponseReader:
         if "transfer-encoding" in headers:
             if headers["transfer-encoding"].lower() != "chunked":
                 raise OutcomeUnknown(f"the answer has the transfer encoding {headers['transfer-encoding']!r}")
-            found = _chunks(self._buffer)
+            found = self._chunked()
         elif length is not None:
             found = self._sized(length)
         elif self._status in {204, 304}:
@@ -72,7 +73,7 @@ class ResponseReader:
         else:
             found = (self._buffer, b"") if ended else None
         if found is None:
-            if len(self._buffer) > LONGEST_BODY:
+            if len(self._buffer) + len(self._chunks) > LONGEST_BODY:
                 raise OutcomeUnknown("the answer is too long")
             return None
         body, rest = found
@@ -80,10 +81,28 @@ class ResponseReader:
         return Response(self._status, headers, body, keeps)
 
     def _sized(self, length: str) -> tuple[bytes, bytes] | None:
-        if not length.isascii() or not length.isdigit() or int(length) > LONGEST_BODY:
-            raise OutcomeUnknown(f"the answer has the length {length!r}")
+        if not length.isascii() or not length.isdigit() or len(length) > 9 or int(length) > LONGEST_BODY:
+            raise OutcomeUnknown(f"the answer has the length {length[:32]!r}")
         size = int(length)
         return (self._buffer[:size], self._buffer[size:]) if len(self._buffer) >= size else None
+
+    def _chunked(self) -> tuple[bytes, bytes] | None:
+        """Take the whole chunks out of the buffer; the body and the bytes behind it, ``None`` before its end."""
+        buffer, at, parts = self._buffer, 0, [self._chunks]
+        found = None
+        while (end := buffer.find(b"\r\n", at)) >= 0:
+            size, begin = _chunk_size(buffer[at:end]), end + 2
+            if size == 0:
+                found = _after_trailers(b"".join(parts), buffer, begin)
+                break
+            if len(buffer) < begin + size + 2:
+                break
+            if buffer[begin + size : begin + size + 2] != b"\r\n":
+                raise OutcomeUnknown("a chunk of the answer has another size than it says")
+            parts.append(buffer[begin : begin + size])
+            at = begin + size + 2
+        self._buffer, self._chunks = buffer[at:], b"".join(parts)
+        return found
 
 
 def _parse_head(head: bytes) -> tuple[int, dict[str, str]]:
@@ -92,33 +111,15 @@ def _parse_head(head: bytes) -> tuple[int, dict[str, str]]:
     code = rest[:3]
     if not version.startswith("HTTP/1.") or not (code.isascii() and code.isdigit() and len(code) == 3):
         raise OutcomeUnknown("the answer is not HTTP/1.1")
-    headers = {}
+    headers: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
-        headers[name.lower()] = value.strip()
+        name, value = name.lower(), value.strip()
+        if headers.setdefault(name, value) != value and name == "content-length":
+            raise OutcomeUnknown("the answer has two lengths")
     if version == "HTTP/1.0":
         headers.setdefault("connection", "close")
     return int(code), headers
-
-
-def _chunks(buffer: bytes) -> tuple[bytes, bytes] | None:
-    """Return the body of the chunks and the bytes behind them; ``None`` if they are not whole."""
-    parts: list[bytes] = []
-    at = 0
-    while True:
-        end = buffer.find(b"\r\n", at)
-        if end < 0:
-            return None
-        size = _chunk_size(buffer[at:end])
-        at = end + 2
-        if size == 0:
-            return _after_trailers(b"".join(parts), buffer, at)
-        if len(buffer) < at + size + 2:
-            return None
-        if buffer[at + size : at + size + 2] != b"\r\n":
-            raise OutcomeUnknown("a chunk of the answer has another size than it says")
-        parts.append(buffer[at : at + size])
-        at += size + 2
 
 
 def _chunk_size(line: bytes) -> int:

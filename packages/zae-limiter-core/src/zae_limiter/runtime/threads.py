@@ -1,15 +1,21 @@
-"""Work in a thread that does not keep the process from ending."""
+"""Work in a thread that does not keep the process from ending.
 
+Threads begin by ``_thread``: the exception of a signal handler would leave the locks of ``threading.Thread.start`` in
+disorder.
+"""
+
+import socket
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from concurrent.futures import Future
-from threading import Thread
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 def in_thread(work: Callable[[], T]) -> "Future[T]":
-    """Start ``work`` in a daemon thread; in this one if the interpreter starts no more threads."""
+    """Start ``work`` in a thread; in this one if the interpreter starts no more threads."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -20,8 +26,57 @@ def in_thread(work: Callable[[], T]) -> "Future[T]":
         else:
             future.set_result(result)
 
-    try:
-        Thread(target=run, daemon=True, name="zae-limiter-opening").start()
-    except RuntimeError:  # the interpreter ends, or has no more threads
-        run()
+    _start(run)
     return future
+
+
+def within(work: Callable[[], T], seconds: float) -> T:
+    """The result of ``work`` in another thread. Raises ``TimeoutError`` if it takes longer.
+
+    It waits with a bare lock, which the exception of a signal handler interrupts cleanly.
+    """
+    outcome: list[Callable[[], T]] = []
+    done = allocate_lock()
+    done.acquire()
+
+    def run() -> None:
+        try:
+            result = work()
+            outcome.append(lambda: result)
+        except BaseException as error:  # noqa: BLE001 - whoever waits raises it
+            outcome.append(partial(_raise, error))
+        finally:
+            done.release()
+
+    _start(run)
+    if not done.acquire(timeout=seconds):
+        raise TimeoutError("timed out")
+    return outcome[0]()
+
+
+def addresses_of(host: str, port: int) -> list[Any]:
+    """The addresses of a host, as ``socket.getaddrinfo`` returns them; it may take as long as it likes."""
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+
+def is_address(host: str) -> bool:
+    """Whether ``host`` is an IP address, which nobody has to be asked for."""
+    return ":" in host or host.replace(".", "").isdigit()
+
+
+def _start(run: Callable[[], None]) -> None:
+    begun: list[None] = []
+
+    def once() -> None:
+        begun.append(None)
+        run()
+
+    try:
+        start_new_thread(once, ())
+    except RuntimeError:  # the interpreter ends, or has no more threads
+        if not begun:
+            run()
+
+
+def _raise(error: BaseException) -> Any:
+    raise error

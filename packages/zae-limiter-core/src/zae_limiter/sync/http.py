@@ -26,7 +26,7 @@ from zae_limiter.protocol.answers import ErrorAnswer, read_response
 from zae_limiter.protocol.responses import Response, ResponseReader
 from zae_limiter.protocol.signing import Credentials
 from zae_limiter.runtime.sockets import is_readable, is_writable
-from zae_limiter.runtime.threads import in_thread
+from zae_limiter.runtime.threads import addresses_of, is_address, within
 
 from .time_left import time_left
 
@@ -108,10 +108,10 @@ class Slot:
             connection.close()
 
     def __del__(self) -> None:
-        self.close()
         free = self._free()
         if free is not None:
             free.append(type(self)(self._free))
+        self.close()
 
 
 class Turn:
@@ -127,7 +127,8 @@ class Pool:
 
     def __init__(self, most: int) -> None:
         self._free: deque[Slot] = deque()  # the last used one is at the end; no signal interrupts a deque's methods
-        self._free.extend(Slot(weakref.ref(self._free)) for _ in range(most))
+        self._ref = weakref.ref(self._free)  # kept here: that of slots which are garbage is garbage, too
+        self._free.extend(Slot(self._ref) for _ in range(most))
         self._waiting: deque[weakref.ref[Turn]] = deque()  # a caller that was interrupted is garbage
         self._closed = False
 
@@ -192,6 +193,7 @@ class HttpClient:
     """A client that threads may share. ``send`` is its ``Send``."""
 
     takes_bodies = True
+    errors = (ErrorAnswer,)
 
     def __init__(self, service: Service, options: ClientOptions) -> None:
         self._writer = service.writer
@@ -214,11 +216,9 @@ class HttpClient:
             self._pool.give(slot)
         return read_response(response)
 
-    def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:
-        """Return the store error of an ``ErrorAnswer``, ``None`` if the operation had nothing to do."""
-        if isinstance(error, ErrorAnswer):
-            return read_fault(operation, error.response)
-        raise error
+    def fault_of(self, operation: Operation[Any], error: ErrorAnswer) -> StoreError | None:
+        """Return the store error of an error answer, ``None`` if the operation had nothing to do."""
+        return read_fault(operation, error.response)
 
     def close(self) -> None:
         """Close the connections."""
@@ -269,8 +269,8 @@ def refreshed(source: CredentialSource, until: float) -> Credentials:
 def _connect(host: str, port: int, until: float) -> socket.socket:
     """Return a connection to the first address of ``host`` that answers. Raises ``OSError``."""
     problem = OSError("the host has no address")
-    addresses = in_thread(partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM))  # it takes its own time
-    for family, kind, protocol, _, address in addresses.result(_left(until)):
+    ask = partial(addresses_of, host, port)
+    for family, kind, protocol, _, address in ask() if is_address(host) else within(ask, _left(until)):
         sock = socket.socket(family, kind, protocol)
         try:
             sock.settimeout(_left(until))

@@ -20,6 +20,7 @@ class SdkClient:
     """A client of boto3, which threads may share. ``send`` is its ``Send``."""
 
     takes_bodies = False
+    errors = (Exception,)
 
     def __init__(self, sdk: Any) -> None:
         self._sdk = sdk

@@ -109,7 +109,7 @@ class SyncDynamoDBStore:
             answer = send(name, request)
         except StoreError:
             raise
-        except Exception as error:
+        except client.errors as error:
             self._note_date(getattr(error, "response", None) or {}, sent)
             fault = client.fault_of(operation, error)
             if fault is None:

@@ -18,10 +18,14 @@ class Client(Protocol):
 
     takes_bodies: bool
 
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """The errors of ``send`` that ``fault_of`` reads; all others are raised on."""
+
     def send(self, name: str, request: Any) -> Mapping[str, Any]:
         """Send one request, and return its answer as botocore does."""
 
-    def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:
+    def fault_of(self, operation: Operation[Any], error: Any) -> StoreError | None:
         """Return the store error of an error of ``send``, ``None`` if the operation had nothing to do."""
 
     def close(self) -> None:

@@ -80,6 +80,8 @@ def test_a_connection_that_ends_too_early_leaves_the_outcome_unknown(data: bytes
         SIZED.replace(b": 5", b": -5"),
         SIZED.replace(b": 5", b": 5, 5"),
         SIZED.replace(b": 5", b": 99999999999"),
+        SIZED.replace(b": 5", b": " + b"5" * 5000),
+        SIZED.replace(b"Date: now", b"Content-Length: 4"),
         CHUNKED.replace(b"3;x=y", b"-3"),
         CHUNKED.replace(b"3;x=y", b"zz"),
         CHUNKED.replace(b"3;x=y", b"fffffffffff"),
