@@ -1,6 +1,7 @@
 """What comes over a connection: an answer in time and whole, or none; in both variants, over real sockets."""
 
 import asyncio
+import gc
 import json
 import socket
 import sys
@@ -149,6 +150,26 @@ def test_a_loop_that_ends_during_a_call_reports_nothing(monkeypatch: pytest.Monk
     assert reported == []
 
 
+def test_a_loop_that_is_closed_during_calls_leaves_nothing_to_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    reported: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+    with serving(lambda connection: time.sleep(3)) as url:
+        store = DynamoDBStore("t", region="eu-west-1", endpoint_url=url, max_connections=2)
+        for pause in (0.0, 0.3):  # while they open a client, and while they wait for answers and connections
+            loop = asyncio.new_event_loop()
+            calls = [loop.create_task(store.perform(GET)) for _ in range(6)]
+            loop.run_until_complete(asyncio.sleep(pause))
+            for call in calls:
+                call._log_destroy_pending = False  # type: ignore[attr-defined]  # destroyed on purpose
+            loop.close()
+            del call, calls, loop
+            gc.collect()
+        asyncio.run(store.close())
+    assert reported == []
+
+
 POOLS = {
     "http": ("sync/http.py", "threading.py", "weakref.py"),
     "sdk": ("connectionpool.py", "connections.py", "queue.py", "threading.py"),
@@ -197,6 +218,7 @@ def test_an_interruption_anywhere_in_the_connection_pool_leaves_the_store_workin
         store = SyncDynamoDBStore("t", region="us-east-1", endpoint_url=url, transport=transport, max_connections=2)
         store.perform(GET)
         number, struck = 0, True
+        gc.disable()  # a lost slot must not need it
         while struck:
             number += 1
             sys.settrace(strike(number, POOLS[transport]))
@@ -208,9 +230,12 @@ def test_an_interruption_anywhere_in_the_connection_pool_leaves_the_store_workin
                 struck = False
             finally:
                 sys.settrace(None)
+            if transport == "http":
+                assert len(store._client._pool._free) == 2, f"a slot is lost after point {number}"  # type: ignore[union-attr]
             asking = threading.Thread(target=store.perform, args=(GET,), daemon=True)
             asking.start()
             asking.join(5)
             assert not asking.is_alive(), f"hangs after it was interrupted at point {number}"
+        gc.enable()
         store.close()
     assert number > 20
