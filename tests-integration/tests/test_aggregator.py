@@ -52,7 +52,7 @@ def load() -> Iterator[Load]:
 
 def snapshots(target: Target, table_name: str, window: Window) -> list[UsageSnapshot]:
     store = SyncDynamoDBStore(table_name, region="us-east-1", endpoint_url=target.endpoint_url, read_timeout=30)
-    with SyncRepository.over(store, Options()) as repository:
+    with SyncRepository.over(store, Options(read_timeout=30)) as repository:
         found: list[UsageSnapshot] = []
         for entity in ENTITIES:
             found += repository.get_usage_snapshots(entity_id=entity, window=window, limit=1000).snapshots

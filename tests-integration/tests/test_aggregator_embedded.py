@@ -36,7 +36,7 @@ def counted(stack: Embedded, window: Window) -> Ledger:
     """What the stack's snapshots say."""
     store = SyncDynamoDBStore(stack.name, region="us-east-1", endpoint_url=stack.endpoint_url, read_timeout=30)
     ledger: Ledger = Counter()
-    with SyncRepository.over(store, Options()) as repository:
+    with SyncRepository.over(store, Options(read_timeout=30)) as repository:
         for entity in ENTITIES:
             for each in repository.get_usage_snapshots(entity_id=entity, window=window, limit=1000).snapshots:
                 ledger[entity, each.resource, "events"] += each.total_events

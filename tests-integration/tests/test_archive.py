@@ -70,7 +70,7 @@ def test_an_audit_event_that_the_table_removes_is_kept_once(
         client.create_table(**request)
     store = SyncDynamoDBStore(table_name, region="us-east-1", endpoint_url=target.endpoint_url, read_timeout=30)
     last_year = ManualClock(round((time.time() - A_YEAR) * 1000))
-    with SyncRepository.over(store, Options(clock=last_year)) as repository:
+    with SyncRepository.over(store, Options(clock=last_year, read_timeout=30)) as repository:
         for capacity in (1, 2, 3):
             repository.set_limits("user-1", [Limit.per_minute("rpm", capacity)], principal="alice")
         before = {each.event_id: asdict(each) for each in repository.get_audit_events("user-1").events}

@@ -59,7 +59,7 @@ class Deployed:
         return SyncDynamoDBStore(self.name, endpoint_url=self.target.endpoint_url, read_timeout=30, meter=self.meter)
 
     def create(self) -> None:
-        SyncRepository.over(self.store(), Options(create_table=True, namespace="default")).close()
+        SyncRepository.over(self.store(), Options(create_table=True, namespace="default", read_timeout=30)).close()
 
     def ask(self, action: Any, wanted: LimitsManifest | str, **options: Any) -> Answer:
         """The answer of the handler, packed where it is large, all its pages."""
@@ -78,7 +78,7 @@ class Deployed:
 
     def limiter(self) -> SyncRateLimiter:
         """An application's, which reads limits with every acquire."""
-        options = Options(namespace="tenant-alpha", config_cache_ttl=0)
+        options = Options(namespace="tenant-alpha", config_cache_ttl=0, read_timeout=30)
         return SyncRateLimiter(repository=SyncRepository.over(self.store(), options))
 
     def scan(self) -> list[str]:
