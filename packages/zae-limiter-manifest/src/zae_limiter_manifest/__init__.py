@@ -19,10 +19,12 @@ from .plan import Plan
 from .problems import ManifestError, Problem
 from .protocol import Answer, Failure, Status, manifest_failures
 from .requests import Request, UnknownActionError
+from .source import MAX_BYTES
 from .states import LockReport, StateReport
 
 __all__ = [
     "CLI",
+    "MAX_BYTES",
     "RESERVED_LIMIT_NAMES",
     "Action",
     "Address",
