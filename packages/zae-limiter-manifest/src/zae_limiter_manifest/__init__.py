@@ -15,7 +15,7 @@ from .manifest import LimitsManifest, load, load_all
 from .naming import RESERVED_LIMIT_NAMES
 from .owners import CLI, OwnerError, stack_owner, taken_from
 from .packing import next_page, pack, page, unpack
-from .plan import Plan
+from .plan import Plan, plans_hash
 from .problems import ManifestError, Problem
 from .protocol import Answer, Failure, Status, manifest_failures
 from .requests import Request, UnknownActionError
@@ -64,6 +64,7 @@ __all__ = [
     "next_page",
     "pack",
     "page",
+    "plans_hash",
     "render_template",
     "settle_intended",
     "stack_owner",
