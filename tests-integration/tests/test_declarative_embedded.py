@@ -97,25 +97,28 @@ def test_the_way_of_a_manifest_from_a_file_to_what_an_acquire_obeys(shell: Shell
     file = shell.file(MANIFEST)
     assert "valid" in shell.run("validate", "-f", file)
     before = shell.items()
-    assert shell.run("plan", "-f", file, "--exit-code", code=2).endswith(
-        "Plan: 4 to create, 0 to update, 0 to delete.\n"
-    )
+    planned = shell.run("plan", "-f", file, "--exit-code", code=2)
+    assert "\nPlan: 4 to create, 0 to update, 0 to delete.\n" in planned
     assert shell.items() == before
-    assert shell.run("apply", "-f", file).endswith("Applied: 4 created, 0 updated, 0 deleted.\n")
-    assert shell.run("apply", "-f", file).endswith("No changes.\n")
+    assert "pass --yes" in shell.error("apply", "-f", file)
+    assert shell.items() == before
+    words = ("apply", "--yes", "-f", file, "--expect-hash")
+    assert "as expected" in shell.error(*words, "sha256:0")
+    assert shell.run(*words, planned.split()[-1]).endswith("Applied: 4 created, 0 updated, 0 deleted.\n")
+    assert shell.run("apply", "--yes", "-f", file).endswith("No changes.\n")
     with shell.repository("tenant-alpha") as repository:
         found, on_unavailable, source = repository.resolve_limits("user-123", "gpt-4")
         assert (list(found), on_unavailable, source) == ([Limit.per_minute("rpm", 500)], "allow", "entity")
         raised = shell.file(dump(changed(600)), "raised.yaml")
-        assert "rpm: capacity 500 -> 600" in shell.run("apply", "-f", raised)
+        assert "rpm: capacity 500 -> 600" in shell.run("apply", "--yes", "-f", raised)
         repository.set_resource_defaults("by-hand", [Limit.per_minute("rpm", 7)])
         repository.delete_limits("user-123")
         assert "deleted out of band" in shell.run("diff", "-f", raised, "--exit-code", code=2)
-        shell.run("apply", "-f", raised)
+        shell.run("apply", "--yes", "-f", raised)
         assert shell.run("diff", "-f", raised, "--exit-code").endswith("No drift. Unmanaged: 1 item.\n")
         fewer = yaml.safe_load(MANIFEST)
         del fewer["entities"]
-        shell.run("apply", "-f", shell.file(yaml.safe_dump(fewer), "fewer.yaml"))
+        shell.run("apply", "--yes", "-f", shell.file(yaml.safe_dump(fewer), "fewer.yaml"))
         assert repository.list_resources_with_defaults() == ["by-hand", "gpt-4"]
         assert repository.get_limits("user-123", "gpt-4") == []
     state = json.loads(shell.run("state", "-N", "tenant-alpha", "-o", "json"))["state"]
@@ -124,36 +127,38 @@ def test_the_way_of_a_manifest_from_a_file_to_what_an_acquire_obeys(shell: Shell
 
 def test_what_was_changed_out_of_band_is_named_with_its_values_and_repaired(shell: Shell) -> None:
     file = shell.file(named("tenant-drift"))
-    shell.run("apply", "-f", file)
+    shell.run("apply", "--yes", "-f", file)
     with shell.repository("tenant-drift") as repository:
         repository.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 9), Limit.per_minute("tpm", 8)])
         repository.delete_limits("user-123", "gpt-4")
         told = shell.run("diff", "-f", file, "--exit-code", code=2)
         assert "~ resource gpt-4 (changed out of band)\n      rpm: capacity is 9, declared 1000" in told
         assert "- entity user-123/gpt-4 (deleted out of band)\n      rpm: capacity is absent, declared 500" in told
-        assert shell.run("apply", "-f", file).endswith("Applied: 1 created, 1 updated, 0 deleted.\n")
+        assert shell.run("apply", "--yes", "-f", file).endswith("Applied: 1 created, 1 updated, 0 deleted.\n")
         assert shell.run("diff", "-f", file, "--exit-code").endswith("No drift.\n")
         assert repository.get_limits("user-123", "gpt-4") == [Limit.per_minute("rpm", 500)]
 
 
 def test_deletes_of_over_30_percent_must_be_allowed(shell: Shell) -> None:
-    shell.run("apply", "-f", shell.file(named("tenant-few", dump(many(10)))))
+    shell.run("apply", "--yes", "-f", shell.file(named("tenant-few", dump(many(10)))))
     fewer = shell.file(named("tenant-few", dump(many(6))))
-    assert shell.error("apply", "-f", fewer) == (
+    assert shell.error("apply", "--yes", "-f", fewer) == (
         "Error: tenant-few: the plan deletes 4 of 10 managed items, over 30 %: pass --allow-deletes to apply it\n"
     )
-    assert shell.run("apply", "-f", fewer, "--allow-deletes").endswith("Applied: 0 created, 0 updated, 4 deleted.\n")
+    assert shell.run("apply", "--yes", "-f", fewer, "--allow-deletes").endswith(
+        "Applied: 0 created, 0 updated, 4 deleted.\n"
+    )
 
 
 def test_a_saved_plan_is_refused_when_somebody_has_applied_or_limits_have_changed(shell: Shell) -> None:
     file, saved = shell.file(named("tenant-saved")), str(shell.directory / "saved.plan")
     shell.run("plan", "-f", file, "--out", saved)
-    shell.run("apply", "-f", file)
-    assert "tenant-saved: somebody has applied since: " in shell.error("apply", saved)
+    shell.run("apply", "--yes", "-f", file)
+    assert "tenant-saved: somebody has applied since: " in shell.error("apply", "--yes", saved)
     shell.run("plan", "-f", shell.file(named("tenant-saved", dump(changed(600)))), "--out", saved)
     with shell.repository("tenant-saved") as repository:
         repository.set_limits("user-123", [Limit.per_minute("rpm", 9)], "gpt-4")
-        assert "tenant-saved: limits have changed since" in shell.error("apply", saved)
+        assert "tenant-saved: limits have changed since" in shell.error("apply", "--yes", saved)
         assert repository.get_limits("user-123", "gpt-4") == [Limit.per_minute("rpm", 9)]
 
 
@@ -178,13 +183,11 @@ def refusing(shell: Shell, about: str) -> Iterator[None]:
 def test_what_cannot_be_written_is_told_and_stays_pending_and_the_rest_is_applied(shell: Shell) -> None:
     file = shell.file(named("tenant-part", dump(many(30))))  # two transactions
     with refusing(shell, "a456-000000000029"):
-        told = shell.run("apply", "-f", file, code=1)
+        told = shell.run("apply", "--yes", "-f", file, code=1)
     assert "  ! entity 123e4567-e89b-12d3-a456-000000000029/gpt-4: " in told
     assert told.endswith("Applied: 25 created, 0 updated, 0 deleted. 5 failed.\n")
-    assert shell.run("plan", "-f", file, "--exit-code", code=2).endswith(
-        "Plan: 5 to create, 0 to update, 0 to delete.\n"
-    )
-    assert shell.run("apply", "-f", file).endswith("Applied: 5 created, 0 updated, 0 deleted.\n")
+    assert "\nPlan: 5 to create, 0 to update, 0 to delete.\n" in shell.run("plan", "-f", file, "--exit-code", code=2)
+    assert shell.run("apply", "--yes", "-f", file).endswith("Applied: 5 created, 0 updated, 0 deleted.\n")
 
 
 TWENTY_MISTAKES = """\
@@ -250,8 +253,8 @@ def test_a_saved_plan_an_export_and_500_entities(shell: Shell, request: pytest.F
     wanted = shell.file(text)
     saved = str(shell.directory / "many.plan")
     shell.run("plan", "-f", wanted, "--out", saved)
-    assert shell.run("apply", saved).endswith(f"Applied: {count} created, 0 updated, 0 deleted.\n")
-    shell.run("apply", saved, code=1)
+    assert shell.run("apply", "--yes", saved).endswith(f"Applied: {count} created, 0 updated, 0 deleted.\n")
+    shell.run("apply", "--yes", saved, code=1)
     exported = shell.run("export", "-N", "tenant-many")
     assert exported == text
     shell.run("plan", "-f", wanted, "--exit-code")
@@ -267,7 +270,7 @@ def test_events_of_a_stack_are_answered_by_the_zip_at_a_real_response_url(shell:
         created = stack.do("Create", manifest)
         assert (created["Status"], created["Data"]["Created"]) == ("SUCCESS", 4)
         assert "another owner" not in shell.run("diff", "-f", shell.file(dump(manifest)), "--exit-code")
-        assert "tenant-stack: " in shell.error("apply", "-f", shell.file(dump(manifest)))
+        assert "tenant-stack: " in shell.error("apply", "--yes", "-f", shell.file(dump(manifest)))
         failed = stack.do("Update", manifest, Bad="1")
         assert (failed["Status"], failed["PhysicalResourceId"]) == ("FAILED", created["PhysicalResourceId"])
         assert stack.do("Delete", manifest)["Status"] == "SUCCESS"

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from support.cli.limits_stack import Stack, serving
 from support.integration.provisioner_costs import table
+from zae_limiter_cli import confirmation
 from zae_limiter_cli.commands.limits.group import limits
 from zae_limiter_cli.main import main
 from zae_limiter_manifest import load
@@ -30,6 +31,7 @@ WORKFLOW = re.compile(r"^```yaml\n(# .github.*?)^```$", re.MULTILINE | re.DOTALL
 def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
     with serving(tmp_path) as stack:
         monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(confirmation, "can_ask", lambda: True)
         monkeypatch.setattr(handler, "table_of_environment", stack.world.table)
         monkeypatch.setattr(handler, "log_as_json", lambda *_: None)
         yield stack
@@ -46,7 +48,7 @@ def test_the_commands_do_what_they_say(stack: Stack, monkeypatch: pytest.MonkeyP
         if words[0] == "export":
             monkeypatch.setenv(*words[1].split("=", 1))
             continue
-        done = CliRunner().invoke(main, [words[1], "--endpoint-url", stack.url, *words[2:]])
+        done = CliRunner().invoke(main, [words[1], "--endpoint-url", stack.url, *words[2:]], input="y\n")
         assert done.exit_code == 0, (line, done.output)
         if comment.strip().endswith("."):
             assert done.stdout.endswith(f"{comment.strip()}\n")
@@ -62,7 +64,7 @@ def test_the_workflow_is_yaml_and_its_commands_are_those_of_the_page() -> None:
     ran = " ".join(step.get("run", "") for step in steps)
     for command in (
         "plan -f limits/ --output markdown",
-        "apply -f limits/ --lock-timeout 300",
+        "apply -f limits/ --lock-timeout 300 --yes",
         "diff -f limits/ --exit-code",
     ):
         assert f"zae-limiter limits {command}" in ran

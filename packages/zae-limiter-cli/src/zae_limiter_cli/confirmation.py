@@ -12,13 +12,13 @@ def can_ask() -> bool:
     return sys.stdin.isatty()
 
 
-def is_watched() -> bool:
-    """Whether somebody sees what is asked, even where the answers cannot come from him."""
-    return sys.stderr.isatty()
+def check_can_ask(question: str) -> None:
+    """Raises ``CommandError`` where there is nobody to ask."""
+    if not can_ask():
+        raise CommandError(f"{question} There is no terminal to answer on: pass --yes to confirm")
 
 
 def confirm(question: str) -> None:
     """Ask on the terminal. Raises ``click.Abort`` for a no, and ``CommandError`` where there is nobody to ask."""
-    if not can_ask():
-        raise CommandError(f"{question} There is no terminal to answer on: pass --yes to confirm")
+    check_can_ask(question)
     click.confirm(question, abort=True, err=True)

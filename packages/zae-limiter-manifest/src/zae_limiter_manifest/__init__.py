@@ -15,14 +15,16 @@ from .manifest import LimitsManifest, load, load_all
 from .naming import RESERVED_LIMIT_NAMES
 from .owners import CLI, OwnerError, stack_owner, taken_from
 from .packing import next_page, pack, page, unpack
-from .plan import Plan
+from .plan import Plan, plans_hash
 from .problems import ManifestError, Problem
 from .protocol import Answer, Failure, Status, manifest_failures
 from .requests import Request, UnknownActionError
+from .source import MAX_BYTES
 from .states import LockReport, StateReport
 
 __all__ = [
     "CLI",
+    "MAX_BYTES",
     "RESERVED_LIMIT_NAMES",
     "Action",
     "Address",
@@ -62,6 +64,7 @@ __all__ = [
     "next_page",
     "pack",
     "page",
+    "plans_hash",
     "render_template",
     "settle_intended",
     "stack_owner",

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Self
 
 from attrs import evolve, field, frozen
@@ -85,8 +85,7 @@ class Plan:
     def changes_hash(self) -> str:
         """`sha256:` and hex digits, equal for plans with the same changes; the serial is checked separately."""
         same = evolve(self, serial=0, unmanaged=())
-        text = json.dumps(same.to_dict(), sort_keys=True, separators=(",", ":"))
-        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+        return _sha256(json.dumps(same.to_dict(), sort_keys=True, separators=(",", ":")))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that `from_dict` reads back as an equal plan: an answer of the Lambda without its status."""
@@ -123,3 +122,16 @@ class Plan:
                 unmanaged=tuple(map(Address.from_dict, raw.get("unmanaged", ()))),
                 taken_from=raw.get("taken_from"),
             )
+
+
+def plans_hash(plans: Iterable[Plan]) -> str:
+    """The `changes_hash` of the one plan that changes something; of several, `sha256:` and hex digits of theirs.
+
+    It depends neither on their order nor on plans that change nothing.
+    """
+    hashes = sorted(plan.changes_hash() for plan in plans if plan.changes or plan.forgotten or plan.taken_from)
+    return hashes[0] if len(hashes) == 1 else _sha256("\n".join(hashes))
+
+
+def _sha256(text: str) -> str:
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

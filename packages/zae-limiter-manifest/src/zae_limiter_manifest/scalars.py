@@ -2,7 +2,7 @@
 
 import re
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Final, Self
 
 from yaml.constructor import SafeConstructor
@@ -13,6 +13,7 @@ from yaml.resolver import Resolver
 from .problems import show
 
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
+_INTEGER_TAG: Final = "tag:yaml.org,2002:int"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 _NO_TAG: Final = (None, "!")
 # YAML 1.1 gives a lone "=" and "<<" a special meaning, which nobody intends in a value.
@@ -22,6 +23,8 @@ _LONGEST_KEPT: Final = 64
 _DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]*(_[0-9]+)*)")
 _OCTAL: Final = re.compile(r"[-+]?0[0-7_]+")
 _LARGEST_ADVISED: Final = 10**18
+_LONGEST_COUNTED: Final = 32
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _RESOLVER: Final = Resolver()
 
 
@@ -53,10 +56,13 @@ class OddInteger(int):
 def read_scalar(event: ScalarEvent) -> object:
     """The value of a scalar; an `OddInteger` if its digits are not plain decimal ones.
 
-    Raises `ScalarError` for a foreign tag and for text that only looks like a number or a date.
+    Raises `ScalarError` for a foreign tag, a lone surrogate, an integer in base 60, and for text that only looks like
+    a number or a date.
     """
     if event.tag not in _NO_TAG and event.tag != _STRING_TAG:
         raise ScalarError(f"the tag {show(event.tag)} is not supported")
+    if surrogate := _SURROGATE.search(event.value):  # PyYAML without libyaml reads the escape "\ud800"
+        raise ScalarError(f"the lone surrogate U+{ord(surrogate[0]):04X} is not a character")
     tag = _tag_of(event)
     if tag in _READ_AS_TEXT:
         return event.value
@@ -75,12 +81,24 @@ def _tag_of(event: ScalarEvent) -> str:
 
 
 def _construct(tag: str, text: str) -> object:
+    if tag == _INTEGER_TAG and ":" in text:  # a long one takes minutes
+        raise ScalarError(
+            f"{show(text)} is an integer in base 60 for YAML: {_decimal_advice(text)}, or put it in quotes"
+        )
     try:
         # A constructor keeps the values that it has built, so each scalar gets a new one.
         value: object = SafeConstructor().construct_object(ScalarNode(tag, text))
     except (ValueError, OverflowError):
         raise ScalarError(f"cannot be read as {tag.rpartition(':')[2]}: {show(text)}") from None
     return OddInteger.of(value, text) if type(value) is int and not _DECIMAL.fullmatch(text) else value
+
+
+def _decimal_advice(text: str) -> str:
+    """How to write a short integer in base 60, such as hours, minutes and seconds, in decimal digits."""
+    if len(text) > _LONGEST_COUNTED:
+        return "write it in decimal digits"
+    seconds = reduce(lambda total, digits: total * 60 + int(digits), text.strip("-+").replace("_", "").split(":"), 0)
+    return f"write {'-' if text.startswith('-') else ''}{seconds}"
 
 
 # A large manifest repeats few numbers many times.

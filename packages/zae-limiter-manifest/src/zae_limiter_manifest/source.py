@@ -23,6 +23,9 @@ from .checks import ALREADY_CHECKED, Finding, Repeated
 from .problems import Occurrence, Path, Problem, describe, format_path, show
 from .scalars import ScalarError, is_merge_key, read_scalar
 
+MAX_BYTES: Final = 10_000_000
+"""The largest text of a manifest, in bytes, or characters if it is decoded; 50,000 entities take about 7.5 MB."""
+
 MAX_DEPTH: Final = 20
 MAX_ALIASED_NODES: Final = 1_000_000
 
@@ -100,7 +103,9 @@ class Source:
 
 
 def read_source(text: str | bytes, file: str) -> Source:
-    """The one document in the text."""
+    """The one document in the text; a text above `MAX_BYTES` is not read."""
+    if len(text) > MAX_BYTES:
+        return _unread(file)
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")
@@ -108,6 +113,12 @@ def read_source(text: str | bytes, file: str) -> Source:
             return _undecodable(error, file)
     # A byte order mark is not part of the text, and takes no column.
     return _Reader(_Text(text.removeprefix("\ufeff"), file)).read()
+
+
+def _unread(file: str) -> Source:
+    message = f"is larger than {MAX_BYTES // 1_000_000} MB: move limits that many entities share into a resource"
+    problem = Problem(file, None, None, format_path(()), message)
+    return Source(ALREADY_CHECKED, (problem,), _Text("", file), _Node(ALREADY_CHECKED, 0))
 
 
 def _undecodable(error: UnicodeDecodeError, file: str) -> Source:

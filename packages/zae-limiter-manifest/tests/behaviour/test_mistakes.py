@@ -109,7 +109,7 @@ def test_a_key_that_is_repeated_very_often_is_told_as_often() -> None:
     ("number", "told"),
     [
         ("010", 'must be an integer in decimal digits, not "010": write 8 or 10'),
-        ("1:30", 'must be an integer in decimal digits, not "1:30": write 90'),
+        ("1:30", '"1:30" is an integer in base 60 for YAML: write 90, or put it in quotes'),
         ("0x10", 'must be an integer in decimal digits, not "0x10": write 16'),
         ("0b1", 'must be an integer in decimal digits, not "0b1": write 1'),
         ("+5", 'must be an integer in decimal digits, not "+5": write 5'),
@@ -131,9 +131,11 @@ def test_a_number_may_have_its_digits_apart() -> None:
 
 def test_a_name_that_looks_like_a_number_is_told_to_stand_in_quotes_and_keeps_its_spelling_there() -> None:
     text = "namespace: a\nentities: {NAME: {resources: {_default_: {limits: {rpm: {capacity: 1}}}}}}\n"
-    for name in ("010", "0x1f", "1:30", "+5"):
+    for name in ("010", "0x1f", "+5"):
         with pytest.raises(ManifestError, match=r"a key must be a string, not the integer .*: put it in quotes"):
             load(text.replace("NAME", name))
+    with pytest.raises(ManifestError, match=r'entities: "1:30" is an integer in base 60 .*, or put it in quotes'):
+        load(text.replace("NAME", "1:30"))
     assert list(load(text.replace("NAME", '"010"')).entities) == ["010"]
 
 

@@ -16,6 +16,7 @@ from zae_limiter_manifest import (
     ManagedSet,
     Plan,
     compute_diff,
+    plans_hash,
 )
 
 USER, GPT_4, OTHER = Address("gpt-4", "user-123"), Address("gpt-4"), Address("other")
@@ -157,3 +158,27 @@ def test_a_plan_that_deletes_much_or_all_must_be_allowed(
 def test_what_is_gone_already_is_not_deleted() -> None:
     plan = compute_diff(manifest_of({}), {}, managed=ManagedSet.of([GPT_4]))
     assert plan.why_guarded() is None
+
+
+def test_the_hash_of_one_plan_is_its_own_and_that_of_several_depends_on_all_but_not_on_their_order() -> None:
+    other, taken, forgetful = evolve(PLAN, namespace="b"), Plan("c", taken_from="x"), Plan("d", forgotten=(GPT_4,))
+    assert plans_hash([PLAN]) == PLAN.changes_hash()
+    assert plans_hash([PLAN, other]) == plans_hash([other, PLAN])
+    several: tuple[list[Plan], ...] = (
+        [],
+        [PLAN],
+        [other],
+        [taken],
+        [forgetful],
+        [PLAN, other],
+        [PLAN, taken],
+        [PLAN, forgetful],
+    )
+    hashes = {plans_hash(plans) for plans in several}
+    assert len(hashes) == len(several)
+    assert all(len(each) == len("sha256:") + 64 for each in hashes)
+
+
+def test_the_hash_of_several_plans_does_not_depend_on_those_that_change_nothing() -> None:
+    assert plans_hash([PLAN, Plan("b", manifest_hash="sha256:1")]) == plans_hash([PLAN])
+    assert plans_hash([Plan("b"), Plan("c")]) == plans_hash([])

@@ -1,5 +1,6 @@
 import pytest
 import yaml
+from yaml.constructor import SafeConstructor
 from yaml.events import ScalarEvent
 
 from zae_limiter_manifest.scalars import OddInteger, ScalarError, is_merge_key, read_scalar
@@ -33,13 +34,7 @@ def test_a_scalar_is_read_as_safe_load_reads_it(text: str) -> None:
             ("07", "write 7"),
             ("0" * 5000 + "10_", "write 8 or 10"),
         ),
-        *(
-            ("0x10", "write 16"),
-            ("-0b1", "write -1"),
-            ("+5", "write 5"),
-            ("1:30", "write 90"),
-            ("1:30:00", "write 5400"),
-        ),
+        *(("0x10", "write 16"), ("-0b1", "write -1"), ("+5", "write 5")),
         *(("1__0", "write 10"), ("10_", "write 10"), ("0x" + "f" * 5000, "write its decimal digits")),
     ],
 )
@@ -49,6 +44,29 @@ def test_an_integer_that_is_not_in_decimal_digits_keeps_its_value_and_says_how_t
     value = read_scalar(scalar(text))
     assert isinstance(value, OddInteger)
     assert (value, value.text, value.advice) == (yaml.safe_load(text), text, advice)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [("1:30", "write 90"), ("1:30:00", "write 5400"), ("-1_0_:00", "write -600"), ("+2:05", "write 125")],
+)
+def test_an_integer_in_base_60_is_refused_with_its_value_in_seconds(text: str, advice: str) -> None:
+    with pytest.raises(ScalarError) as caught:
+        read_scalar(scalar(text))
+    assert str(caught.value) == f'"{text}" is an integer in base 60 for YAML: {advice}, or put it in quotes'
+    assert advice == f"write {yaml.safe_load(text)}"
+
+
+def test_a_long_integer_in_base_60_is_refused_before_it_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SafeConstructor, "construct_object", None)
+    with pytest.raises(ScalarError, match="write it in decimal digits, or put it in quotes"):
+        read_scalar(scalar(":".join(["1"] * 100_000)))
+
+
+@pytest.mark.parametrize("text", ['"\\ud800"', '"\\ud83d\\ude00"'])
+def test_a_lone_surrogate_is_refused(text: str) -> None:
+    with pytest.raises(ScalarError, match=r"the lone surrogate U\+D8[0-9A-F]{2} is not a character"):
+        read_scalar(scalar(text))
 
 
 @pytest.mark.parametrize("text", ["=", "<<"])

@@ -3,7 +3,7 @@ import yaml
 
 from zae_limiter_manifest.checks import ALREADY_CHECKED, Finding, Repeated
 from zae_limiter_manifest.problems import Occurrence
-from zae_limiter_manifest.source import MAX_DEPTH, read_source
+from zae_limiter_manifest.source import MAX_BYTES, MAX_DEPTH, read_source
 
 
 @pytest.fixture(params=["libyaml", "python"], autouse=True)
@@ -64,6 +64,14 @@ def test_an_aliased_value_is_located_where_it_is_written_and_its_key_where_it_is
         ("a: !x [b]\n", 'f:1:4: a: the tag "!x" is not supported'),
         ("a: [1, !y z]\n", 'f:1:8: a[1]: the tag "!y" is not supported'),
         ("a: 2024-99-99\n", 'f:1:4: a: cannot be read as timestamp: "2024-99-99"'),
+        (
+            "a: {b: 1:30:00}\n",
+            'f:1:8: a.b: "1:30:00" is an integer in base 60 for YAML: write 5400, or put it in quotes',
+        ),
+        (
+            "a: {1:30: b}\n",
+            'f:1:5: a: "1:30" is an integer in base 60 for YAML: write 90, or put it in quotes',
+        ),
         ("é: \x07\n", "f:1:4: (document): not valid YAML: the character U+0007"),
         ("a: 1\nb: \ud800\n", "f:2:4: (document): not valid YAML: the character U+D800"),
     ],
@@ -81,9 +89,28 @@ def test_a_syntax_error_is_a_problem_at_its_place(text: str, place: str) -> None
     assert problem.startswith(f"{place}: (document): not valid YAML: ")
 
 
+@pytest.mark.parametrize("text", ["x" * (MAX_BYTES + 1), b"[" * (MAX_BYTES + 1)])
+def test_a_text_that_is_too_large_is_refused_unread(text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml, "parse", None)
+    (problem,) = problems_of(text)
+    assert problem.startswith("f: (document): is larger than 10 MB: ")
+
+
+def test_800_kb_of_an_integer_in_base_60_are_one_problem() -> None:
+    (problem,) = problems_of("a: " + ":".join(["1"] * 400_000))
+    assert problem.startswith('f:1:4: a: "1:1:')
+    assert problem.endswith("is an integer in base 60 for YAML: write it in decimal digits, or put it in quotes")
+
+
+def test_the_escape_of_a_lone_surrogate_is_one_problem_at_its_line() -> None:
+    (problem,) = problems_of('a: 1\nb: "x\\ud800"\n')
+    assert problem.startswith("f:2:")
+    assert "surrogate" in problem or "Unicode" in problem
+
+
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? ", "{"])
 def test_deep_nesting_is_refused_before_it_costs_anything(opening: str) -> None:
-    (problem,) = problems_of(opening * 20_000)
+    (problem,) = problems_of(opening * 200_000)
     assert problem.endswith(f"nested more than {MAX_DEPTH} deep")
 
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from zae_limiter_manifest import Answer, LimitsManifest, Plan, Request
+from zae_limiter_manifest import Answer, Failure, LimitsManifest, Plan, Request, plans_hash
+from zae_limiter_manifest.problems import printable
 
 from .. import confirmation
 from ..errors import CommandError
@@ -19,23 +20,33 @@ from .showing import announce, plan_of, show_outcomes
 
 OVERTAKEN: Final = frozenset({"stale", "different_plan"})
 ATTEMPTS: Final = 5
+QUESTION: Final = "Apply?"
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """One run of `limits apply`; ``claims`` are the fields of its requests that say who applies, and how."""
+    """One run of `limits apply`; ``claims`` are the fields of its requests that say who applies, and how.
+
+    ``expected_hash`` is that of the only plans that may be applied, if it is given.
+    """
 
     provisioner: Provisioner
     form: DocumentForm
     claims: Mapping[str, Any]
     allow_deletes: bool
     asks: bool
+    quiet: bool
+    expected_hash: str | None
 
     def of_files(self, files: Sequence[str], *, take_over: bool) -> bool:
         """Apply manifests; whether all went well. All are planned before the first is applied."""
         manifests = load_files(files)
+        self._check_can_ask()
         requests = [self._request("plan", manifest, take_over=take_over) for manifest in manifests]
-        plans = [self._plan(request) for request in requests]
+        answers = {request.namespace: self._plan(request) for request in requests}
+        if not self._are_accepted(answers):
+            return False
+        plans = _plans(answers)
         self._confirm(plans)
         pairs = zip(requests, plans, strict=True)
         return self._carry_out({request.namespace: self._apply(request, plan) for request, plan in pairs})
@@ -45,7 +56,9 @@ class Rollout:
         saved = SavedPlan.read(path)
         if saved.stack != stack:
             raise CommandError(f"{path}: this plan is for the stack {saved.stack}: pass --name {saved.stack}")
-        self._guard(saved.plan)
+        self._check_can_ask()
+        if not self._are_accepted({saved.plan.namespace: self._guarded(Answer.planned(saved.plan))}):
+            return False
         self._confirm([saved.plan])
         request = self._request("apply", saved.manifest, take_over=saved.plan.taken_from is not None)
         return self._carry_out({request.namespace: self.provisioner.apply(_exactly(request, saved.plan))})
@@ -56,36 +69,61 @@ class Rollout:
         except (ValueError, TypeError) as error:
             raise CommandError(str(error)) from error
 
-    def _plan(self, request: Request) -> Plan:
-        plan = plan_of(request.namespace, self.provisioner.ask(request))
-        self._guard(plan)
-        return plan
+    def _plan(self, request: Request) -> Answer:
+        """An answer with a plan that may be applied, or a refusal."""
+        answer = self.provisioner.ask(request)
+        if answer.status != "failed":
+            plan_of(request.namespace, answer)
+        return self._guarded(answer)
 
-    def _guard(self, plan: Plan) -> None:
-        if (why := plan.why_guarded()) and not self.allow_deletes:
-            raise CommandError(f"{plan.namespace}: the plan {why}: pass --allow-deletes to apply it")
+    def _guarded(self, answer: Answer) -> Answer:
+        if answer.plan is None or self.allow_deletes or not (why := answer.plan.why_guarded()):
+            return answer
+        return _refusal(answer.plan, "guarded", f"the plan {why}: pass --allow-deletes to apply it")
+
+    def _are_accepted(self, answers: Mapping[str, Answer]) -> bool:
+        """Whether all plans may be applied; the refusals are shown, in the chosen form."""
+        refused = {namespace: answer for namespace, answer in answers.items() if answer.status == "failed"}
+        refused = refused or self._other_than_expected(_plans(answers))
+        if refused:
+            show_outcomes(refused, self.form)
+        return not refused
+
+    def _other_than_expected(self, plans: Sequence[Plan]) -> dict[str, Answer]:
+        if self.expected_hash is None or (found := plans_hash(plans)) == self.expected_hash:
+            return {}
+        told = printable(self.expected_hash)
+        why = f'the hash of the plan is {found}, not "{told}" as expected: look at the plan, then pass its hash'
+        return {plan.namespace: _refusal(plan, "different_plan", why) for plan in plans}
+
+    def _check_can_ask(self) -> None:
+        if self.asks:
+            confirmation.check_can_ask(QUESTION)
 
     def _confirm(self, plans: Sequence[Plan]) -> None:
         changing = [plan for plan in plans if plan.changes]
-        if changing and (self.form == "text" or self._can_ask):
+        if changing and (self.asks or (self.form == "text" and not self.quiet)):
             announce(changing, self.form)
-        if changing and self._can_ask:
-            confirmation.confirm("Apply?")
-
-    @property
-    def _can_ask(self) -> bool:
-        return self.asks and confirmation.can_ask()
+        if changing and self.asks:
+            confirmation.confirm(QUESTION)
 
     def _apply(self, request: Request, plan: Plan) -> Iterator[Answer]:
-        """What was shown is applied, or nothing: what is planned anew is shown, and asked about, as the first was."""
-        for left in reversed(range(ATTEMPTS)):
+        """What was shown is applied, or nothing: what is planned anew is shown, and asked about, as the first was.
+
+        Where a hash is expected, nothing is planned anew: it would be another plan.
+        """
+        for left in reversed(range(ATTEMPTS if self.expected_hash is None else 1)):
             answers = self.provisioner.apply(_exactly(request, plan))
             yield (first := next(answers))
             yield from answers
             if not (left and _is_overtaken(first)):
                 return
             self.provisioner.report(f"{request.namespace}: limits have changed since the plan: planned again")
-            plan = self._plan(request)
+            again = self._plan(request)
+            if again.plan is None or again.status == "failed":
+                yield again
+                return
+            plan = again.plan
             self._confirm([plan])
 
     def _carry_out(self, applies: Mapping[str, Iterator[Answer]]) -> bool:
@@ -97,6 +135,14 @@ class Rollout:
         finally:  # whatever ends this, nobody shall have to guess what was made before
             show_outcomes(outcomes, self.form)
         return not any(answer.errors or answer.remaining for answer in outcomes.values())
+
+
+def _plans(answers: Mapping[str, Answer]) -> list[Plan]:
+    return [answer.plan for answer in answers.values() if answer.plan]
+
+
+def _refusal(plan: Plan, code: str, why: str) -> Answer:
+    return Answer.failed([Failure(code, why)], namespace=plan.namespace)
 
 
 def _is_overtaken(answer: Answer) -> bool:

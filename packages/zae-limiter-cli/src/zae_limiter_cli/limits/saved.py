@@ -6,12 +6,17 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from zae_limiter_manifest import FormatError, LimitsManifest, ManifestError, Plan
+from zae_limiter_manifest.problems import printable
 
 from ..errors import CommandError
 from .files import write_file
 
 SCHEMA_VERSION: Final = 1
 KIND: Final = "saved-plan"
+MAX_BYTES: Final = 64_000_000
+"""The largest file of a plan; one that creates 50,000 entities takes 28 MB."""
+
+_LONGEST_REASON: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +37,39 @@ class SavedPlan:
             "manifest": self.manifest.to_dict(),
             "plan": self.plan.to_dict(),
         }
-        write_file(path, json.dumps(told, indent=1) + "\n")
+        write_file(path, json.dumps(told, indent=1) + "\n", mode=0o600)
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """The plan in a file. Raises ``CommandError`` for a file that is none, or was changed."""
         try:
-            told = json.loads(path.read_text(encoding="utf-8"))
-            return cls._of(told)
+            return cls._of(json.loads(_read(path)))
+        except RecursionError as error:
+            raise _no_plan(path, "it is nested too deep") from error
         except (ValueError, KeyError, TypeError, FormatError, ManifestError) as error:
-            message = f"{path}: not a plan saved by `limits plan --out` ({error}); pass a manifest with -f"
-            raise CommandError(" ".join(message.split())) from error
+            raise _no_plan(path, str(error)) from error
 
     @classmethod
     def _of(cls, told: Any) -> Self:
         if (told["kind"], told["schema_version"]) != (KIND, SCHEMA_VERSION):
             raise ValueError(f"it is {told['kind']} {told['schema_version']}")
+        if not (isinstance(told["stack"], str) and told["stack"].isprintable()):
+            raise ValueError("its stack is not a name")
         saved = cls(told["stack"], LimitsManifest.from_dict(told["manifest"], "manifest"), Plan.from_dict(told["plan"]))
         if saved.plan.changes_hash() != told["changes_hash"]:
             raise ValueError("it has changed since")
         return saved
+
+
+def _read(path: Path) -> str:
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES // 1_000_000} MB")
+    return content.decode("utf-8")
+
+
+def _no_plan(path: Path, why: str) -> CommandError:
+    reason = why if len(why) <= _LONGEST_REASON else why[:_LONGEST_REASON] + "…"
+    message = f"{path}: not a plan saved by `limits plan --out` ({reason}); pass a manifest with -f"
+    return CommandError(printable(" ".join(message.split())))

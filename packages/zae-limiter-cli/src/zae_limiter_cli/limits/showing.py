@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import click
 
-from zae_limiter_manifest import Answer, Plan
+from zae_limiter_manifest import Answer, Plan, plans_hash
 from zae_limiter_manifest.problems import printable
 from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
 
@@ -14,14 +14,14 @@ from ..terminal import Terminal
 
 
 def show_plans(plans: list[Plan], form: DocumentForm) -> None:
-    """What would change."""
+    """What would change, and the hash that `limits apply --expect-hash` takes."""
     match form:
         case "json":
             text = as_json.render_plan(*plans)
         case "markdown":
-            text = as_markdown.render_plan(*plans)
+            text = f"{as_markdown.render_plan(*plans)}\nHash: `{plans_hash(plans)}`\n"
         case _:
-            text = as_text.render_plan(*plans, color=_colour())
+            text = f"{as_text.render_plan(*plans, color=_colour())}\nHash: {plans_hash(plans)}\n"
     click.echo(text, nl=False)
 
 

@@ -1,12 +1,12 @@
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from support.cli.limits_stack import FUNCTION, Stack
 from support.provisioner.provisions import rpm
-from zae_limiter_cli import confirmation
 from zae_limiter_manifest import json_schema, load, packing
 
 ALPHA = """\
@@ -37,17 +37,17 @@ def test_a_plan_shows_what_would_change_and_writes_nothing(stack: Stack) -> None
     told = stack.ok("plan", "-f", stack.write(ALPHA))
     assert told.splitlines()[0] == "Namespace tenant-alpha"
     assert "  + resource gpt-4\n      + rpm: capacity 500\n" in told
-    assert told.endswith("Plan: 3 to create, 0 to update, 0 to delete.\n")
+    assert re.search(r"\nPlan: 3 to create, 0 to update, 0 to delete\.\n\nHash: sha256:[0-9a-f]{64}\n$", told)
     assert stack.world.items() == []
     assert stack.paths == [FUNCTION]
 
 
-def test_an_apply_off_a_terminal_shows_its_plan_and_does_it(stack: Stack) -> None:
-    told = stack.ok("apply", "-f", stack.write(ALPHA))
+def test_an_apply_that_needs_no_answer_shows_its_plan_and_does_it(stack: Stack) -> None:
+    told = stack.ok("apply", "--yes", "-f", stack.write(ALPHA))
     assert told.endswith("Applied: 3 created, 0 updated, 0 deleted.\n")
     assert stack.world.live() == load(ALPHA)
-    assert stack.ok("apply", "-f", stack.write(ALPHA)) == "Namespace tenant-alpha\nNo changes.\n"
-    told = stack.ok("apply", "-f", stack.write(ALPHA.replace("500", "600")))
+    assert stack.ok("apply", "--yes", "-f", stack.write(ALPHA)) == "Namespace tenant-alpha\nNo changes.\n"
+    told = stack.ok("apply", "--yes", "-f", stack.write(ALPHA.replace("500", "600")))
     assert "rpm: capacity 500 -> 600" in told
     assert told.endswith("Applied: 0 created, 1 updated, 0 deleted.\n")
 
@@ -56,7 +56,7 @@ def test_exit_code_2_says_that_there_are_changes_or_drift(stack: Stack) -> None:
     file = stack.write(ALPHA)
     stack.ok("plan", "-f", file, "--exit-code", code=2)
     assert stack.ok("diff", "-f", file, "--exit-code").endswith("Pending: 3 changes that nobody has applied yet.\n")
-    stack.ok("apply", "-f", file)
+    stack.ok("apply", "--yes", "-f", file)
     stack.ok("plan", "-f", file, "--exit-code")
     assert stack.ok("diff", "-f", file, "--exit-code").endswith("No drift.\n")
     stack.world.repository().set_resource_defaults("gpt-4", rpm(400))
@@ -121,25 +121,26 @@ def test_json_and_markdown_are_documents_of_their_own(stack: Stack) -> None:
     file = stack.write(ALPHA)
     kinds = []
     for command in ("plan", "diff", "apply"):
-        kinds.append(json.loads(stack.ok(command, "-f", file, "-o", "json"))["kind"])
-        assert stack.ok(command, "-f", file, "-o", "markdown").startswith("### Limits of `tenant-alpha`\n")
+        words = (command, "-f", file, *(["--yes"] if command == "apply" else []), "-o")
+        kinds.append(json.loads(stack.ok(*words, "json"))["kind"])
+        assert stack.ok(*words, "markdown").startswith("### Limits of `tenant-alpha`\n")
     assert kinds == ["plan", "drift", "applied"]
 
 
 def test_a_saved_plan_is_applied_as_it_was_planned_once(stack: Stack) -> None:
     out = str(stack.directory / "alpha.plan")
     stack.ok("plan", "-f", stack.write(ALPHA), "--out", out)
-    assert stack.ok("apply", out).endswith("Applied: 3 created, 0 updated, 0 deleted.\n")
-    again = stack.run("apply", out)
+    assert stack.ok("apply", "--yes", out).endswith("Applied: 3 created, 0 updated, 0 deleted.\n")
+    again = stack.run("apply", "--yes", out)
     assert (again.exit_code, "Error: tenant-alpha: somebody has applied since" in again.stderr) == (1, True)
 
 
 def test_a_saved_plan_of_limits_that_have_changed_is_refused(stack: Stack) -> None:
-    stack.ok("apply", "-f", stack.write(ALPHA))
+    stack.ok("apply", "--yes", "-f", stack.write(ALPHA))
     out = str(stack.directory / "alpha.plan")
     stack.ok("plan", "-f", stack.write(ALPHA.replace("500", "600")), "--out", out)
     stack.world.repository().set_resource_defaults("gpt-4", rpm(3))
-    assert "limits have changed since" in stack.run("apply", out).stderr
+    assert "limits have changed since" in stack.run("apply", "--yes", out).stderr
     assert stack.world.repository().get_resource_defaults("gpt-4") == rpm(3)
 
 
@@ -149,42 +150,50 @@ def test_what_is_no_saved_plan_is_one_line(stack: Stack) -> None:
     kept = out.read_text()
     for text in ("", "{}", "[]", kept.replace("500", "5000"), kept.replace("saved-plan", "plan"), ALPHA):
         out.write_text(text)
-        told = stack.error("apply", str(out))
+        told = stack.error("apply", "--yes", str(out))
         assert told.startswith(f"{out}: not a plan saved by `limits plan --out`")
         assert told.count("\n") == 1
     out.write_text(kept)
-    assert "pass --name my-app" in stack.error("apply", str(out), "-n", "other")
+    assert "pass --name my-app" in stack.error("apply", "--yes", str(out), "-n", "other")
     assert stack.actions() == ["plan"]
     both = ("-f", stack.write(ALPHA), "-f", stack.write(BETA, "beta.yaml"))
     assert "one namespace, not of 2" in stack.error("plan", *both, "--out", str(out))
     assert "either manifests with -f, or" in stack.error("apply")
-    assert "either manifests with -f, or" in stack.error("apply", str(out), "-f", both[1])
+    assert "either manifests with -f, or" in stack.error("apply", "--yes", str(out), "-f", both[1])
 
 
 def test_deletes_of_much_that_is_managed_must_be_allowed(stack: Stack) -> None:
-    stack.ok("apply", "-f", stack.write(many(10)))
-    stack.ok("apply", "-f", stack.write(many(7)))
-    stack.ok("apply", "-f", stack.write(many(10)))
-    told = stack.error("apply", "-f", stack.write(many(6)))
+    stack.ok("apply", "--yes", "-f", stack.write(many(10)))
+    stack.ok("apply", "--yes", "-f", stack.write(many(7)))
+    stack.ok("apply", "--yes", "-f", stack.write(many(10)))
+    told = stack.error("apply", "--yes", "-f", stack.write(many(6)))
     assert told == (
         "tenant-alpha: the plan deletes 4 of 10 managed items, over 30 %: pass --allow-deletes to apply it\n"
     )
     out = str(stack.directory / "alpha.plan")
     stack.ok("plan", "-f", stack.write(many(0)), "--out", out)
-    assert "deletes all that is managed: 10 of 10" in stack.error("apply", out)
-    assert stack.ok("apply", out, "--allow-deletes").endswith("Applied: 0 created, 0 updated, 10 deleted.\n")
+    assert "deletes all that is managed: 10 of 10" in stack.error("apply", "--yes", out)
+    assert stack.ok("apply", "--yes", out, "--allow-deletes").endswith("Applied: 0 created, 0 updated, 10 deleted.\n")
 
 
-def test_a_manifest_from_standard_input_is_applied_unseen_only_off_a_terminal(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(confirmation, "is_watched", lambda: True)
-        refused = stack.run("apply", "-f", "-", input=ALPHA)
-        assert (refused.exit_code, "pass --yes, or a file" in refused.stderr) == (1, True)
-        assert not stack.world.items()
-        assert stack.run("apply", "-f", "-", "--yes", input=ALPHA).exit_code == 0
-    assert stack.run("apply", "-f", "-", input=ALPHA).exit_code == 0
+def test_a_manifest_from_standard_input_is_applied_with_yes_alone(stack: Stack) -> None:
+    refused = stack.run("apply", "-f", "-", input=ALPHA)
+    assert (refused.exit_code, "pass --yes, or a file" in refused.stderr) == (1, True)
+    assert not stack.world.items()
+    assert stack.run("apply", "-f", "-", "--yes", input=ALPHA).exit_code == 0
+    assert stack.world.live() == load(ALPHA)
+
+
+@pytest.mark.parametrize("answer", [None, "y\n", "n\n"])
+def test_without_a_terminal_nothing_is_sent_without_yes(stack: Stack, answer: str | None) -> None:
+    out = str(stack.directory / "alpha.plan")
+    stack.ok("plan", "-f", stack.write(ALPHA), "--out", out)
+    stack.actions()
+    for words in (("-f", stack.write(ALPHA)), (out,), ("-q", "-o", "json", out)):
+        refused = stack.run("apply", *words, input=answer)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert refused.stderr == "Error: Apply? There is no terminal to answer on: pass --yes to confirm\n"
+    assert stack.actions() == []
 
 
 @pytest.mark.usefixtures("on_a_terminal")
@@ -203,7 +212,7 @@ def test_an_apply_that_is_overtaken_plans_anew_and_says_who_holds_the_lock(stack
             stack.world.apply(load(BETA.replace("beta", "alpha")))
 
     stack.before = overtake
-    assert stack.run("apply", "-f", stack.write(ALPHA)).exit_code == 0
+    assert stack.run("apply", "--yes", "-f", stack.write(ALPHA)).exit_code == 0
     assert stack.actions() == ["plan", "apply", "plan", "apply"]
     assert stack.world.live() == load(ALPHA)
 
@@ -220,7 +229,7 @@ def test_one_item_that_fails_is_told_and_ends_with_code_1(stack: Stack, monkeypa
 
     store.fault = fault
     monkeypatch.setattr(handler, "table_of_environment", lambda: stack.world.table(store))
-    told = stack.ok("apply", "-f", stack.write(ALPHA), code=1)
+    told = stack.ok("apply", "--yes", "-f", stack.write(ALPHA), code=1)
     assert "  ! entity user-1/_default_: " in told
     assert told.endswith("Applied: 2 created, 0 updated, 0 deleted. 1 failed.\n")
 
@@ -229,7 +238,7 @@ def test_an_apply_goes_on_until_nothing_is_left(stack: Stack, monkeypatch: pytes
     from zae_limiter_provisioner import actions
 
     monkeypatch.setattr(actions, "LISTED_BYTES", 1)  # one batch of 200 then
-    done = stack.run("apply", "-f", stack.write(many(500)), "-o", "json")
+    done = stack.run("apply", "--yes", "-f", stack.write(many(500)), "-o", "json")
     (told,) = json.loads(done.stdout)["namespaces"]
     assert (done.exit_code, told["created"], told["remaining"], len(told["changes"])) == (0, 500, 0, 500)
     assert done.stderr.splitlines()[0] == "tenant-alpha: 300 changes left, continuing"
@@ -256,7 +265,7 @@ def test_a_mistyped_namespace_is_an_error_and_its_export_overwrites_nothing(stac
 def test_a_state_shows_what_is_managed_and_by_whom(stack: Stack) -> None:
     stack.world.repository()
     assert "never applied" in stack.ok("state", "-N", "tenant-alpha")
-    stack.ok("apply", "-f", stack.write(ALPHA))
+    stack.ok("apply", "--yes", "-f", stack.write(ALPHA))
     told = stack.ok("state", "-N", "tenant-alpha")
     assert "  owner    cli\n" in told
     assert told.endswith("Managed: 3 items.\n  system\n  resource gpt-4\n  entity user-1/_default_\n")
@@ -271,20 +280,20 @@ def test_a_lock_is_shown_told_and_freed_by_its_id(stack: Stack) -> None:
     repository = stack.world.repository()
     lock = ProvisionerLock("abc", "cli (bob)", stack.world.clock.now_ms() + 1000)
     repository.put_provisioner_state(replace(repository.get_provisioner_state(), lock=lock), expected_serial=0)
-    refused = stack.run("apply", "-f", stack.write(ALPHA))
+    refused = stack.run("apply", "--yes", "-f", stack.write(ALPHA))
     assert (refused.exit_code, "cli (bob) is applying" in refused.output) == (1, True)
     assert "lock     abc, held by cli (bob) until 20" in stack.ok("state", "-N", "tenant-alpha")
     assert "the lock is not xyz" in stack.error("unlock", "-N", "tenant-alpha", "xyz", "--yes")
     assert "no terminal to answer on: pass --yes" in stack.error("unlock", "-N", "tenant-alpha", "abc")
     assert "lock" not in stack.ok("unlock", "-N", "tenant-alpha", "abc", "--yes")
-    stack.ok("apply", "-f", stack.write(ALPHA))
+    stack.ok("apply", "--yes", "-f", stack.write(ALPHA))
 
 
 def test_who_applies_is_claimed_in_the_audit_events(stack: Stack) -> None:
-    stack.ok("apply", "-f", stack.write(ALPHA), "--principal", "alice", "--source", "9f3c2e1")
+    stack.ok("apply", "--yes", "-f", stack.write(ALPHA), "--principal", "alice", "--source", "9f3c2e1")
     (event,) = stack.world.repository().get_audit_events("$RESOURCE:gpt-4").events
     assert event.principal == "provisioner (claimed: alice, 9f3c2e1)"
-    told = stack.error("apply", "-f", stack.write(ALPHA), "--principal", "x" * 101)
+    told = stack.error("apply", "--yes", "-f", stack.write(ALPHA), "--principal", "x" * 101)
     assert told == "principal must be 1 to 100 printable characters\n"
 
 
@@ -346,5 +355,5 @@ def test_colours_stand_only_on_a_terminal_and_without_no_color(stack: Stack, mon
 
 def test_a_large_manifest_is_sent_compressed(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing.pack, "__kwdefaults__", {"largest": 1_000})
-    assert stack.ok("plan", "-f", stack.write(many(90))).endswith("Plan: 90 to create, 0 to update, 0 to delete.\n")
+    assert "\nPlan: 90 to create, 0 to update, 0 to delete.\n" in stack.ok("plan", "-f", stack.write(many(90)))
     assert stack.actions() == ["packed"]

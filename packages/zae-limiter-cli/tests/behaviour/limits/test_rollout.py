@@ -45,7 +45,7 @@ def fail(stack: Stack) -> None:
 
 def test_a_refusal_stands_on_standard_error_with_its_namespace_and_the_others_are_applied(stack: Stack) -> None:
     hold_the_lock(stack, "tenant-alpha")
-    done = stack.run("apply", *both(stack))
+    done = stack.run("apply", "--yes", *both(stack))
     assert done.exit_code == 1
     assert done.stderr.startswith("Error: tenant-alpha: cli (bob) is applying, until ")
     assert "Failed" not in done.stdout
@@ -54,7 +54,7 @@ def test_a_refusal_stands_on_standard_error_with_its_namespace_and_the_others_ar
 
 def test_programs_find_a_refusal_in_their_document_too(stack: Stack) -> None:
     hold_the_lock(stack, "tenant-alpha")
-    done = stack.run("apply", *both(stack), "-o", "json")
+    done = stack.run("apply", "--yes", *both(stack), "-o", "json")
     alpha, beta = json.loads(done.stdout)["namespaces"]
     assert (alpha["status"], alpha["errors"][0]["code"], beta["status"]) == ("failed", "locked", "applied")
     assert done.stderr.startswith("Error: tenant-alpha: ")
@@ -63,7 +63,7 @@ def test_programs_find_a_refusal_in_their_document_too(stack: Stack) -> None:
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_an_error_at_the_second_namespace_hides_nothing_of_the_first(stack: Stack, form: str) -> None:
     at_apply(stack, "tenant-alpha", lambda: fail(stack))
-    done = stack.run("apply", *both(stack), "-o", form)
+    done = stack.run("apply", "--yes", *both(stack), "-o", form)
     assert (done.exit_code, done.stderr) == (
         1,
         "Error: my-app-limits-provisioner failed: no memory; its log says more\n",
@@ -77,7 +77,7 @@ def test_an_error_at_the_second_namespace_hides_nothing_of_the_first(stack: Stac
 def test_an_error_while_going_on_hides_nothing_that_was_made(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(actions, "LISTED_BYTES", 1)  # one batch of 200 then
     at_apply(stack, "tenant-alpha", lambda: fail(stack))
-    done = stack.run("apply", "-f", stack.write(MANY))
+    done = stack.run("apply", "--yes", "-f", stack.write(MANY))
     assert done.exit_code == 1
     assert done.stdout.endswith("Applied: 200 created, 0 updated, 0 deleted. 300 left to do.\n")
     assert done.stderr.endswith("Error: my-app-limits-provisioner failed: no memory; its log says more\n")
@@ -85,7 +85,7 @@ def test_an_error_while_going_on_hides_nothing_that_was_made(stack: Stack, monke
 
 def test_a_request_whose_answer_is_lost_is_not_sent_again(stack: Stack) -> None:
     at_apply(stack, "tenant-alpha", lambda: setattr(stack, "dropping", True))
-    done = stack.run("apply", "-f", stack.write(ALPHA))
+    done = stack.run("apply", "--yes", "-f", stack.write(ALPHA))
     assert (done.exit_code, stack.actions()) == (1, ["plan", "apply"])
     assert "Connection was closed" in done.stderr
 
@@ -108,7 +108,7 @@ def overtake(stack: Stack) -> None:
 
 def test_what_is_planned_anew_is_shown_before_it_is_applied(stack: Stack) -> None:
     overtake(stack)
-    done = stack.run("apply", "-f", stack.write(ALPHA))
+    done = stack.run("apply", "--yes", "-f", stack.write(ALPHA))
     assert done.exit_code == 0
     assert done.stdout.index("rpm: capacity 1 -> 500") < done.stdout.index("Applied: 0 created, 1 updated, 0 deleted.")
     assert done.stderr == "tenant-alpha: limits have changed since the plan: planned again\n"

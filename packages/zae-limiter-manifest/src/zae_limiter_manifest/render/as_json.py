@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ..plan import Plan
+from ..plan import Plan, plans_hash
 from ..problems import Problem
 from ..protocol import Answer
 from ..states import StateReport
@@ -13,8 +13,8 @@ SCHEMA_VERSION: Final = 1
 
 
 def render_plan(*plans: Plan) -> str:
-    """`{"schema_version", "kind": "plan", "namespaces": [...]}`: each plan with its hash and its fields."""
-    return _document("plan", namespaces=[_plan(plan) for plan in plans])
+    """`{"schema_version", "kind": "plan", "namespaces": [...], "hash"}`: each plan with its hash and its fields."""
+    return _document("plan", namespaces=[_plan(plan) for plan in plans], hash=plans_hash(plans))
 
 
 def render_drift(*plans: Plan) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from support.manifest.manifests import resource
-from zae_limiter_manifest import Address, Answer, Change, Failure, ManifestError, Plan, load
+from zae_limiter_manifest import Address, Answer, Change, Failure, ManifestError, Plan, load, plans_hash
 from zae_limiter_manifest.render import as_json
 
 USER, GONE, LEFT = Address("gpt-4", "user-123"), Address("gone"), Address("left")
@@ -27,7 +27,9 @@ def read(text: str, kind: str) -> Any:
 
 
 def test_a_plan_is_its_plain_values_with_the_fields_of_every_change_and_its_hash() -> None:
-    (told, empty) = read(as_json.render_plan(PLAN, Plan("b")), "plan")["namespaces"]
+    document = read(as_json.render_plan(PLAN, Plan("b")), "plan")
+    (told, empty) = document["namespaces"]
+    assert document["hash"] == plans_hash([PLAN, Plan("b")])
     assert told["changes"][1]["fields"] == FIELDS
     assert (told["changes_hash"], told["guarded"]) == (PLAN.changes_hash(), None)
     assert Plan.from_dict(told) == PLAN

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ... import confirmation
 from ...errors import CommandError
 from ...options import DocumentForm, connected, quiet_option, yes_option
 from ...principal import principal_option
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     default=0,
     help="Seconds to wait for another apply to end.  [default: 0]",
 )
+@click.option("--expect-hash", metavar="HASH", help="Apply only the plan with this hash, which `limits plan` prints.")
 @principal_option
 @click.option("--source", envvar="ZAEL_SOURCE", show_envvar=True, help="Revision of the files, for the audit events.")
 @yes_option
@@ -44,6 +44,7 @@ def apply(
     allow_deletes: bool,
     take_over: bool,
     lock_timeout: int,
+    expect_hash: str | None,
     principal: str,
     source: str | None,
     yes: bool,
@@ -51,7 +52,7 @@ def apply(
 ) -> None:
     """Make namespaces match their files, or apply a PLAN saved by `limits plan --out`.
 
-    On a terminal the command shows the plan and asks first, unless --yes is given. It reports each item that fails;
+    The command shows the plan and asks first; without a terminal it requires --yes. It reports each item that fails;
     failed items stay pending, and the next apply tries them again.
     """
     from ...limits.files import STANDARD_INPUT
@@ -60,11 +61,17 @@ def apply(
 
     if bool(files) == (saved is not None):
         raise CommandError("pass either manifests with -f, or the file of a saved plan")
-    if STANDARD_INPUT in files and not yes and confirmation.is_watched():
+    if STANDARD_INPUT in files and not yes:
         raise CommandError("standard input is the manifest and cannot answer the question: pass --yes, or a file")
     claims = {"principal": principal, "source": source, "lock_timeout": lock_timeout}
     rollout = Rollout(
-        Provisioner(connection, reporter(quiet=quiet)), form, claims, allow_deletes=allow_deletes, asks=not yes
+        Provisioner(connection, reporter(quiet=quiet)),
+        form,
+        claims,
+        allow_deletes=allow_deletes,
+        asks=not yes,
+        quiet=quiet,
+        expected_hash=expect_hash,
     )
     done = rollout.of_saved(saved, connection.name) if saved else rollout.of_files(files, take_over=take_over)
     if not done:
