@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import pytest
+
+from zae_limiter_cli.local.credentials import Credentials
 
 COMMAND = str(Path(sys.executable).with_name("zae-limiter"))
 NAME = "zael-embedded"
@@ -35,6 +38,16 @@ class Embedded:
 
 
 @contextmanager
+def using(credentials: Credentials) -> Iterator[None]:
+    """What this process and those that it starts sign with, where they say nothing else; boto3 keeps what it found."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in credentials.variables().items():
+            patch.setenv(name, value)
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
+        yield
+
+
+@contextmanager
 def local_stack(state: Path, *, plane: str = "moto") -> Iterator[Embedded]:
     """A stack on moto alone, which every machine has, unless another data plane is named."""
     environment = {**os.environ, "XDG_STATE_HOME": str(state)}
@@ -46,6 +59,8 @@ def local_stack(state: Path, *, plane: str = "moto") -> Iterator[Embedded]:
     run("up", "--port", "0", "--data-plane", plane, "--detach")
     try:
         lines = [line.removeprefix("export ") for line in run("env").splitlines() if line.startswith("export ")]
-        yield Embedded(NAME, dict(line.split("=", 1) for line in lines))
+        exported = dict(line.split("=", 1) for line in lines)
+        with using(Credentials(exported["AWS_ACCESS_KEY_ID"], exported["AWS_SECRET_ACCESS_KEY"])):
+            yield Embedded(NAME, exported)
     finally:
         run("down")

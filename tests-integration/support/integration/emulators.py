@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from zae_limiter_cli.local.children import start_command
-from zae_limiter_cli.local.data_plane import free_port
+from zae_limiter_cli.local.loopback import free_port
 
 from .fetch import Unavailable, java, npm_package
 

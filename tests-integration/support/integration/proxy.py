@@ -125,7 +125,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.behind = http.client.HTTPConnection(cast("_Server", self.server).upstream)
+        self.upstream = cast("_Server", self.server).upstream
+        self.behind = http.client.HTTPConnection(self.upstream)
 
     def finish(self) -> None:
         self.behind.close()
@@ -155,10 +156,11 @@ class _Handler(BaseHTTPRequestHandler):
         return answer
 
     def _pass_on(self, body: bytes) -> Answer:
-        self.behind.request("POST", "/", body, dict(self.headers.items()))
+        headers = {**dict(self.headers.items()), "Host": self.upstream}
+        self.behind.request("POST", "/", body, headers)
         answer = self.behind.getresponse()
-        headers = {name: value for name, value in answer.headers.items() if name.lower() not in _OWN_HEADERS}
-        return answer.status, headers, answer.read()
+        told = {name: value for name, value in answer.headers.items() if name.lower() not in _OWN_HEADERS}
+        return answer.status, told, answer.read()
 
     def _answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
         self.send_response_only(status)

@@ -24,6 +24,7 @@ import pytest
 from zae_limiter_cli.local.children import start_command
 from zae_limiter_cli.local.state_dir import Running, StateDir
 
+from .embedded import using
 from .fetch import Unavailable
 
 COMMAND: Final = Path(sys.executable).with_name("zae-limiter")
@@ -51,7 +52,9 @@ def embedded() -> Iterator[Place]:
         with (Path(directory) / "up.log").open("wb") as log:
             child = start_command(up, output=log.fileno())  # ends with this process, even where that is killed
         try:
-            yield Place(_ready(StateDir(name), child.process, Path(directory) / "up.log").endpoint_url, name)
+            running = _ready(StateDir(name), child.process, Path(directory) / "up.log")
+            with using(running.credentials):
+                yield Place(running.endpoint_url, name)
             _cli("local", "down", "-n", name)
         finally:
             child.end()

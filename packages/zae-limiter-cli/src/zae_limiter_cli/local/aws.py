@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..connection import Connection
+from .credentials import Credentials, kept_id, random_id
 from .data_plane import DataPlane
 from .engines import Engine
 from .server import HOST, Server, listen
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .pump.reader import Clients
 
 REGION: Final = "us-east-1"
+KEY_FILE: Final = "data-plane-key"  # beside the kept items, which DynamoDB Local keeps apart for each key
 LONGEST_CALL_SECONDS: Final = 910  # a function runs 900 at most
 
 # All that is asked here is on this machine.
@@ -37,15 +39,23 @@ class Aws:
 
 
 @contextmanager
-def serving(engine: Engine, directory: Path, *, port: int = 0, data: Path | None = None) -> Iterator[Aws]:
-    """An AWS until the end of the block. What takes long to start or to import begins first."""
+def serving(
+    engine: Engine, directory: Path, credentials: Credentials, *, port: int = 0, data: Path | None = None
+) -> Iterator[Aws]:
+    """An AWS until the end of the block, for those who have its credentials.
+
+    What takes long to start or to import begins first.
+    """
     with ExitStack() as parts:
         listening = parts.enter_context(listen(port))
-        url = f"http://{HOST}:{listening.getsockname()[1]}"
-        data_plane = DataPlane(engine, directory / "data-plane.log")
+        port = listening.getsockname()[1]
+        url = f"http://{HOST}:{port}"
+        key = kept_id(data / KEY_FILE) if data else random_id()
+        data_plane = DataPlane(engine, directory / "data-plane.log", key)
         parts.callback(data_plane.close)
 
         from .functions import Functions
+        from .gate import Gate
         from .lambdas.pool import Pool
         from .moto_server import application
         from .pump.checkpoints import Checkpoints
@@ -57,24 +67,23 @@ def serving(engine: Engine, directory: Path, *, port: int = 0, data: Path | None
         for place in (code, logs):
             place.mkdir(exist_ok=True)
         parts.callback(shutil.rmtree, code, ignore_errors=True)
-        pool = Pool(code=code, logs=logs, endpoint_url=url)
+        pool = Pool(code=code, logs=logs, endpoint_url=url, credentials=credentials)
         parts.callback(pool.close)
         clients = _clients(url)
         parts.callback(clients.close)
         pump = Pump(clients, Checkpoints(data / "stream.json" if data else None))
         router = Router(moto, data_plane.application(moto), Functions(pool), written=pump.ring, status=pump.tallies)
-        parts.callback(Server(listening, router).close)
+        parts.callback(Server(listening, Gate(router, port, credentials.access_key_id)).close)
         parts.callback(pump.close)
         yield Aws(url, pump)
 
 
-def forget_the_users_aws() -> None:
-    """From now on this process uses nothing of the user's AWS, and reaches nothing of it."""
+def forget_the_users_aws(credentials: Credentials) -> None:
+    """From now on this process uses these credentials, nothing of the user's AWS, and reaches nothing of it."""
     for variable in [each for each in os.environ if each.startswith("AWS_") or each in _PROXIES]:
         del os.environ[variable]
     os.environ.update(
-        AWS_ACCESS_KEY_ID="local",
-        AWS_SECRET_ACCESS_KEY="local",
+        credentials.variables(),
         AWS_CONFIG_FILE=os.devnull,
         AWS_SHARED_CREDENTIALS_FILE=os.devnull,
         AWS_EC2_METADATA_DISABLED="true",

@@ -9,23 +9,26 @@ from ..errors import CommandError
 from .children import Child, start_command
 from .engines import Engine
 from .http_data_plane import HttpDataPlane
+from .loopback import free_port, hidden_host
 from .wsgi import Application
 
 START_SECONDS: Final = 30.0
 
 
 class DataPlane:
-    """An engine at work, from now on until ``close``."""
+    """An engine at work, from now on until ``close``; it is asked with the access key ``key``."""
 
-    def __init__(self, engine: Engine, log: Path) -> None:
+    def __init__(self, engine: Engine, log: Path, key: str) -> None:
         self._engine = engine
+        self._key = key
         self._log = log
-        self._port = free_port()
+        self._host = hidden_host()
+        self._port = free_port(self._host)
         self._child: Child | None = None
         self._way: HttpDataPlane | None = None
         if engine.command is not None:
             with log.open("wb") as output:
-                self._child = start_command(engine.command(self._port), output=output.fileno())
+                self._child = start_command(engine.command(self._host, self._port), output=output.fileno())
 
     def application(self, moto: Application) -> Application:
         """The way to its items, once it answers. Raises ``CommandError`` where it does not."""
@@ -34,7 +37,7 @@ class DataPlane:
 
             return MotoDataPlane(moto)
         self._wait(self._child)
-        self._way = HttpDataPlane(self._engine.name, f"127.0.0.1:{self._port}")
+        self._way = HttpDataPlane(self._engine.name, f"{self._host}:{self._port}", self._key)
         return self._way
 
     def close(self) -> None:
@@ -46,7 +49,7 @@ class DataPlane:
 
     def _wait(self, child: Child) -> None:
         deadline, asked = time.monotonic() + START_SECONDS, f"--data-plane {self._engine.name}"
-        while not _answers(self._port):
+        while not _answers(self._host, self._port):
             if child.process.poll() is not None:
                 raise CommandError(f"{asked}: it ended with code {child.process.returncode}: {self._last_words()}")
             if time.monotonic() > deadline:
@@ -58,17 +61,9 @@ class DataPlane:
         return said[-1] if said else "no reason given"
 
 
-def _answers(port: int) -> bool:
+def _answers(host: str, port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        socket.create_connection((host, port), timeout=1).close()
     except OSError:
         return False
     return True
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

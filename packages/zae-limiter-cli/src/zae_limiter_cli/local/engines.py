@@ -22,12 +22,12 @@ CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
 SHORTEST_FOR_DYNOXIDE: Final = 11  # of a table with a stream
 OLDEST_JAVA: Final = 17
 
-Command = Callable[[int], Sequence[str]]
+Command = Callable[[str, int], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A data plane; ``command`` runs it on a port, and is ``None`` for moto, which needs no process."""
+    """A data plane; ``command`` runs it at a host and a port, and is ``None`` for moto, which needs no process."""
 
     name: str
     description: str
@@ -78,7 +78,7 @@ def dynoxide(data: Path | None) -> Engine:
         raise Missing("--data-plane dynoxide: not found; set ZAEL_DYNOXIDE, or see docs/local.md")
     kept = ["--db-path", str(data / "dynoxide.db")] if data else []
     description = f"dynoxide, {_where(data)}"
-    return Engine("dynoxide", description, lambda port: [str(found), "--host", "127.0.0.1", "--port", str(port), *kept])
+    return Engine("dynoxide", description, lambda host, port: [str(found), "--host", host, "--port", str(port), *kept])
 
 
 def dynamodb_local(data: Path | None) -> Engine:
@@ -96,7 +96,8 @@ def dynamodb_local(data: Path | None) -> Engine:
     return Engine(
         "dynamodb-local",
         description,
-        lambda port: [*start, *kept, "-sharedDb", "-disableTelemetry", "-port", str(port)],
+        # It listens everywhere and answers everybody, but each access key has tables of its own.
+        lambda _, port: [*start, *kept, "-disableTelemetry", "-port", str(port)],
     )
 
 

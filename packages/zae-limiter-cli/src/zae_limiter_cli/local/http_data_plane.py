@@ -7,23 +7,21 @@ from http.client import HTTPConnection, HTTPException
 from queue import Empty, LifoQueue
 from typing import Final
 
+from .credentials import authorization
 from .wsgi import Answer, Environ, StartResponse, body_of, refusal, reply
 
 TIMEOUT_SECONDS: Final = 60.0
 
-# Emulators want an alphanumeric key, and look at nothing else of a signature.
-_SIGNATURE: Final = (
-    "AWS4-HMAC-SHA256 Credential=local/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
-)
 _OF_THE_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 
 
 class HttpDataPlane:
-    """A data plane at ``host:port``; connections are kept."""
+    """A data plane at ``host:port``, asked with one access key; connections are kept."""
 
-    def __init__(self, told: str, address: str) -> None:
+    def __init__(self, told: str, address: str, key: str) -> None:
         self._told = told
         self._address = address
+        self._authorization = authorization(key)  # emulators look at nothing but the key
         self._idle: LifoQueue[HTTPConnection] = LifoQueue()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -43,7 +41,7 @@ class HttpDataPlane:
     def _pass_on(self, environ: Environ) -> Answer:
         headers = {
             "Host": self._address,
-            "Authorization": _SIGNATURE,
+            "Authorization": self._authorization,
             "X-Amz-Date": "20200101T000000Z",
             "X-Amz-Target": environ["HTTP_X_AMZ_TARGET"],
             "Content-Type": environ.get("CONTENT_TYPE", "application/x-amz-json-1.0"),

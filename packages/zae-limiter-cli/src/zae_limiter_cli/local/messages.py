@@ -47,8 +47,9 @@ def status(running: Running, readers: Sequence[Mapping[str, Any]]) -> str:
 
 
 def status_json(running: Running, readers: Sequence[Mapping[str, Any]]) -> str:
-    """The same for programs."""
-    return json.dumps({**asdict(running), "streams": list(readers)}, indent=2)
+    """The same for programs; the credentials are told by `local env` alone."""
+    told = {name: value for name, value in asdict(running).items() if name != "credentials"}
+    return json.dumps({**told, "streams": list(readers)}, indent=2)
 
 
 def _reader(told: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import CommandError
+from .credentials import Credentials, write_private
 
 STATUS_PATH: Final = "/_zae-limiter/status"  # where a stack that runs tells how it is
 
@@ -28,6 +29,7 @@ class Running:
     region: str
     plane: str
     ready_seconds: float
+    credentials: Credentials
 
 
 class StateDir:
@@ -59,10 +61,8 @@ class StateDir:
             directory.mkdir(exist_ok=True)
 
     def write(self, running: Running) -> None:
-        """Tell other commands."""
-        scratch = self._state.with_suffix(".new")
-        scratch.write_text(json.dumps(asdict(running)), encoding="utf-8")
-        scratch.replace(self._state)
+        """Tell other commands of this user."""
+        write_private(self._state, json.dumps(asdict(running)))
 
     def running(self) -> Running | None:
         """What runs here and is ready; what a crash has left is not taken for it."""
@@ -93,9 +93,10 @@ class StateDir:
 
     def _read(self) -> Running | None:
         try:
-            return Running(**json.loads(self._state.read_text(encoding="utf-8")))
+            told = json.loads(self._state.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
+        return Running(**{**told, "credentials": Credentials(**told["credentials"])})
 
     def forget(self) -> None:
         """Nothing is known of what ran here."""
@@ -108,6 +109,8 @@ class StateDir:
     def _open_lock(self) -> int:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
+            for directory in (self.directory.parent, self.directory):
+                directory.chmod(0o700)  # also of one that was there before
             return os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise CommandError(

@@ -6,6 +6,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ..errors import CommandError
+from .credentials import authorization
 from .state_dir import STATUS_PATH, Running
 
 TIMEOUT_SECONDS: Final = 10.0
@@ -14,8 +15,9 @@ TIMEOUT_SECONDS: Final = 10.0
 def readers(running: Running) -> list[dict[str, Any]]:
     """What each reader of a stream has done. Raises ``CommandError`` where the stack does not answer."""
     connection = HTTPConnection(urlsplit(running.endpoint_url).netloc, timeout=TIMEOUT_SECONDS)
+    signed = {"Authorization": authorization(running.credentials.access_key_id)}
     try:
-        connection.request("GET", STATUS_PATH)
+        connection.request("GET", STATUS_PATH, headers=signed)
         told: list[dict[str, Any]] = json.loads(connection.getresponse().read())
     except (OSError, HTTPException, ValueError) as error:
         raise CommandError(

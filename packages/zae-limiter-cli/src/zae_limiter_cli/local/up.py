@@ -15,6 +15,7 @@ from types import FrameType
 from ..connection import Connection
 from ..errors import CommandError
 from .aws import REGION, forget_the_users_aws, serving
+from .credentials import Credentials
 from .engines import Choice, Engine, choose
 from .state_dir import Running, StateDir
 
@@ -37,9 +38,10 @@ def run(request: UpRequest, ready: Callable[[Running], None]) -> None:
     engine = choose(request.data_plane, name=request.name, data=request.data)
     state_dir = StateDir(request.name)
     state_dir.take()
-    with _until_a_signal(), _logging_to(state_dir.logs / "local.log"), _stack(request, state_dir, engine) as url:
+    credentials, log = Credentials.random(), state_dir.logs / "local.log"
+    with _until_a_signal(), _logging_to(log), _stack(request, state_dir, engine, credentials) as url:
         seconds = round(time.monotonic() - begun, 1)
-        running = Running(request.name, os.getpid(), url, REGION, engine.description, seconds)
+        running = Running(request.name, os.getpid(), url, REGION, engine.description, seconds, credentials)
         state_dir.write(running)
         ready(running)
         threading.Event().wait()
@@ -56,7 +58,7 @@ def _writable(data: Path | None) -> Path | None:
     if data is None:
         return None
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        data.mkdir(0o700, parents=True, exist_ok=True)
         probe = data / ".probe"
         probe.touch()
         probe.unlink()
@@ -97,10 +99,10 @@ def _logging_to(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _stack(request: UpRequest, state_dir: StateDir, engine: Engine) -> Iterator[str]:
+def _stack(request: UpRequest, state_dir: StateDir, engine: Engine, credentials: Credentials) -> Iterator[str]:
     """The endpoint of a stack that is complete."""
-    forget_the_users_aws()
-    with serving(engine, state_dir.directory, port=request.port, data=request.data) as aws:
+    forget_the_users_aws(credentials)
+    with serving(engine, state_dir.directory, credentials, port=request.port, data=request.data) as aws:
         _deploy(aws.connection(request.name))
         aws.pump.start()
         yield aws.url

@@ -31,8 +31,7 @@ def variables(running: Running, environment: Mapping[str, str] = os.environ) -> 
         "AWS_ENDPOINT_URL": running.endpoint_url,
         "AWS_REGION": running.region,
         "AWS_DEFAULT_REGION": running.region,
-        "AWS_ACCESS_KEY_ID": "local",
-        "AWS_SECRET_ACCESS_KEY": "local",
+        **running.credentials.variables(),
         "AWS_EC2_METADATA_DISABLED": "true",
         # Set rather than unset: the user's configuration file may ask for the same.
         "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",

@@ -9,6 +9,8 @@ from urllib.parse import urlencode
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+from .credentials import authorization
+
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
@@ -86,10 +88,7 @@ def _request(service: str, body: bytes, kind: str, *, region: str) -> Environ:
         "SERVER_PORT": "80",
         "SERVER_PROTOCOL": "HTTP/1.1",
         "HTTP_HOST": f"{service}.{region}.amazonaws.com",
-        "HTTP_AUTHORIZATION": (
-            f"AWS4-HMAC-SHA256 Credential=local/20200101/{region}/{service}/aws4_request, "
-            "SignedHeaders=host, Signature=0"
-        ),
+        "HTTP_AUTHORIZATION": authorization("local", region=region, service=service),
         "CONTENT_TYPE": kind,
         "CONTENT_LENGTH": str(len(body)),
         "wsgi.version": (1, 0),

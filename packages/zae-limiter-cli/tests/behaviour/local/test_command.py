@@ -7,12 +7,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from zae_limiter_cli.errors import CommandError
-from zae_limiter_cli.local.messages import ready, status
+from zae_limiter_cli.local.credentials import Credentials
+from zae_limiter_cli.local.messages import ready, status, status_json
 from zae_limiter_cli.local.state_dir import Running, StateDir
 from zae_limiter_cli.local.status_client import readers
 from zae_limiter_cli.main import main
 
-RUNNING = Running("my-app", 1, "http://127.0.0.1:4588", "us-east-1", "moto, in memory", 1.0)
+RUNNING = Running(
+    "my-app", 1, "http://127.0.0.1:4588", "us-east-1", "moto, in memory", 1.0, Credentials("KEY", "secret")
+)
 READER = {"table": "my-app", "function": "my-app-aggregator", "records": 3, "batches": 2, "given_up": 1, "failure": ""}
 
 
@@ -101,6 +104,12 @@ def test_the_status_says_how_far_a_stream_was_read_and_what_holds_it_up() -> Non
     assert told[:2] == ["my-app is up at http://127.0.0.1:4588, process 1", "  table  moto, in memory"]
     assert told[2] == "  stream of my-app to my-app-aggregator: 3 records in 2 batches, 1 given up"
     assert told[3] == f"{told[2]}; held up by ClientError: no"
+
+
+def test_the_status_tells_nobody_the_access_key() -> None:
+    told = f"{status(RUNNING, [READER])}{status_json(RUNNING, [READER])}{ready(RUNNING, detached=True)}"
+    assert "KEY" not in told
+    assert "secret" not in told
 
 
 def test_a_stack_that_does_not_answer_is_one_line() -> None:

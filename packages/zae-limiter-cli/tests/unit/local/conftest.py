@@ -10,6 +10,7 @@ import pytest
 
 from support.cli.account import Account
 from zae_limiter_cli.local.aws import forget_the_users_aws, serving
+from zae_limiter_cli.local.credentials import Credentials
 from zae_limiter_cli.local.engines import Engine
 
 
@@ -17,9 +18,10 @@ from zae_limiter_cli.local.engines import Engine
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     """An AWS on moto alone, its pump at work."""
     before = dict(os.environ)
-    forget_the_users_aws()
+    credentials = Credentials.random()
+    forget_the_users_aws(credentials)
     try:
-        with serving(Engine("moto", "moto, in memory"), tmp_path_factory.mktemp("aws")) as aws:
+        with serving(Engine("moto", "moto, in memory"), tmp_path_factory.mktemp("aws"), credentials) as aws:
             aws.pump.start()
             with closing(Account(aws)) as account:
                 yield account

@@ -3,11 +3,10 @@ import uuid
 from contextlib import closing
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from support.cli.account import Account, addition, at_once, eventually
+from support.cli.account import Account, addition, at_once
 from zae_limiter.schema.table import create_table_request
 from zae_limiter_cli.local.moto_server import ITEMS_ACCOUNT
 
@@ -152,20 +151,6 @@ def test_other_services_answer_too(account: Account) -> None:
     buckets.create_bucket(Bucket=name)
     buckets.put_object(Bucket=name, Key="key", Body=b"content")
     assert buckets.get_object(Bucket=name, Key="key")["Body"].read() == b"content"
-
-
-def test_another_client_of_another_key_sees_the_same(account: Account) -> None:
-    name, _ = account.table()
-    other = boto3.client(
-        "dynamodb",
-        endpoint_url=account.aws.url,
-        region_name="us-east-1",
-        aws_access_key_id="AKIAIOSFODNN7EXAMPLE",
-        aws_secret_access_key="any",
-    )
-    with closing(other):
-        put(other, name)
-    assert eventually(lambda: account.client("dynamodb").scan(TableName=name)["Count"] == 1)
 
 
 def test_an_iterator_expires_where_a_transaction_is_taken_back(account: Account, dynamodb: Any) -> None:

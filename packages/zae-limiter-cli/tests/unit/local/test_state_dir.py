@@ -1,6 +1,7 @@
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -12,17 +13,20 @@ import pytest
 
 from support.cli.account import eventually
 from zae_limiter_cli.errors import CommandError
+from zae_limiter_cli.local.credentials import Credentials
 from zae_limiter_cli.local.down import end
 from zae_limiter_cli.local.state_dir import Running, StateDir, state_dirs, the_one
 
 # A process that runs as a local stack does, as far as others see; it heeds SIGTERM or does not.
 STACK = """
 import os, signal, sys, time
+from zae_limiter_cli.local.credentials import Credentials
 from zae_limiter_cli.local.state_dir import Running, StateDir
 signal.signal(signal.SIGTERM, signal.SIG_DFL if sys.argv[2] == "polite" else signal.SIG_IGN)
 state_dir = StateDir(sys.argv[1])
 state_dir.take()
-state_dir.write(Running(sys.argv[1], os.getpid(), "http://127.0.0.1:1", "us-east-1", "moto", 0.5))
+key = Credentials("KEY", "secret")
+state_dir.write(Running(sys.argv[1], os.getpid(), "http://127.0.0.1:1", "us-east-1", "moto", 0.5, key))
 time.sleep(600)
 """
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -54,9 +58,25 @@ def _running(name: str, manner: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_what_runs_is_told_to_other_processes(start: Start) -> None:
     process = start("my-app")
-    running = Running("my-app", process.pid, "http://127.0.0.1:1", "us-east-1", "moto", 0.5)
+    running = Running(
+        "my-app", process.pid, "http://127.0.0.1:1", "us-east-1", "moto", 0.5, Credentials("KEY", "secret")
+    )
     assert StateDir("my-app").running() == running
     assert the_one(None).name == "my-app"
+
+
+def test_nobody_else_can_read_what_is_told(state: Path) -> None:
+    state_dir = StateDir("my-app")
+    state_dir.directory.mkdir(parents=True)
+    for directory in (state_dir.directory.parent, state_dir.directory):
+        directory.chmod(0o755)  # as one that was there before
+    leftover = state_dir.directory / "running.new"
+    leftover.touch(0o666)
+    state_dir.take()
+    state_dir.write(Running("my-app", 1, "http://127.0.0.1:1", "us-east-1", "moto", 0.5, Credentials("KEY", "secret")))
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (state_dir.directory.parent, state_dir.directory)]
+    assert modes == [0o700, 0o700]
+    assert stat.S_IMODE((state_dir.directory / "running.json").stat().st_mode) == 0o600
 
 
 def test_a_second_one_of_the_same_name_says_that_one_runs(start: Start) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 import boto3
 import pytest
 
+from zae_limiter_cli.local.credentials import Credentials
 from zae_limiter_cli.local.state_dir import Running
 from zae_limiter_cli.local.variables import FORMS, Form, script, unwanted, variables
 
-RUNNING = Running("my-app", 1, "http://127.0.0.1:4588", "us-east-1", "moto", 1.0)
+RUNNING = Running("my-app", 1, "http://127.0.0.1:4588", "us-east-1", "moto", 1.0, Credentials("KEY", "secret"))
 USERS = {
     "PATH": os.environ["PATH"],
     "AWS_PROFILE": "production",
@@ -38,6 +39,7 @@ def test_a_shell_that_evaluates_the_lines_has_the_variables(form: Form) -> None:
     found = shown(form, USERS)
     assert variables(RUNNING, USERS).items() <= found.items()
     assert {*unwanted(USERS)}.isdisjoint(found)
+    assert (found["AWS_ACCESS_KEY_ID"], found["AWS_SECRET_ACCESS_KEY"]) == ("KEY", "secret")
     assert [name for name in found if name.startswith("AWS_ENDPOINT_URL")] == ["AWS_ENDPOINT_URL"]
 
 

@@ -11,6 +11,7 @@ from queue import Empty
 from typing import Final
 
 from ..children import start_python
+from ..credentials import Credentials
 from .function import Function
 from .log import CallLog, FunctionLog, Output, Report
 from .outcome import Ending, Outcome, TimedOut
@@ -31,7 +32,9 @@ class Call:
 class Environment:
     """A process of a function; once it is not ``usable`` it is gone."""
 
-    def __init__(self, function: Function, task: Path, *, endpoint_url: str, log: FunctionLog) -> None:
+    def __init__(
+        self, function: Function, task: Path, *, endpoint_url: str, credentials: Credentials, log: FunctionLog
+    ) -> None:
         self.function = function
         self.usable = True
         self._fresh = True
@@ -41,7 +44,11 @@ class Environment:
         self._output = Output(self._note)
         self._api = RuntimeApi()
         variables = function.environment(
-            task=task, runtime_api=self._api.address, endpoint_url=endpoint_url, log_stream=_log_stream(function)
+            task=task,
+            runtime_api=self._api.address,
+            endpoint_url=endpoint_url,
+            credentials=credentials,
+            log_stream=_log_stream(function),
         )
         self._begun = time.monotonic()
         self._child = start_python(

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..credentials import Credentials
+
 
 @dataclass(frozen=True)
 class Function:
@@ -45,15 +47,16 @@ class Function:
         """Where Lambda keeps the log."""
         return f"/aws/lambda/{self.name}"
 
-    def environment(self, *, task: Path, runtime_api: str, endpoint_url: str, log_stream: str) -> dict[str, str]:
+    def environment(
+        self, *, task: Path, runtime_api: str, endpoint_url: str, credentials: Credentials, log_stream: str
+    ) -> dict[str, str]:
         """The environment variables of a process that runs it; the function's own do not change Lambda's.
 
         https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
         """
         own = {
             "_HANDLER": self.handler,
-            "AWS_ACCESS_KEY_ID": "local",
-            "AWS_SECRET_ACCESS_KEY": "local",
+            **credentials.variables(),
             "AWS_DEFAULT_REGION": self.region,
             "AWS_REGION": self.region,
             "AWS_ENDPOINT_URL": endpoint_url,

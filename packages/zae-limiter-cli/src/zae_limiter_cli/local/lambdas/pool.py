@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+from ..credentials import Credentials
 from .environment import Call, Environment
 from .function import Function
 from .log import FunctionLog
@@ -24,10 +25,11 @@ class Throttled(Exception):
 class Pool:
     """Runs functions: code is unpacked into one directory, logs are written to another."""
 
-    def __init__(self, *, code: Path, logs: Path, endpoint_url: str) -> None:
+    def __init__(self, *, code: Path, logs: Path, endpoint_url: str, credentials: Credentials) -> None:
         self._code = code
         self._logs = logs
         self._endpoint_url = endpoint_url
+        self._credentials = credentials
         self._lock = threading.Lock()
         self._busy: defaultdict[str, list[Environment]] = defaultdict(list)
         self._idle: defaultdict[str, list[Environment]] = defaultdict(list)
@@ -72,7 +74,9 @@ class Pool:
 
     def _start(self, function: Function, code: bytes) -> Environment:
         log = self._log_of.setdefault(function.name, FunctionLog(self._logs / f"{function.name}.log"))
-        return Environment(function, self._unpack(code), endpoint_url=self._endpoint_url, log=log)
+        return Environment(
+            function, self._unpack(code), endpoint_url=self._endpoint_url, credentials=self._credentials, log=log
+        )
 
     def _unpack(self, code: bytes) -> Path:
         task = self._code / hashlib.sha256(code).hexdigest()[:16]

@@ -9,7 +9,11 @@ import threading
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
+from socketserver import TCPServer
 from typing import Any, Final, cast
+
+from ..gate import foreign_to
+from ..loopback import hidden_host
 
 MOST_RESPONSE_BYTES: Final = 6_291_556
 
@@ -71,14 +75,14 @@ class RuntimeApi:
     def __init__(self) -> None:
         self.events: SimpleQueue[Event] = SimpleQueue()
         self.calls: SimpleQueue[Invocation | None] = SimpleQueue()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server = _Server((hidden_host(), 0), _Handler)
         self._server.api = self
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     @property
     def address(self) -> str:
         """As AWS_LAMBDA_RUNTIME_API has it."""
-        return f"127.0.0.1:{self._server.server_port}"
+        return self._server.address
 
     def close(self) -> None:
         """Nobody is answered any more."""
@@ -92,6 +96,15 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     api: RuntimeApi
 
+    @property
+    def address(self) -> str:
+        return f"{self.server_name}:{self.server_port}"
+
+    def server_bind(self) -> None:
+        """Without a look at DNS for the name of the address, which may take seconds."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.socket.getsockname()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: a process that was killed while it asked leaves a broken connection."""
 
@@ -103,6 +116,16 @@ class _Handler(BaseHTTPRequestHandler):
     @property
     def _api(self) -> RuntimeApi:
         return cast("_Server", self.server).api
+
+    def parse_request(self) -> bool:
+        """Whether there is a request, and no web page sends it: only a function's process may ask."""
+        if not super().parse_request():
+            return False
+        foreign = foreign_to(self.headers, (cast("_Server", self.server).address,))
+        if foreign is not None:
+            self.close_connection = True
+            self._reply(403, f"{foreign}\n".encode(), {})
+        return foreign is None
 
     def do_GET(self) -> None:
         self._api.events.put(Ready())

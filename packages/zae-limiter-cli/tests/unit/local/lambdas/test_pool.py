@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.cli.account import zipped
+from zae_limiter_cli.local.credentials import Credentials
 from zae_limiter_cli.local.lambdas import environment
 from zae_limiter_cli.local.lambdas.environment import Call
 from zae_limiter_cli.local.lambdas.function import Function
@@ -17,6 +18,8 @@ from zae_limiter_cli.local.lambdas.outcome import Outcome
 from zae_limiter_cli.local.lambdas.pool import Pool, Throttled
 
 pytestmark = pytest.mark.slow
+
+CREDENTIALS = Credentials("KEY", "secret")
 
 SOURCE = """
 import os, sys, time
@@ -87,7 +90,7 @@ def logs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pool(tmp_path: Path, logs: Path) -> Iterator[Pool]:
-    pool = Pool(code=tmp_path / "code", logs=logs, endpoint_url="http://127.0.0.1:1")
+    pool = Pool(code=tmp_path / "code", logs=logs, endpoint_url="http://127.0.0.1:1", credentials=CREDENTIALS)
     yield pool
     pool.close()
 
@@ -205,6 +208,7 @@ def test_a_handler_sees_lambdas_environment_and_its_own_variables(run: Run, func
     variables = seen["environment"]
     assert (variables["OWN"], variables["AWS_REGION"]) == ("value", "us-east-1")
     assert variables["AWS_ENDPOINT_URL"] == "http://127.0.0.1:1"
+    assert CREDENTIALS.variables().items() <= variables.items()
     assert variables["AWS_LAMBDA_FUNCTION_NAME"] == seen["name"] == "some"
     assert variables["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == seen["memory"] == "256"
     assert variables["LAMBDA_TASK_ROOT"] == seen["path"] == seen["here"]

@@ -1,0 +1,106 @@
+"""The gate before this AWS: it refuses web pages, other names of this machine, and whoever lacks the access key.
+
+Never: a look at what is asked, for every path and every method is refused alike.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from secrets import compare_digest
+from typing import Any, Final, Protocol
+from urllib.parse import parse_qs
+from xml.sax.saxutils import escape
+
+from .wsgi import Answer, Application, Environ, StartResponse, body_of, reply
+
+NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+BY_A_PAGE: Final = "the local AWS of zae-limiter does not answer web pages"
+WITHOUT_THE_KEY: Final = (
+    'this local stack has an access key of its own, new with each start: eval "$(zae-limiter local env)" exports it'
+)
+
+_HTTP_PORT: Final = 80
+_KEY: Final = re.compile(r"AWS4-[A-Z0-9-]+\s+(?:.*[\s,])?Credential=([^/,\s]+)/|AWS ([^:\s]+):")
+_ERROR_CODE: Final = "UnrecognizedClientException"  # AWS's own for a key that it does not know
+
+
+class Gate:
+    """``application`` for those who may ask it, at a port of this machine."""
+
+    def __init__(self, application: Application, port: int, access_key_id: str) -> None:
+        self._application = application
+        self._hosts = hosts_at(port)
+        self._access_key_id = access_key_id
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """The application's answer without leave for web pages, or a refusal."""
+        foreign = foreign_to(_headers(environ), self._hosts)
+        if foreign is not None:
+            return _refuse(environ, start_response, (403, [("Content-Type", "text/plain")], f"{foreign}\n".encode()))
+        if not compare_digest(_key_of(environ).encode(), self._access_key_id.encode()):
+            return _refuse(environ, start_response, _unknown_key(environ))
+        return self._application(environ, _without_cors(start_response))
+
+
+class Headers(Protocol):
+    """Headers of a request, by name."""
+
+    def get(self, name: str, /) -> str | None:
+        """The value, where there is one."""
+
+
+def foreign_to(headers: Headers, hosts: Sequence[str]) -> str | None:
+    """Why a request is refused that a browser sends for a page, or that is for none of the hosts; else ``None``.
+
+    A page whose name was made to lead here sends no ``Origin``, but its own name as ``Host``.
+    """
+    if headers.get("Origin") is not None or headers.get("Sec-Fetch-Site") not in (None, "none"):
+        return BY_A_PAGE
+    host = headers.get("Host") or ""
+    if host.lower() not in hosts:
+        return f"the local AWS of zae-limiter answers at {' and '.join(hosts)}, not at {host[:100]!r}"
+    return None
+
+
+def hosts_at(port: int) -> tuple[str, ...]:
+    """What a program at this machine has as ``Host``; where the port is HTTP's own it leaves that out."""
+    return (*(f"{name}:{port}" for name in NAMES), *(NAMES if port == _HTTP_PORT else ()))
+
+
+def _headers(environ: Environ) -> dict[str, str]:
+    names = {"Origin": "HTTP_ORIGIN", "Sec-Fetch-Site": "HTTP_SEC_FETCH_SITE", "Host": "HTTP_HOST"}
+    return {name: environ[variable] for name, variable in names.items() if variable in environ}
+
+
+def _key_of(environ: Environ) -> str:
+    """The id of the key that a request was signed with, by its header or else by its URL."""
+    header = environ.get("HTTP_AUTHORIZATION")
+    if header is not None:
+        found = _KEY.match(header)
+        return str(found[1] or found[2]) if found else ""
+    asked = parse_qs(environ.get("QUERY_STRING", ""))
+    (scope, *_) = asked.get("X-Amz-Credential") or asked.get("AWSAccessKeyId") or [""]
+    return str(scope.partition("/")[0])
+
+
+def _refuse(environ: Environ, start_response: StartResponse, answer: Answer) -> Iterable[bytes]:
+    body_of(environ)  # who still sends would not see the answer
+    return reply(start_response, answer)
+
+
+def _unknown_key(environ: Environ) -> Answer:
+    """As AWS says it, in the protocol of the service that is asked, as far as that can be told."""
+    if "HTTP_X_AMZ_TARGET" in environ or environ["PATH_INFO"].startswith("/20"):
+        body = json.dumps({"__type": _ERROR_CODE, "message": WITHOUT_THE_KEY})
+        return 403, [("Content-Type", "application/x-amz-json-1.0"), ("X-Amzn-ErrorType", _ERROR_CODE)], body.encode()
+    error = f"<Error><Code>{_ERROR_CODE}</Code><Message>{escape(WITHOUT_THE_KEY)}</Message></Error>"
+    return 403, [("Content-Type", "text/xml")], f"<ErrorResponse>{error}</ErrorResponse>".encode()
+
+
+def _without_cors(start_response: StartResponse) -> StartResponse:
+    def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Callable[[bytes], object]:
+        kept = [(name, value) for name, value in headers if not name.lower().startswith("access-control-")]
+        started: Callable[[bytes], object] = start_response(status, kept, *more)
+        return started
+
+    return start
