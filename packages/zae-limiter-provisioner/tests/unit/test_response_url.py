@@ -94,23 +94,30 @@ def test_any_other_url_is_refused(url: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("allowed", "url", "fits"),
+    ("allowed", "url"),
     [
-        ("127.0.0.1", "http://127.0.0.1:4566/reply", True),
-        ("127.0.0.1:4566", "http://127.0.0.1:4566/reply", True),
-        ("127.0.0.1:4566", "http://127.0.0.1:80/reply", False),
-        ("localhost", "https://LOCALHOST/reply", True),
-        ("localhost", "http://127.0.0.1/reply", False),
-        ("localhost", "http://me@localhost/reply", False),
-        ("localhost", "ftp://localhost/reply", False),
-        ("", "http:///reply", False),
+        ("127.0.0.1", "http://127.0.0.1:4566/reply"),
+        ("127.0.0.1:4566", "http://127.0.0.1:4566/reply"),
+        ("localhost", "https://LOCALHOST/reply"),
     ],
 )
-def test_one_host_more_may_be_allowed(allowed: str, url: str, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_host_more_may_be_allowed(allowed: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ALLOWED_HOST, allowed)
     assert check_response_url(f"https://{GOOD}/")
-    if fits:
-        assert check_response_url(url) == url
-    else:
-        with pytest.raises(Refused):
-            check_response_url(url)
+    assert check_response_url(url) == url
+
+
+@pytest.mark.parametrize(
+    ("allowed", "url"),
+    [
+        ("127.0.0.1:4566", "http://127.0.0.1:80/reply"),
+        ("localhost", "http://127.0.0.1/reply"),
+        ("localhost", "http://me@localhost/reply"),
+        ("localhost", "ftp://localhost/reply"),
+        ("", "http:///reply"),
+    ],
+)
+def test_no_other_host_is_allowed_then(allowed: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ALLOWED_HOST, allowed)
+    with pytest.raises(Refused):
+        check_response_url(url)
