@@ -10,7 +10,7 @@ from zae_limiter.maintenance import StoreError, is_invalid
 
 from .jobs import Kind
 
-OF_CONTENTS: Final = (TypeError, ValueError, LookupError)
+OF_CONTENTS: Final = (TypeError, ValueError, LookupError, RecursionError)
 WRITERS: Final = 32  # a thread waits nearly all the time; the store has as many connections
 
 log = logging.getLogger(__name__)

@@ -137,11 +137,18 @@ def test_a_shard_count_that_goes_up_and_down_asks_for_few_splits() -> None:
     assert len(store.asked) < 50
 
 
-def deep(levels: int) -> Any:
-    value: Any = {"S": "end"}
-    for _ in range(levels):
-        value = {"M": {"a": value}}
-    return value
+class Deep(dict[str, Any]):
+    """A value that is nested so deep that no report of a failure could show it."""
+
+    def __init__(self, levels: int) -> None:
+        value: Any = {"S": "end"}
+        for _ in range(levels):
+            value = {"M": {"a": value}}
+        super().__init__(value)
+        self.levels = levels
+
+    def __repr__(self) -> str:
+        return f"Deep({self.levels})"
 
 
 NUMBERS = ["1.5", "NaN", "Infinity", "-1", "0", "1E+125", "9" * 38, "9" * 5000, "1_0", str(10**12), "", "\u0661", "64"]
@@ -156,7 +163,7 @@ JUNK = st.one_of(
     st.builds(
         lambda text: {"S": text}, st.sampled_from(["#STATE", "#AUDIT#x", "ns/BUCKET#e#r#0", "a/b", "/", "x" * 3000])
     ),
-    st.builds(deep, st.sampled_from([3, 3000])),
+    st.builds(Deep, st.sampled_from([3, 300, 400, 3000])),
 )
 
 
