@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import pytest
+
 from support.provisioner.stack_replies import Replies, response_url
 from support.provisioner.stack_sender import texts
 from zae_limiter_manifest import LimitsManifest, StackProperties
@@ -52,6 +54,7 @@ class Resource:
 
 @contextmanager
 def resource(invoke: Callable[[Event], object]) -> Iterator[Resource]:
-    """A resource that nobody has created yet, with a ResponseURL of its own."""
-    with response_url() as replies:
+    """A resource that nobody has created yet, with a ResponseURL that handlers of this process accept."""
+    with response_url() as replies, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZAEL_RESPONSE_HOST", "127.0.0.1")
         yield Resource(invoke, replies)

@@ -4,7 +4,7 @@ Never here: Lambda's protocol (handler), the form of the metrics (telemetry).
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -15,6 +15,7 @@ from zae_limiter.maintenance import StoreError, SyncDriver, purged_namespaces
 from .archive import PutObject, archive_event
 from .batch import Batch, Failure, read_batch
 from .batch_jobs import jobs_of
+from .dead_letters import DeadLetter, SendMessage, dead_letters, open_queue, send_letter
 from .jobs import Kind
 from .parallel import WRITERS, Task, TaskResult, run_all
 from .records import Record
@@ -27,8 +28,9 @@ log = logging.getLogger(__name__)
 class BatchResult:
     """The counts of a batch. The stream has to be delivered again from the first of the ``failures`` on.
 
-    ``splits`` counts the shards that were split. ``dropped`` counts the refills and splits that failed; a later batch
-    repeats them.
+    ``dead_letters`` are the records that can never be processed, and are in the dead-letter queue now. ``splits``
+    counts the shards that were split. ``dropped`` counts the refills and splits that failed; a later batch repeats
+    them.
     """
 
     records: int
@@ -37,12 +39,16 @@ class BatchResult:
     splits: int
     archived: int
     failures: tuple[Failure, ...]
+    dead_letters: tuple[DeadLetter, ...]
     dropped: int
     duration_ms: int
 
 
 class Aggregator:
-    """Processes batches of one table's stream. The first expired event calls ``open_archive``."""
+    """Processes batches of one table's stream. The first expired event calls ``open_archive``.
+
+    The first record that can never be processed calls ``open_queue``.
+    """
 
     def __init__(
         self,
@@ -51,6 +57,7 @@ class Aggregator:
         *,
         clock: Clock,
         open_archive: Callable[[], PutObject],
+        open_queue: Callable[[], SendMessage] = open_queue,
         writers: int = WRITERS,
     ) -> None:
         self._driver = driver
@@ -58,26 +65,52 @@ class Aggregator:
         self._settings = settings
         self._open_archive = open_archive
         self._writers = writers
+        self._open_queue = open_queue
         self._put: PutObject | None = None
+        self._send: SendMessage | None = None
 
     def process(self, records: Sequence[Record]) -> BatchResult:
         """Count the usage of a batch, move old anchors, split hot shards and archive expired events."""
         begun = monotonic()
         batch, deferred = self._without_purged(read_batch(records))
         results = run_all([*self._table_tasks(batch), *self._archive_tasks(batch)], writers=self._writers)
-        failed = [
-            Failure(each.task.retry_from, each.problem) for each in results if each.task.retry_from and each.problem
-        ]
+        failures = [*deferred, *_failures(each for each in results if not each.hopeless)]
+        hopeless = [*batch.unreadable, *_failures(each for each in results if each.hopeless)]
+        letters, unsent = self._give_up(records, hopeless, failures)
         return BatchResult(
             records=batch.size,
             snapshots=_changed(results, "snapshots"),
             refills=_changed(results, "refills"),
             splits=_changed(results, "splits"),
             archived=_changed(results, "archived"),
-            failures=(*batch.unreadable, *deferred, *failed),
-            dropped=sum(bool(each.problem) and each.task.retry_from is None for each in results),
+            failures=(*failures, *unsent),
+            dead_letters=tuple(letters),
+            dropped=sum(bool(each.problem) and not each.task.records for each in results),
             duration_ms=round((monotonic() - begun) * 1000),
         )
+
+    def _give_up(
+        self, records: Sequence[Record], hopeless: Sequence[Failure], failures: Sequence[Failure]
+    ) -> tuple[list[DeadLetter], Sequence[Failure]]:
+        """Send the hopeless records to the dead-letter queue; those that could not be sent have to come again."""
+        if not (hopeless and self._settings.dead_letters_url):
+            return [], list({each.sequence: each for each in hopeless}.values())
+        letters = dead_letters(records, hopeless, failures)
+        self._send = send = self._send or self._open_queue()
+        results = run_all(
+            [
+                Task("dead_letters", partial(send_letter, send, self._settings, each), (each.sequence,))
+                for each in letters
+            ],
+            writers=self._writers,
+        )
+        unsent = [
+            Failure(letter.sequence, f"{letter.problem}; the dead-letter queue did not take it: {each.problem}")
+            for letter, each in zip(letters, results, strict=True)
+            if each.problem
+        ]
+        lost = {each.sequence for each in unsent}
+        return [each for each in letters if each.sequence not in lost], unsent
 
     def _without_purged(self, batch: Batch) -> tuple[Batch, Sequence[Failure]]:
         """The batch without purged namespaces, because later writes to them would remain.
@@ -92,16 +125,26 @@ class Aggregator:
 
     def _table_tasks(self, batch: Batch) -> list[Task]:
         jobs = jobs_of(batch, self._settings, self._clock.now_ms)
-        return [Task(job.kind, partial(self._driver.run, job.flow), job.retry_from) for job in jobs]
+        return [Task(job.kind, partial(self._driver.run, job.flow), job.records) for job in jobs]
 
     def _archive_tasks(self, batch: Batch) -> list[Task]:
         if not (batch.expired and self._settings.archive_bucket):
             return []
         self._put = put = self._put or self._open_archive()  # opened here, not in a thread, so that it is opened once
         return [
-            Task("archived", partial(archive_event, put, self._settings, each), each.position.sequence)
+            Task("archived", partial(archive_event, put, self._settings, each), (each.position.sequence,))
             for each in batch.expired
         ]
+
+
+def _failures(results: Iterable[TaskResult]) -> list[Failure]:
+    """The records of failed tasks: all of a hopeless one, the first of any other, from which the stream comes again."""
+    return [
+        Failure(sequence, each.problem)
+        for each in results
+        if each.problem
+        for sequence in (each.task.records if each.hopeless else each.task.records[:1])
+    ]
 
 
 def _changed(results: Sequence[TaskResult], kind: Kind) -> int:

@@ -16,15 +16,23 @@ from .records import ExpiredEvent
 from .settings import Settings
 
 CONTENT_TYPE: Final = "application/gzip"
+KEY_BYTES: Final = 1024
 
 PutObject = Callable[..., Any]
 
 
 def object_key(prefix: str, expired: ExpiredEvent) -> str:
-    """The object's key: day of the change, namespace, entity, event. ``ValueError`` if the event has no day."""
+    """The object's key: day of the change, namespace, entity, event.
+
+    ``ValueError`` if the event has no day, or if S3 admits no key of that length.
+    """
     event, address = expired.event, expired.address
     day = date.fromisoformat(event.at[:10])
-    return f"{prefix}date={day}/{address.namespace_id}/{quote(address.entity_id, safe='$:@')}/{event.event_id}.jsonl.gz"
+    entity = quote(address.entity_id, safe="$:@")
+    key = f"{prefix}date={day}/{address.namespace_id}/{entity}/{event.event_id}.jsonl.gz"
+    if len(key.encode()) > KEY_BYTES:
+        raise ValueError(f"the key of its object is longer than {KEY_BYTES} bytes")
+    return key
 
 
 def object_body(expired: ExpiredEvent) -> bytes:

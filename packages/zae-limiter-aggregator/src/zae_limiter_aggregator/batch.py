@@ -10,7 +10,7 @@ from .records import BucketChange, ExpiredEvent, Record, UnreadableRecord, read_
 
 
 class Failure(NamedTuple):
-    """A record that has to come again, with the problem."""
+    """A record, with the problem: it has to come again, or can never be processed."""
 
     sequence: str
     problem: str

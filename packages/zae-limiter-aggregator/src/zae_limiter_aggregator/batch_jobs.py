@@ -33,7 +33,7 @@ def _snapshots(buckets: Mapping[BucketId, Sequence[BucketChange]], settings: Set
             for snapshot, counted in _by_snapshot(bucket, used, window).items():
                 uses = [Use(change.position.mark, change.consumption) for change in counted]
                 flow = count_usage(snapshot, bucket.shard, uses, expires_at=_expires_at(snapshot, settings))
-                yield Job("snapshots", flow, counted[0].position.sequence)
+                yield Job("snapshots", flow, tuple(change.position.sequence for change in counted))
 
 
 def _by_snapshot(

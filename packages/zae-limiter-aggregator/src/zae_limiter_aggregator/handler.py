@@ -10,6 +10,7 @@ from zae_limiter.maintenance import SyncDriver, SyncDynamoDBStore, log_as_json
 
 from .aggregation import Aggregator
 from .archive import open_archive
+from .dead_letters import open_queue
 from .settings import Settings
 from .telemetry import metrics
 
@@ -34,6 +35,8 @@ def on_event(event: Mapping[str, Any], context: object) -> BatchAnswer:  # noqa:
     result = _aggregator(settings).process(event["Records"])
     for failure in result.failures:
         log.error("a record has to come again", extra={"fields": failure._asdict()})
+    for letter in result.dead_letters:
+        log.error("a record can never be processed", extra={"fields": letter._asdict()})
     log.info("a batch", extra={"fields": metrics(result, settings.stack)})
     return {"batchItemFailures": [{"itemIdentifier": failure.sequence} for failure in result.failures]}
 
@@ -42,4 +45,4 @@ def on_event(event: Mapping[str, Any], context: object) -> BatchAnswer:  # noqa:
 def _aggregator(settings: Settings) -> Aggregator:
     """The clients, and the clock that the table's answers correct; an environment keeps them from batch to batch."""
     store = SyncDynamoDBStore(settings.stack)
-    return Aggregator(SyncDriver(store), settings, clock=store.clock, open_archive=open_archive)
+    return Aggregator(SyncDriver(store), settings, clock=store.clock, open_archive=open_archive, open_queue=open_queue)

@@ -5,17 +5,17 @@ from typing import Literal
 
 from zae_limiter.maintenance import Flow
 
-Kind = Literal["snapshots", "refills", "splits", "archived"]
+Kind = Literal["snapshots", "refills", "splits", "archived", "dead_letters"]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """A flow that returns the number of its changes.
 
-    ``retry_from`` is the sequence number of its earliest record: if the job fails, the stream comes again from there.
-    ``None`` means that a later batch repeats the job.
+    ``records`` are the sequence numbers of its records, earliest first: if the job fails, the stream comes again from
+    the first of them. Without any, a later batch repeats the job.
     """
 
     kind: Kind
     flow: Flow[int]
-    retry_from: str | None = None
+    records: tuple[str, ...] = ()

@@ -6,8 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
+from zae_limiter.maintenance import StoreError, is_invalid
+
 from .jobs import Kind
 
+OF_CONTENTS: Final = (TypeError, ValueError, LookupError, RecursionError)
 WRITERS: Final = 32  # a thread waits nearly all the time; the store has as many connections
 
 log = logging.getLogger(__name__)
@@ -15,20 +18,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task. ``retry_from`` is the earliest record that comes again if it fails; ``None`` if none has to."""
+    """One task. ``records`` are those that come again if it fails, earliest first; none if it may be dropped."""
 
     kind: Kind
     run: Callable[[], int]
-    retry_from: str | None = None
+    records: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The result of a task: the number of changes, or the problem."""
+    """The result of a task: the number of changes, or the problem; ``hopeless`` if no repeat can succeed."""
 
     task: Task
     changed: int = 0
     problem: str | None = None
+    hopeless: bool = False
 
 
 def run_all(tasks: Sequence[Task], *, writers: int = WRITERS) -> list[TaskResult]:
@@ -44,4 +48,9 @@ def _attempt(task: Task) -> TaskResult:
         return TaskResult(task, task.run())
     except Exception as error:  # it is reported, and the records come again
         log.warning("a task of the batch failed: %s", task.kind, exc_info=error)
-        return TaskResult(task, problem=f"{type(error).__name__}: {error}")
+        return TaskResult(task, problem=f"{type(error).__name__}: {error}", hopeless=_is_hopeless(error))
+
+
+def _is_hopeless(error: Exception) -> bool:
+    """Whether the contents of the records, or of the item that they change, are the cause."""
+    return is_invalid(error) if isinstance(error, StoreError) else isinstance(error, OF_CONTENTS)

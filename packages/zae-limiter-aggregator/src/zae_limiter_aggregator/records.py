@@ -5,6 +5,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Final, NamedTuple
 
 from zae_limiter.audit import AuditEvent
@@ -15,8 +16,10 @@ from zae_limiter.maintenance import (
     anchor_of,
     audit_event_of,
     bucket_of,
+    check_bucket,
     consumption,
     is_audit_event,
+    read_bucket_image,
     read_item,
     shard_count_of,
     stream_mark,
@@ -27,9 +30,8 @@ Image = dict[str, Any]
 
 TTL_PRINCIPAL: Final = "dynamodb.amazonaws.com"
 TTL_OF_DYNAMODB_LOCAL: Final = "UNKNOWN_TO_SDK_VERSION"  # its name for the event of an expired item
-
-
 END_OF_TIME_MS: Final = 253_402_300_800_000  # the year 10000: later windows have no name
+KEY_LENGTH: Final = 2048
 
 
 class UnreadableRecord(Exception):
@@ -76,6 +78,14 @@ class ExpiredEvent:
     event: AuditEvent
 
 
+def key_of(record: Record) -> dict[str, str]:
+    """The table key of a record, for operators: what can be read of it, cut to the length that DynamoDB admits."""
+    keys = record["dynamodb"].get("Keys")
+    values = keys.items() if isinstance(keys, Mapping) else ()
+    texts = {name: value.get("S") for name, value in values if isinstance(value, Mapping)}
+    return {name: text[:KEY_LENGTH] for name, text in texts.items() if isinstance(text, str)}
+
+
 def sequence_of(record: Record) -> str:
     """Lambda's id for the record. ``KeyError`` without one: then it is not a record of a stream."""
     number: str = record["dynamodb"]["SequenceNumber"]
@@ -83,54 +93,78 @@ def sequence_of(record: Record) -> str:
 
 
 def read_record(record: Record) -> BucketChange | ExpiredEvent | None:
-    """Parse a record; ``None`` if it is irrelevant. Raises ``UnreadableRecord``."""
+    """Parse a record; ``None`` if it is irrelevant. Raises ``UnreadableRecord``, whose text has no value of an item."""
     try:
         return _read(record)
-    except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise UnreadableRecord(f"{type(error).__name__}: {error}") from error
+    except ValueError as error:
+        raise UnreadableRecord(str(error)) from error
+    except KeyError as error:
+        raise UnreadableRecord(f"{error} is missing") from error
+    except (TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise UnreadableRecord(f"the record has another form: {type(error).__name__}") from error
 
 
 def _read(record: Record) -> BucketChange | ExpiredEvent | None:
-    change = record["dynamodb"]
-    key = read_item(change["Keys"])
+    key = _key(record["dynamodb"]["Keys"])
     bucket = bucket_of(key)
     if bucket is not None:
-        return None if _is_removal(record) else _bucket_change(record, bucket)
-    if is_audit_event(key) and _is_by_ttl(record):
-        return ExpiredEvent(_position(record), *audit_event_of(key, read_item(change["OldImage"])))
-    return None
+        if bucket.pk not in key.values():
+            raise ValueError("the key spells the number of its shard in another way")
+        return None if _is_removal(record) else _bucket_change(record, check_bucket(bucket))
+    return _expired_event(record, key) if is_audit_event(key) and _is_by_ttl(record) else None
+
+
+def _key(keys: Mapping[str, Any]) -> dict[str, str]:
+    key = {name: value["S"] for name, value in keys.items()}
+    if not all(isinstance(text, str) for text in key.values()):
+        raise ValueError("the key is no text")
+    return key
+
+
+def _expired_event(record: Record, key: Mapping[str, str]) -> ExpiredEvent:
+    try:
+        address, event = audit_event_of(key, read_item(record["dynamodb"]["OldImage"]))
+        date.fromisoformat(event.at[:10])  # the day is a part of the object's name
+    except ValueError as error:
+        raise ValueError(
+            "the audit event has another id than its key, or no time, or a number that is a fraction"
+        ) from error
+    return ExpiredEvent(_position(record), address, event)
 
 
 def _bucket_change(record: Record, bucket: BucketId) -> BucketChange:
     change = record["dynamodb"]
     if record["eventName"] not in {"INSERT", "MODIFY"}:
-        raise ValueError(f"no such event: {record['eventName']!r}")
+        raise ValueError("there is no such event")
     # If the old image is missing, the new one may count more than this change consumed.
-    before = read_item(change["OldImage"]) if record["eventName"] == "MODIFY" else None
-    after = read_item(change["NewImage"])
+    before = read_bucket_image(change["OldImage"]) if record["eventName"] == "MODIFY" else None
+    after = read_bucket_image(change["NewImage"])
+    if bucket.shard >= shard_count_of(after):
+        raise ValueError("the bucket has no such shard")
     return BucketChange(
         position=_position(record),
-        at_ms=_whole(round(change["ApproximateCreationDateTime"] * 1000)),
+        at_ms=_instant(change["ApproximateCreationDateTime"], 1000),
         bucket=bucket,
         before=before,
         after=after,
-        anchor_ms=_whole(anchor_of(after)),
-        shards=_whole(shard_count_of(after)),
-        shards_before=None if before is None else _whole(shard_count_of(before)),
+        anchor_ms=_instant(anchor_of(after)),
+        shards=shard_count_of(after),
+        shards_before=None if before is None else shard_count_of(before),
         consumption=consumption(before, after),
     )
 
 
-def _whole(value: object) -> int:
-    if type(value) is not int or not 0 <= value < END_OF_TIME_MS:
-        raise ValueError(f"no instant or count: {value!r}")
-    return value
+def _instant(value: object, per_unit: int = 1) -> int:
+    """Epoch milliseconds. A stream dates in seconds, of which an emulator tells parts."""
+    if isinstance(value, int | float) and 0 <= value * per_unit < END_OF_TIME_MS:  # which NaN is not
+        return round(value * per_unit)
+    raise ValueError("the time of the change, or the anchor, is no instant")
 
 
 def _position(record: Record) -> Position:
     _, stream, label = record["eventSourceARN"].partition("/stream/")
     if not (stream and label):
-        raise ValueError(f"not the ARN of a stream: {record['eventSourceARN']!r}")
+        raise ValueError("eventSourceARN is not the ARN of a stream")
     sequence = sequence_of(record)
     return Position(stream_mark(label, sequence), sequence)
 

@@ -13,6 +13,7 @@ HOURLY_DAYS: Final = "ZAEL_USAGE_HOURLY_DAYS"
 DAILY_DAYS: Final = "ZAEL_USAGE_DAILY_DAYS"
 ARCHIVE_BUCKET: Final = "ZAEL_ARCHIVE_BUCKET"
 ARCHIVE_PREFIX: Final = "ZAEL_ARCHIVE_PREFIX"
+DEAD_LETTERS: Final = "ZAEL_DEAD_LETTERS_URL"
 
 DEFAULT_REFILL_AFTER: Final = 3600
 DEFAULT_HOURLY_DAYS: Final = 90
@@ -26,7 +27,8 @@ class Settings:
 
     ``refill_after_seconds``: the largest age of the anchor of a bucket in use; 0 never moves an anchor. ``hourly_days``
     and ``daily_days``: days to keep a snapshot after its window; 0 for ever. Without ``archive_bucket``, expired audit
-    events are lost.
+    events are lost. Without ``dead_letters_url``, a record that can never be processed comes again until the event
+    source mapping gives it up.
     """
 
     stack: str
@@ -35,6 +37,7 @@ class Settings:
     daily_days: int = DEFAULT_DAILY_DAYS
     archive_bucket: str | None = None
     archive_prefix: str = DEFAULT_PREFIX
+    dead_letters_url: str | None = None
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -49,6 +52,7 @@ class Settings:
             daily_days=_whole(environment, DAILY_DAYS, DEFAULT_DAILY_DAYS),
             archive_bucket=environment.get(ARCHIVE_BUCKET) or None,
             archive_prefix=environment.get(ARCHIVE_PREFIX, DEFAULT_PREFIX),
+            dead_letters_url=environment.get(DEAD_LETTERS) or None,
         )
 
     def usage_days(self, window: Window) -> int:

@@ -19,7 +19,7 @@ def split_jobs(buckets: Mapping[BucketId, Sequence[BucketChange]], stack: str, n
     for bucket, changes in buckets.items():
         if write_rate(changes) >= SPLIT_FROM:
             yield Job("splits", split(bucket, among=changes[-1].shards))
-        grown = [change.grew_from for change in changes if change.grew_from is not None]
+        grown = sorted({change.grew_from for change in changes if change.grew_from is not None})  # once each
         if grown:
             yield Job("splits", _split_others(split, bucket, grown))
 

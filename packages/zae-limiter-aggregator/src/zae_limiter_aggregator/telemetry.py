@@ -18,6 +18,7 @@ METRICS: Final[Mapping[str, str]] = {
     "splits": "Count",
     "archived": "Count",
     "failures": "Count",
+    "dead_letters": "Count",
     "dropped": "Count",
     "duration_ms": "Milliseconds",
 }
@@ -30,7 +31,8 @@ def metrics(result: BatchResult, stack: str) -> dict[str, Any]:
         "Dimensions": [[DIMENSION]],
         "Metrics": [{"Name": name, "Unit": unit} for name, unit in METRICS.items()],
     }
-    figures = {name: getattr(result, name) for name in METRICS} | {"failures": len(result.failures)}
+    lengths = {"failures": len(result.failures), "dead_letters": len(result.dead_letters)}
+    figures = {name: getattr(result, name) for name in METRICS} | lengths
     return {
         "_aws": {"Timestamp": time.time_ns() // 1_000_000, "CloudWatchMetrics": [declared]},
         DIMENSION: stack,

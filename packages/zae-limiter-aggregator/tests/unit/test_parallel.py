@@ -11,13 +11,13 @@ def fails() -> bool:
 
 
 def test_all_parts_run_and_tell_whether_they_changed_anything() -> None:
-    tasks = [Task("snapshots", lambda: True, "1"), Task("refills", lambda: False)]
+    tasks = [Task("snapshots", lambda: True, ("1",)), Task("refills", lambda: False)]
     assert [(done.changed, done.problem) for done in run_all(tasks)] == [(True, None), (False, None)]
 
 
 def test_one_that_fails_is_told_and_leaves_the_others_alone(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        done = run_all([Task("snapshots", fails, "1"), Task("snapshots", lambda: True, "2")], writers=1)
+        done = run_all([Task("snapshots", fails, ("1",)), Task("snapshots", lambda: True, ("2",))], writers=1)
     assert [(each.changed, each.problem) for each in done] == [(False, "OSError: no route"), (True, None)]
     assert "snapshots" in caplog.text
 

@@ -98,7 +98,18 @@ def at(seconds: object) -> dict[str, Any]:
         *map(at, ("now", None, -1, float("inf"), 1e15)),
         record(7, None, bucket(1000, rf="now")),
         record(7, None, bucket(1000, shard_count="2")),
+        *(record(7, None, bucket(1000, shard_count=count)) for count in (0, 1, 3, 128, 10**12)),
+        record(7, bucket(1000, shard_count=10**12), bucket(1000)),
+        record(7, None, bucket(1000, ev="many")),
+        record(7, None, bucket(1000, b_rpm_cp="many")),
+        record(7, None, bucket(10**31)),
+        record(7, None, bucket(1000, b_ttl_tc=1000)),
+        record(7, None, bucket(1000, **{f"b_limit{number}_tc": 1 for number in range(33)})),
         record(7, None, {**BUCKET, "b_rpm_tc": "many"}),
+        *(record(7, None, {**BUCKET, "PK": f"ns/BUCKET#{rest}"}) for rest in ("e#r#01", "e#r#64", "e#r#-1", "#r#1")),
+        *(record(7, None, {**BUCKET, "PK": f"ns/BUCKET#{rest}"}) for rest in (f"e#{'r' * 200}#1", f"{'e' * 300}#r#1")),
+        record(7, None, {**BUCKET, "PK": f"{'n' * 70}/BUCKET#e#r#1"}),
+        record(7, {**AUDIT, "at": "yesterday"}, None, by_ttl=True),
         record(7, None, {**BUCKET, "PK": "ns/BUCKET#key-abc"}),
         record(7, None, bucket(1000), label=""),
         {**record(7, None, bucket(1000)), "eventSourceARN": "arn:aws:sqs:eu-west-1:1:queue"},
@@ -115,8 +126,22 @@ def test_a_record_that_does_not_say_what_it_should_cannot_be_read(broken: dict[s
 def test_a_number_that_is_none_cannot_be_read() -> None:
     broken = record(7, None, bucket(1000))
     broken["dynamodb"]["NewImage"]["b_rpm_tc"] = {"N": "1.5"}
-    with pytest.raises(UnreadableRecord, match="invalid literal"):
+    with pytest.raises(UnreadableRecord, match="b_rpm_tc is not a whole number"):
         read_record(broken)
+
+
+@pytest.mark.parametrize("attribute", ["rf", "shard_count", "ev", "b_rpm_tc", "b_rpm_tk"])
+@pytest.mark.parametrize(
+    "value",
+    [*({"N": text} for text in ("1.5", "NaN", "1E+9", "1_000", " 1", "")), {"N": 1.5}, {"N": 1}, {"S": "1"}, {}, [], 1],
+    ids=str,
+)
+def test_a_problem_names_the_attribute_and_not_its_value(attribute: str, value: Any) -> None:
+    broken = record(7, None, bucket(1000))
+    broken["dynamodb"]["NewImage"][attribute] = value
+    with pytest.raises(UnreadableRecord) as refused:
+        read_record(broken)
+    assert str(refused.value) == f"{attribute} is not a whole number from -10^30 to 10^30"
 
 
 def test_the_mark_of_a_record_is_of_its_stream() -> None:

@@ -23,6 +23,7 @@ def test_everything_can_be_said() -> None:
         "ZAEL_USAGE_DAILY_DAYS": "0",
         "ZAEL_ARCHIVE_BUCKET": "demo-audit",
         "ZAEL_ARCHIVE_PREFIX": "",
+        "ZAEL_DEAD_LETTERS_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
     }
     assert Settings.read(environment) == Settings(
         stack="demo",
@@ -31,6 +32,7 @@ def test_everything_can_be_said() -> None:
         daily_days=0,
         archive_bucket="demo-audit",
         archive_prefix="",
+        dead_letters_url="https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
     )
 
 

@@ -2,6 +2,7 @@ import time
 
 from zae_limiter_aggregator.aggregation import BatchResult
 from zae_limiter_aggregator.batch import Failure
+from zae_limiter_aggregator.dead_letters import DeadLetter
 from zae_limiter_aggregator.telemetry import METRICS, metrics
 
 ACCOUNT = BatchResult(
@@ -11,6 +12,7 @@ ACCOUNT = BatchResult(
     splits=0,
     archived=2,
     failures=(Failure("7", "broken"),),
+    dead_letters=(DeadLetter("5", {}, "broken", "stream"), DeadLetter("6", {}, "broken", "stream")),
     dropped=3,
     duration_ms=12,
 )
@@ -28,6 +30,7 @@ def test_metrics_are_declared_as_cloudwatch_reads_them() -> None:
         "splits": 0,
         "archived": 2,
         "failures": 1,
+        "dead_letters": 2,
         "dropped": 3,
         "duration_ms": 12,
     }

@@ -1,5 +1,6 @@
 """Least privilege: what roles and policies allow is held against the calls that code really makes."""
 
+import copy
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -101,6 +102,8 @@ def stack(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
     main(["deploy", "-n", "my-app", "--quiet"], standalone_mode=False)
     monkeypatch.setenv("ZAEL_STACK", "my-app")
     monkeypatch.setenv("ZAEL_ARCHIVE_BUCKET", "archive")
+    url = boto3.client("sqs").create_queue(QueueName="dead-letters")["QueueUrl"]
+    monkeypatch.setenv("ZAEL_DEAD_LETTERS_URL", url)
 
 
 def test_the_provisioners_role_allows_every_call_of_its_handler(stack: None, resources: Mapping[str, Any]) -> None:
@@ -120,7 +123,10 @@ def test_the_provisioners_role_allows_what_its_contract_calls_and_nothing_else(r
 
 @pytest.fixture
 def batch(stack: None) -> dict[str, Any]:
-    """A batch with all that the aggregator cares for: use, an old anchor, a hot bucket, an audit event that expired."""
+    """A batch with all that the aggregator cares for.
+
+    It has use, an old anchor, a hot bucket, an audit event that expired, a record that can never be read.
+    """
     with SyncRateLimiter(repository=SyncRepository.open(stack="my-app")) as limiter:
         limiter.set_system_defaults(RPM)
         for _ in range(2):
@@ -134,7 +140,9 @@ def batch(stack: None) -> dict[str, Any]:
     audit |= {"eventName": "REMOVE", "userIdentity": {"principalId": "dynamodb.amazonaws.com"}}
     audit["dynamodb"]["OldImage"] = audit["dynamodb"].pop("NewImage")
     boto3.client("s3").create_bucket(Bucket="archive")
-    return {"Records": [bucket, audit]}
+    damaged = copy.deepcopy(bucket)
+    damaged["dynamodb"]["NewImage"]["shard_count"]["N"] = str(10**12)
+    return {"Records": [bucket, audit, damaged | {"dynamodb": damaged["dynamodb"] | {"SequenceNumber": "9" * 30}}]}
 
 
 def stream_of(table: str) -> list[dict[str, Any]]:
@@ -175,6 +183,7 @@ def test_the_aggregators_role_allows_what_its_handler_calls_and_nothing_else(
     assert [call for call in calls if not allows(granted, call, {})] == []
     assert idle(granted, calls) == []
     assert next(call.resource for call in calls if call.action == "s3:PutObject").startswith("archive/audit/")
+    assert Call("sqs:SendMessage", "dead-letters") in calls
 
 
 def test_the_aggregator_writes_to_the_archive_and_to_dead_letters_and_does_nothing_else_there(

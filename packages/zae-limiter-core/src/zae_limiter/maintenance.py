@@ -5,9 +5,11 @@ They are versioned apart from core, so that they import no room of core but this
 meaning within a minor version of core; what is behind it may move.
 
 - **A table**: ``SyncDynamoDBStore`` sends requests to it, ``SyncDriver`` runs flows over a store; both raise
-  ``StoreError``. ``open_table`` gives a repository for what belongs to no namespace.
+  ``StoreError``, and ``is_invalid`` says whether no repeat can succeed. ``open_table`` gives a repository for what
+  belongs to no namespace.
 - **Its stream**: ``bucket_of``, ``is_audit_event`` and ``audit_event_of`` say which item a record is of;
-  ``consumption``, ``writes``, ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
+  ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
+  ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
 - **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``purged_namespaces``.
 - **Its shape**: keys, indexes and the request that creates it, for templates and policies.
 
@@ -25,6 +27,8 @@ from .flows.records.registry import purged_namespaces
 from .flows.records.usage_counting import Use, count_usage
 from .flows.steps import Flow
 from .operations.errors import StoreError
+from .operations.faults import is_invalid
+from .operations.images import check_bucket, read_bucket_image
 from .operations.marshal import read_item
 from .runtime.json_logs import log_as_json
 from .schema.attributes import TTL
@@ -71,15 +75,18 @@ __all__ = [
     "audit_resource",
     "audit_system",
     "bucket_of",
+    "check_bucket",
     "consumption",
     "count_usage",
     "create_table_request",
     "is_audit_event",
+    "is_invalid",
     "log_as_json",
     "open_table",
     "pk_bucket",
     "pk_system",
     "purged_namespaces",
+    "read_bucket_image",
     "read_item",
     "reanchor",
     "shard_count_of",

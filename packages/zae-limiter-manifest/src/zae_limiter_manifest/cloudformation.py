@@ -19,16 +19,21 @@ RESOURCE_TYPE: Final = "Custom::ZaeLimiterLimits"
 LOGICAL_ID: Final = "TenantLimits"
 
 _TAKE_OVER: Final = "TakeOver"
+_IGNORED: Final = ("TableName", "NamespaceId")  # of older templates: the function knows the table, and the namespace
 _CAPITAL: Final = re.compile("(?<!^)(?=[A-Z])")
 _STACK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 
 
 @frozen
 class StackProperties:
-    """The properties of a stack's resource: the manifest, and whether to take the namespace over from another owner."""
+    """The properties of a stack's resource: the manifest, and whether to take the namespace over from another owner.
+
+    `ignored` names properties of older templates that mean nothing any more.
+    """
 
     manifest: LimitsManifest = field(validator=instance_of(LimitsManifest))
     take_over: bool = field(default=False, kw_only=True, validator=instance_of(bool))
+    ignored: tuple[str, ...] = field(default=(), kw_only=True, eq=False)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], name: str = "ResourceProperties") -> Self:
@@ -36,7 +41,8 @@ class StackProperties:
         enforce(_PROPERTIES, raw, name)
         known = {key: value for key, value in raw.items() if key in _MANIFEST.members}
         manifest = LimitsManifest.from_dict(_translate(_MANIFEST, known, _snake), name)
-        return cls(manifest, take_over=read_flag(raw.get(_TAKE_OVER)) or False)
+        ignored = tuple(name for name in _IGNORED if name in raw)
+        return cls(manifest, take_over=read_flag(raw.get(_TAKE_OVER)) or False, ignored=ignored)
 
     def to_dict(self) -> dict[str, Any]:
         """Properties that `from_dict` reads back as an equal value."""
@@ -131,5 +137,6 @@ _PROPERTIES: Final = Record(
         _TAKE_OVER: Member(Flag(), "take the namespace over from another owner"),
         "ServiceToken": Member(Anything(), ""),
         "ServiceTimeout": Member(Anything(), ""),
+        **{name: Member(Anything(), "ignored") for name in _IGNORED},
     },
 )

@@ -13,7 +13,11 @@ from .formats import FormatError
 LARGEST: Final = 5_000_000
 """The largest request or answer in bytes; a Lambda's limit is 6 MB."""
 
+LARGEST_REQUEST: Final = 3 * LARGEST
+"""The largest request in bytes before compression: parsed, its values need up to 25 times as much memory."""
+
 LARGEST_UNPACKED: Final = 200_000_000
+"""The same for an answer, which a trusted function sends to a larger machine."""
 
 _PACKED: Final = "packed"
 _NEXT: Final = "next"
@@ -24,6 +28,8 @@ def pack(plain: Mapping[str, Any], *, largest: int = LARGEST) -> dict[str, Any]:
     text = _text(plain)
     if len(text) <= largest:
         return dict(plain)
+    if len(text) > LARGEST_REQUEST:
+        raise FormatError(f"the request is too large: {len(text)} bytes, at most {LARGEST_REQUEST} are allowed")
     packed = _compress(text)
     if len(packed) > largest:
         raise FormatError(f"the request is too large: {len(packed)} bytes compressed, at most {largest} are allowed")
@@ -51,14 +57,17 @@ def next_page(raw: Mapping[str, Any]) -> str | None:
     return after if isinstance(after, str) else None
 
 
-def unpack(pages: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The plain values of a request or of all pages of an answer; raises `FormatError`."""
+def unpack(pages: Iterable[Mapping[str, Any]], *, largest: int | None = None) -> Mapping[str, Any]:
+    """The plain values of a request or of all pages of an answer; raises `FormatError`.
+
+    `largest` bounds their size in bytes before compression. No more than that is ever decompressed.
+    """
     parts = list(pages)
     if len(parts) == 1 and _PACKED not in parts[0]:
         return parts[0]
     try:
-        plain = json.loads(_decompress("".join(part[_PACKED] for part in parts)))
-    except (KeyError, TypeError, ValueError, zlib.error) as error:
+        plain = json.loads(_decompress("".join(part[_PACKED] for part in parts), largest or LARGEST_UNPACKED))
+    except (KeyError, TypeError, ValueError, RecursionError, zlib.error) as error:
         raise FormatError(f"cannot be unpacked: {error}") from error
     if not isinstance(plain, dict):
         raise FormatError("cannot be unpacked: the content is not a map")
@@ -73,15 +82,15 @@ def _compress(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode())).decode()
 
 
-def _decompress(packed: str) -> bytes:
+def _decompress(packed: str, largest: int) -> bytes:
     try:
         data = base64.b64decode(packed, validate=True)
     except binascii.Error as error:
         raise FormatError(f"cannot be unpacked: {error}") from error
     reader = zlib.decompressobj()
-    plain = reader.decompress(data, LARGEST_UNPACKED)
+    plain = reader.decompress(data, largest)
     if not reader.eof:
-        raise FormatError(f"cannot be unpacked: it is cut short, or larger than {LARGEST_UNPACKED} bytes")
+        raise FormatError(f"cannot be unpacked: it is cut short, or larger than {largest} bytes")
     return plain
 
 

@@ -147,3 +147,10 @@ def test_the_properties_of_a_template_are_those_it_was_made_of(manifest: LimitsM
 def test_what_cannot_be_a_stacks_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is not a valid stack name"):
         render_template(ALPHA, name)
+
+
+def test_properties_of_older_templates_are_accepted_and_named() -> None:
+    said = StackProperties.from_dict({"Namespace": "tenant-alpha", "NamespaceId": ["x"], "TableName": "t"})
+    assert said.ignored == ("TableName", "NamespaceId")
+    assert said == StackProperties.from_dict({"Namespace": "tenant-alpha"})
+    assert said.to_dict() == {"Namespace": "tenant-alpha"}

@@ -54,3 +54,14 @@ def test_a_missing_page_and_a_value_that_is_no_map_are_told(monkeypatch: pytest.
     monkeypatch.setattr(packing, "LARGEST_UNPACKED", 100)
     with pytest.raises(FormatError, match="larger than"):
         unpack([pack({"manifest": "x" * 1000}, largest=200)])
+
+
+def test_a_request_is_bounded_before_compression_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = {"manifest": "x" * 1000}
+    packed = pack(plain, largest=200)
+    assert unpack([packed], largest=2000) == plain
+    with pytest.raises(FormatError, match="larger than 500 bytes"):
+        unpack([packed], largest=500)
+    monkeypatch.setattr(packing, "LARGEST_REQUEST", 500)
+    with pytest.raises(FormatError, match="at most 500 are allowed"):
+        pack(plain, largest=200)

@@ -4,7 +4,7 @@ Never here: the form of events and replies (stack_events), the sending of a repl
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -17,6 +17,7 @@ from .apply_options import ApplyOptions
 from .deadline import Deadline
 from .refusals import Refused
 from .reply_channel import ReplyChannel
+from .response_url import check_response_url
 from .stack_events import Reply, StackEvent
 from .table import Table, table_of_environment
 
@@ -32,10 +33,18 @@ def is_stack_event(event: object) -> bool:
 
 
 def on_stack_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """Handle an event and send the reply to its ResponseURL. Raises only if no reply could be sent."""
+    """Handle an event and send the reply to its ResponseURL. Raises only if no reply could be sent.
+
+    An event whose ResponseURL is not CloudFormation's is refused: nothing is done, and nothing is sent.
+    """
+    try:
+        url = check_response_url(event["ResponseURL"])
+    except Refused as refused:
+        logger.error("an event was refused: %s", refused)
+        return {"status": "FAILED", "reason": str(refused)}
     stack_event = StackEvent.of(event)
     late = partial(_out_of_time_body, stack_event)
-    channel = ReplyChannel(str(event["ResponseURL"]), Deadline.of(context), late)
+    channel = ReplyChannel(url, Deadline.of(context), late)
     reply = _guarded(stack_event, lambda: handle(table_of_environment(), stack_event, context))
     logger.info("an event", extra={"fields": {"event": stack_event.event_id, "ok": reply.ok, "reason": reply.reason}})
     channel.send(reply.body(stack_event))
@@ -57,6 +66,8 @@ def _guarded(event: StackEvent, work: Callable[[], Reply]) -> Reply:
 
 def handle(table: Table, event: StackEvent, context: object = None) -> Reply:
     """Carry out an event. Raises ``Refused``, ``ManifestError`` and errors of the table."""
+    if not event.names_a_resource:
+        raise Refused("bad_request", "the event lacks the StackId, LogicalResourceId or RequestId of CloudFormation")
     deadline = Deadline.of(context, table.now_ms)
     match event.request_type:
         case "Create" | "Update":
@@ -70,11 +81,25 @@ def _apply(table: Table, event: StackEvent, deadline: Deadline) -> Reply:
     properties = StackProperties.from_dict(event.properties)
     manifest = properties.manifest
     options = _apply_options(event, deadline, take_over=properties.take_over)
+    return _with_ignored(_apply_manifest(table, event, manifest, options, deadline), properties.ignored)
+
+
+def _apply_manifest(
+    table: Table, event: StackEvent, manifest: LimitsManifest, options: ApplyOptions, deadline: Deadline
+) -> Reply:
     if not event.moves_to(manifest.namespace):
         return _run(event, ApplyRun(table.register(manifest.namespace), manifest, options, deadline))
     half = deadline.halfway()
     moved = _guarded(event, lambda: _run(event, ApplyRun(table.register(manifest.namespace), manifest, options, half)))
     return moved if moved.ok else _undo_move(table, event, moved, deadline)
+
+
+def _with_ignored(reply: Reply, ignored: Sequence[str]) -> Reply:
+    """The reply, which says what was ignored."""
+    if not ignored:
+        return reply
+    note = f"ignored, remove from the template: {', '.join(ignored)}"
+    return replace(reply, reason="; ".join(filter(None, (reply.reason, note))))
 
 
 def _undo_move(table: Table, event: StackEvent, failed: Reply, deadline: Deadline) -> Reply:
@@ -104,7 +129,7 @@ def _delete(table: Table, event: StackEvent, deadline: Deadline) -> Reply:
     namespace = event.namespace_to_empty
     repository = _find_owned(table, event, namespace) if namespace else None
     if namespace is None or repository is None:
-        return _done(event, f"this resource manages nothing in {namespace}")
+        return _done(event, f"this resource manages nothing in {namespace or 'the namespace of this event'}")
     try:
         return _run(event, ApplyRun(repository, LimitsManifest(namespace), _apply_options(event, deadline), deadline))
     except Refused as refused:
@@ -114,12 +139,21 @@ def _delete(table: Table, event: StackEvent, deadline: Deadline) -> Reply:
 
 
 def _find_owned(table: Table, event: StackEvent, namespace: str) -> SyncRepository | None:
-    """The namespace, if it exists and this resource manages it."""
+    """The namespace, if it exists and this resource manages it.
+
+    A resource whose last event was an Update has told CloudFormation its physical id: an event that brings an invented
+    one is not CloudFormation's.
+    """
     try:
         repository = table.find(namespace)
     except Refused:  # the namespace was deleted, with everything in it
         return None
-    return repository if repository and repository.get_provisioner_state().owner == event.owner else None
+    if repository is None:
+        return None
+    state = repository.get_provisioner_state()
+    has_told_id = bool(state.handled) and state.handled[-1].event_id.startswith("Update ")
+    is_owner = state.owner == event.owner and (event.has_own_id or not has_told_id)
+    return repository if is_owner else None
 
 
 def _run(event: StackEvent, apply_run: ApplyRun) -> Reply:

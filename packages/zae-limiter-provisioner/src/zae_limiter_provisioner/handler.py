@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from zae_limiter.maintenance import log_as_json
 from zae_limiter_manifest import Answer, FormatError, ManifestError, page, unpack
+from zae_limiter_manifest.packing import LARGEST_REQUEST
 
 from .actions import namespace_in, perform, read_request
 from .cloudformation import is_stack_event, on_stack_event
@@ -29,7 +30,7 @@ def on_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
         return on_stack_event(event, context)
     plain: object = event
     try:
-        plain = unpack([event]) if isinstance(event, Mapping) else event
+        plain = unpack([event], largest=LARGEST_REQUEST) if isinstance(event, Mapping) else event
         return _answer(plain, context)
     except (Refused, ManifestError, FormatError) as error:
         return failed_answer(error, namespace_in(plain)).to_dict()

@@ -4,6 +4,7 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self
@@ -13,6 +14,13 @@ from zae_limiter_manifest.naming import NameKind, find_name_problem
 
 LARGEST_REPLY: Final = 4096
 LONGEST_REASON: Final = 1500
+
+LONGEST_ID: Final = 1024
+
+_STACK_ID: Final = re.compile(
+    r"arn:[a-z][a-z-]*:cloudformation:[a-z0-9-]+:[0-9]{12}:stack/(?P<name>[A-Za-z][A-Za-z0-9-]{0,127})/[0-9a-f-]{8,36}"
+)
+_LOGICAL_ID: Final = re.compile(r"[A-Za-z0-9]{1,255}")
 
 RequestType = Literal["Create", "Update", "Delete"]
 
@@ -30,16 +38,21 @@ class StackEvent:
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Self:
-        """Parse an event; missing fields are empty, because even such an event needs a reply."""
+        """Parse an event; what is missing or no text is empty, because even such an event needs a reply."""
         properties = event.get("ResourceProperties")
         return cls(
-            str(event.get("RequestType")),
-            str(event.get("RequestId", "")),
-            str(event.get("StackId", "")),
-            str(event.get("LogicalResourceId", "")),
+            _text(event, "RequestType"),
+            _text(event, "RequestId"),
+            _text(event, "StackId"),
+            _text(event, "LogicalResourceId"),
             properties if isinstance(properties, Mapping) else {},
-            event.get("PhysicalResourceId"),
+            _text(event, "PhysicalResourceId") or None,
         )
+
+    @property
+    def names_a_resource(self) -> bool:
+        """Whether the event names a resource of a stack; its owner name is then one that nobody can guess."""
+        return bool(_STACK_ID.fullmatch(self.stack_id) and _LOGICAL_ID.fullmatch(self.logical_id) and self.request_id)
 
     @property
     def owner(self) -> str:
@@ -63,7 +76,17 @@ class StackEvent:
 
     def moves_to(self, namespace: str) -> bool:
         """Whether this is an Update from one namespace to another."""
-        return self.request_type == "Update" and self.namespace_to_empty != namespace
+        return self.request_type == "Update" and self.has_own_id and self.namespace_to_empty != namespace
+
+    @property
+    def has_own_id(self) -> bool:
+        """Whether this provisioner made the physical id, for this resource."""
+        return (self.physical_id or "").rpartition("/")[0] == self.owner
+
+    @property
+    def has_invented_id(self) -> bool:
+        """Whether CloudFormation may have made the physical id, as it does if the reply to a Create was lost."""
+        return self.physical_id is not None and "/" not in self.physical_id
 
     @property
     def namespace_to_empty(self) -> str | None:
@@ -71,9 +94,9 @@ class StackEvent:
 
         It is in the physical id. If CloudFormation invented that id, for lack of a reply, it is in the properties.
         """
-        own, _, namespace = (self.physical_id or "").rpartition("/")
-        if own != self.owner:
-            return self.namespace_named
+        if not self.has_own_id:
+            return self.namespace_named if self.has_invented_id else None
+        namespace = (self.physical_id or "").rpartition("/")[2]
         return None if find_name_problem(NameKind.NAMESPACE, namespace) else namespace
 
 
@@ -99,6 +122,12 @@ class Reply:
         }
         body = json.dumps(reply).encode()
         return body if len(body) < LARGEST_REPLY else json.dumps({**reply, "Reason": "", "Data": {}}).encode()
+
+
+def _text(event: Mapping[str, Any], name: str) -> str:
+    """A field of an event, empty if it is no text of reasonable length."""
+    value = event.get(name)
+    return value if isinstance(value, str) and len(value) <= LONGEST_ID else ""
 
 
 def _cut(reason: str) -> str:

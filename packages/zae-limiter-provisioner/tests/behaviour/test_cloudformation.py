@@ -6,7 +6,7 @@ import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, NAMESPACE, World, entities, limits, manifest, rpm
 from support.provisioner.stack_replies import Replies, response_url
-from support.provisioner.stack_sender import OWNER, Stack, owner
+from support.provisioner.stack_sender import OWNER, STACK, Stack, owner
 from zae_limiter.operations.errors import NotApplied, Reason, TransactionCancelled
 from zae_limiter.operations.values import BatchGet, Delete, Operation, Transact
 from zae_limiter_manifest import LimitsManifest
@@ -220,6 +220,7 @@ def test_the_reply_comes_whatever_fails(stack: Stack, kind: str) -> None:
         raise RuntimeError("a mistake of ours")
 
     stack.store.fault = broken
+    stack.physical_id = None if kind == "Create" else f"{OWNER}/tenant-alpha"
     told = stack.do(kind)
     assert told["Status"] == "FAILED"
     assert told["Reason"]
@@ -310,3 +311,77 @@ def test_a_delete_of_a_namespace_that_was_deleted_has_nothing_to_do(stack: Stack
     stack.do("Create")
     world.repository("other").delete_namespace(NAMESPACE)
     assert stack.do("Delete")["Status"] == "SUCCESS"
+
+
+@pytest.mark.parametrize("url", ["https://evil.example/", "http://127.0.0.1:1@evil.example/", None], ids=str)
+def test_an_event_whose_reply_would_go_elsewhere_does_nothing(stack: Stack, world: World, url: Any) -> None:
+    event = stack.event("Create", EVERY_LEVEL) | {"ResponseURL": url}
+    done = on_event(event, None)
+    assert (done["status"], "ResponseURL" in done["reason"]) == ("FAILED", True)
+    assert (stack.store.seen, stack.replies.bodies) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"StackId": ""},
+        {"StackId": "tenants"},
+        {"StackId": {"Ref": "AWS::StackId"}},
+        {"StackId": "arn:aws:cloudformation:eu-central-1:123456789012:stack/tenants"},
+        {"LogicalResourceId": None},
+        {"LogicalResourceId": "a/b"},
+        {"RequestId": 7},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
+def test_an_event_that_names_no_resource_of_a_stack_does_nothing(
+    stack: Stack, kind: str, changed: dict[str, Any]
+) -> None:
+    event = stack.event(kind, EVERY_LEVEL) | changed
+    on_event(event, None)
+    assert (stack.replies.only["Status"], stack.store.seen) == ("FAILED", [])
+
+
+@pytest.mark.parametrize("other", [STACK.replace("0f1e2d3c", "0f1e2d3d"), STACK.replace("tenants", "other")])
+def test_an_event_of_another_stack_empties_nothing(
+    stack: Stack, world: World, other: str, replies: Replies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = stack.do("Create")["PhysicalResourceId"]
+    guess = Stack(world, replies, monkeypatch, other)
+    for physical_id in (own, own.replace(STACK, other), "tenants-TenantLimits-1ABC"):
+        guess.physical_id = physical_id
+        assert guess.do("Delete")["Status"] == "SUCCESS"
+        assert (world.live(), owner(world)) == (EVERY_LEVEL, OWNER)
+
+
+@pytest.mark.parametrize(
+    "invented", ["tenants-TenantLimits-1ABC", f"{OWNER}x/tenant-alpha", f"{OWNER}/tenant-beta", None]
+)
+def test_a_delete_without_the_physical_id_that_was_told_empties_nothing(
+    stack: Stack, world: World, invented: str | None
+) -> None:
+    stack.do("Create")
+    stack.do("Update")
+    stack.physical_id = invented
+    assert stack.do("Delete")["Status"] == "SUCCESS"
+    assert (world.live(), owner(world)) == (EVERY_LEVEL, OWNER)
+
+
+@pytest.mark.parametrize("physical_id", [7, ["a"], {"a": 1}, True, "", "x" * 5000], ids=lambda each: str(each)[:9])
+@pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
+def test_a_physical_id_that_is_no_text_still_gets_a_reply(stack: Stack, kind: str, physical_id: Any) -> None:
+    told = stack.send(stack.event(kind, EVERY_LEVEL) | {"PhysicalResourceId": physical_id})
+    assert (told["Status"], isinstance(told["PhysicalResourceId"], str)) == ("SUCCESS", True)
+
+
+def test_properties_of_older_templates_are_ignored_and_the_reply_says_so(stack: Stack, world: World) -> None:
+    told = stack.do("Create", TableName="another-table", NamespaceId="another")
+    assert (told["Status"], told["Reason"]) == (
+        "SUCCESS",
+        "ignored, remove from the template: TableName, NamespaceId",
+    )
+    assert world.live() == EVERY_LEVEL
+    assert stack.do("Update", TableName="x")["Reason"].endswith("TableName")
+    assert stack.do("Update")["Reason"] == ""
+    assert stack.do("Delete", TableName="x")["Status"] == "SUCCESS"

@@ -1,6 +1,9 @@
+import base64
 import json
 import subprocess
 import sys
+import tracemalloc
+import zlib
 from typing import Any
 
 import pytest
@@ -173,3 +176,26 @@ def test_it_needs_botocore_alone_and_imports_no_client_before_it_is_asked() -> N
     )
     assert answer.stdout.splitlines()[-1] == "set() failed {'botocore'}"
     assert json.loads(answer.stdout.splitlines()[0])["status"] == "failed"
+
+
+def bomb(text: bytes) -> dict[str, str]:
+    return {"packed": base64.b64encode(zlib.compress(text, 9)).decode()}
+
+
+@pytest.mark.parametrize("size", [packing.LARGEST_REQUEST + 1, 200_000_000])
+def test_a_request_that_grows_beyond_bounds_is_refused_before_it_does(size: int) -> None:
+    event = bomb(b'{"a":[' + b"[]," * (size // 3) + b"0]}")
+    assert len(event["packed"]) < 400_000
+    tracemalloc.start()
+    try:
+        (error,) = on_event(event, None)["errors"]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (error["code"], f"larger than {packing.LARGEST_REQUEST} bytes" in error["message"]) == ("bad_request", True)
+    assert peak < 4 * packing.LARGEST_REQUEST
+
+
+def test_a_request_that_is_nested_too_deep_is_refused() -> None:
+    (error,) = on_event(bomb(b"[" * 1_000_000 + b"]" * 1_000_000), None)["errors"]
+    assert (error["code"], "cannot be unpacked" in error["message"]) == ("bad_request", True)

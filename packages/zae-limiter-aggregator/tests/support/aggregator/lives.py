@@ -3,6 +3,7 @@
 Lives here: how a test sets them up, and reads the outcome. Never: a claim.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any, TypeVar
@@ -77,7 +78,10 @@ class MortalStore(SyncMemoryStore):
 
 
 class Life:
-    """A table, the limiter that uses it, and its aggregator; ``kept`` are the objects of the archive."""
+    """A table, the limiter that uses it, and its aggregator; ``kept`` are the objects of the archive.
+
+    ``letters`` are the messages in the dead-letter queue, and ``refuses`` says which of them it does not take.
+    """
 
     def __init__(self, settings: Settings = SETTINGS) -> None:
         self.clock = ManualClock(START_MS)
@@ -89,6 +93,8 @@ class Life:
         self.settings = settings
         self.kept: dict[str, bytes] = {}
         self.puts = 0
+        self.letters: list[dict[str, Any]] = []
+        self.refuses: Callable[[dict[str, Any]], bool] = lambda _: False
 
     @property
     def stream(self) -> list[Record]:
@@ -103,7 +109,14 @@ class Life:
             process.survive(lambda: self._put(**request))
 
         driver = SyncDriver(process)
-        aggregator = Aggregator(driver, self.settings, clock=self.clock, open_archive=lambda: put, writers=writers)
+        aggregator = Aggregator(
+            driver,
+            self.settings,
+            clock=self.clock,
+            open_archive=lambda: put,
+            open_queue=lambda: self._send,
+            writers=writers,
+        )
         return aggregator.process(records)
 
     def drain(self) -> BatchResult:
@@ -113,6 +126,12 @@ class Life:
     def usage(self, entity_id: str, window: Window = "hourly") -> list[UsageSnapshot]:
         """What a reader finds."""
         return list(self.repository.get_usage_snapshots(entity_id=entity_id, window=window, limit=1000).snapshots)
+
+    def _send(self, **request: Any) -> None:
+        letter = json.loads(request["MessageBody"])
+        if self.refuses(letter):
+            raise OSError("the queue does not answer")
+        self.letters.append(letter)
 
     def _put(self, **request: Any) -> None:
         self.puts += 1

@@ -49,6 +49,8 @@ def recorded() -> Iterator[list[Call]]:
 
 def calls_of(service: str, operation: str, request: Mapping[str, Any]) -> list[Call]:
     """What IAM decides about for one request: each part of a transaction or a batch on its own."""
+    if service == "sqs":
+        return [Call(f"sqs:{operation}", request["QueueUrl"].rpartition("/")[2])]
     if service == "s3":
         return [Call(f"s3:{operation}", f"{request['Bucket']}/{request['Key']}")]
     if operation == "TransactWriteItems":

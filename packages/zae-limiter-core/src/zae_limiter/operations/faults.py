@@ -92,6 +92,11 @@ def _known(operation: Operation[Any], response: Response, code: str, message: st
     return _of_status(response)(f"{code}: {message}")
 
 
+def is_invalid(error: StoreError) -> bool:
+    """Whether the store calls the request itself invalid, or impossible with the stored item: no repeat can succeed."""
+    return type(error) is NotApplied and str(error).startswith("ValidationException:")
+
+
 def _of_status(response: Response) -> type[StoreError]:
     if _code(response) in _THROTTLED:
         return Throttled

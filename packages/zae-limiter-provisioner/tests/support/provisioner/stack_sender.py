@@ -26,6 +26,7 @@ class Stack:
         self.store = world.store()
         self.physical_id: str | None = None
         self.count = 0
+        patch.setenv("ZAEL_RESPONSE_HOST", "127.0.0.1")
         patch.setattr(cloudformation, "table_of_environment", lambda: world.table(self.store))
         patch.setattr(reply_channel, "PAUSES", (0.01, 0.01, 0.01))
 

@@ -34,6 +34,7 @@ def aggregator() -> Resources:
     environment = {
         "ZAEL_STACK": ref("AWS::StackName"),
         "ZAEL_ARCHIVE_BUCKET": when("HasArchive", ref("ArchiveBucket")),
+        "ZAEL_DEAD_LETTERS_URL": ref("DeadLetters"),
         "ZAEL_REFILL_AFTER_SECONDS": ref("RefillAfterSeconds"),
         "ZAEL_USAGE_HOURLY_DAYS": ref("UsageHourlyDays"),
         "ZAEL_USAGE_DAILY_DAYS": ref("UsageDailyDays"),

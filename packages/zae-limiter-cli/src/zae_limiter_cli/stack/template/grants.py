@@ -62,7 +62,7 @@ def with_key(service: str, calls: Sequence[str]) -> Value:
 
 
 def reading_stream() -> list[Value]:
-    """What an event source mapping does in the name of its function."""
+    """What an event source mapping does in the name of its function, which sends dead letters itself, too."""
     return [
         allow(_dynamodb(STREAM_CALLS), STREAM_ARN),
         allow(_dynamodb(["ListStreams"]), text("${Table.Arn}/stream/*")),

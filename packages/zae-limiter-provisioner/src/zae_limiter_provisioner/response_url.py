@@ -1,0 +1,70 @@
+"""Which ResponseURLs get a reply: CloudFormation's own, and those of the one host that the environment allows.
+
+Whoever may invoke the function chooses the URL of an event. Without this check the function sends requests for them.
+"""
+
+import os
+import re
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from .refusals import Refused
+
+ALLOWED_HOST: Final = "ZAEL_RESPONSE_HOST"
+REGION: Final = "AWS_REGION"
+
+# The DNS suffixes of AWS's partitions; a test compares them with botocore's list.
+SUFFIXES: Final = (
+    "amazonaws.com",
+    "amazonaws.com.cn",
+    "amazonaws.eu",
+    "c2s.ic.gov",
+    "sc2s.sgov.gov",
+    "cloud.adc-e.uk",
+    "csp.hci.ic.gov",
+)
+_REGION: Final = r"[a-z]{2,5}(?:-[a-z]{2,10}){1,2}-[0-9]{1,2}"
+# Virtual-hosted S3: the bucket is named after the region, without hyphens or with them.
+_HOST: Final = re.compile(
+    rf"cloudformation-custom-resource-response-(?P<bucket>[a-z]{{2,5}}[a-z-]{{2,24}}[0-9]{{1,2}})"
+    rf"\.s3(?:[.-](?:dualstack\.)?(?P<region>{_REGION}))?"
+    rf"\.(?:{'|'.join(map(re.escape, SUFFIXES))})"
+)
+
+
+def check_response_url(url: object) -> str:
+    """The URL, if a reply may be sent there. Raises ``Refused``, without the URL: its signature is a secret."""
+    if isinstance(url, str) and url.isascii() and url.isprintable() and " " not in url:
+        try:
+            parts = urlsplit(url)
+            if _is_allowed(parts) or _is_of_cloudformation(parts):
+                return url
+        except ValueError:  # brackets that are no address, or a port that is none
+            pass
+    raise Refused(
+        "bad_request", f"the ResponseURL is not one of CloudFormation's; {ALLOWED_HOST} can allow one host more"
+    )
+
+
+def _is_of_cloudformation(parts: SplitResult) -> bool:
+    if parts.scheme != "https" or parts.port not in {None, 443} or "@" in parts.netloc:
+        return False
+    found = _HOST.fullmatch(parts.hostname or "")
+    if found is None:
+        return False
+    # A stack and its provisioner are in one region, and so is the bucket; nobody else's bucket can have its name.
+    regions = {_plain(each) for each in (found["bucket"], found["region"], os.environ.get(REGION)) if each}
+    return len(regions) == 1
+
+
+def _is_allowed(parts: SplitResult) -> bool:
+    """Whether the URL has the host of the environment, and its port if that names one."""
+    allowed = os.environ.get(ALLOWED_HOST)
+    if not allowed or parts.scheme not in {"http", "https"} or "@" in parts.netloc:
+        return False
+    host = urlsplit(f"//{allowed}")
+    return parts.hostname == host.hostname and (host.port is None or parts.port == host.port)
+
+
+def _plain(region: str) -> str:
+    return region.replace("-", "")
