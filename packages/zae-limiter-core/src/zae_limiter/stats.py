@@ -23,7 +23,9 @@ class StoreStats:
     ``breaker`` is ``"open"`` while the store does not answer. The rest are counts since the repository was opened:
     ``opened`` of times that the breaker opened, ``probes`` of requests that asked whether the store answers again,
     ``unanswered`` of requests without an answer (timed out, not connected, a server error), ``not_sent`` of requests
-    that failed at once because the breaker was open, ``denied`` of requests refused for the credentials.
+    that failed at once because the breaker was open, ``denied`` of requests refused for the credentials,
+    ``foreign_rows`` of rows in a namespace's part of an index that are another's, ``unreadable_rows`` of its own ones
+    that could not be read; lists and sums leave both out.
     """
 
     breaker: BreakerState
@@ -32,3 +34,5 @@ class StoreStats:
     unanswered: int
     not_sent: int
     denied: int
+    foreign_rows: int
+    unreadable_rows: int

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ..exceptions import EventLoopError, RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import Enqueue, Flow, Log, Parallel, Release, Sleep, Step, play_late
+from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Release, Sleep, Step, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks
 from ..runtime.jitter import jittered
@@ -147,6 +147,8 @@ class Driver:
                 for part in step.steps
             ]
             return await asyncio.gather(*parts, return_exceptions=True)
+        if isinstance(step, DroppedRows):
+            self.health.dropped(step.foreign, step.unreadable)
         if isinstance(step, Log):
             return step.write()
         if isinstance(step, Release):

@@ -142,7 +142,7 @@ class Repository(
         return await self.driver.run(namespaces.ping())
 
     def get_store_stats(self) -> StoreStats:
-        """The state of the breaker, and counts of failed requests, in this process."""
+        """The state of the breaker, and counts of failed requests and of dropped rows, in this process."""
         return self.driver.health.stats()
 
     async def invalidate_config_cache(self) -> None:

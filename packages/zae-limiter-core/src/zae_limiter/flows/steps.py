@@ -44,6 +44,19 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
+class DroppedRows(Log):
+    """A line about rows of an index that a call dropped; the store's stats count them. Answer: ``None``."""
+
+    foreign: int
+    unreadable: int
+
+    def write(self) -> None:
+        """Write the line, with the counts as fields of a log in JSON."""
+        fields = {"foreign_rows": self.foreign, "unreadable_rows": self.unreadable}
+        logging.getLogger(self.logger).log(self.level, self.message, extra={"fields": fields})
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """Wake the callers of these settled waiters while the run goes on. Answer: ``None``."""
 

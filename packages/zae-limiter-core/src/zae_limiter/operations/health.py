@@ -30,6 +30,7 @@ class Health:
         self._served = self._lost = False
         self._in_a_row = 0
         self._opened = self._unanswered = self._not_sent = self._denied = 0
+        self._foreign_rows = self._unreadable_rows = 0
         self._lock = Lock()
 
     def check(self) -> None:
@@ -58,10 +59,25 @@ class Health:
             self._open(error)
         return error
 
+    def dropped(self, foreign: int, unreadable: int) -> None:
+        """Count rows of an index that a call dropped."""
+        with self._lock:
+            self._foreign_rows += foreign
+            self._unreadable_rows += unreadable
+
     def stats(self) -> StoreStats:
-        """The state of the breaker, and the counts of requests."""
+        """The state of the breaker, and the counts."""
         state: BreakerState = "open" if self.is_open else "closed"
-        return StoreStats(state, self._opened, self.probes, self._unanswered, self._not_sent, self._denied)
+        return StoreStats(
+            breaker=state,
+            opened=self._opened,
+            probes=self.probes,
+            unanswered=self._unanswered,
+            not_sent=self._not_sent,
+            denied=self._denied,
+            foreign_rows=self._foreign_rows,
+            unreadable_rows=self._unreadable_rows,
+        )
 
     def reset(self) -> None:
         """Close the breaker in a forked child, where no probe runs."""

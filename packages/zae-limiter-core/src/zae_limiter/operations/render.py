@@ -171,9 +171,18 @@ def _read_found(_: BatchGet, answer: Answer) -> Found:
     return Found({Key(item[PK], item[SK]): item for item in items}, tuple(unread))
 
 
-def _read_page(_: Query, answer: Answer) -> Page:
+def _read_page(query: Query, answer: Answer) -> Page:
     last = answer.get("LastEvaluatedKey")
-    return Page([read_item(item) for item in answer["Items"]], read_item(last) if last else None)
+    read = read_item if query.index is None else _read_row
+    return Page([read(item) for item in answer["Items"]], read_item(last) if last else None)
+
+
+def _read_row(row: Answer) -> Item:
+    """A row of an index; its key alone where it has a number that no item of ours has, as a row of others may."""
+    try:
+        return read_item(row)
+    except ValueError:
+        return {name: row[name]["S"] for name in (PK, SK)}
 
 
 def _read_unwritten(_: BatchWrite, answer: Answer) -> Unwritten:

@@ -34,6 +34,11 @@ class EntityConfigAddress(NamedTuple):
     entity_id: str
 
 
+def pk_prefix(ns: str) -> str:
+    """Return what each partition key of a namespace begins with, and none of another's."""
+    return f"{ns}/"
+
+
 def pk_system(ns: str) -> str:
     """Return the partition of a namespace's system records; for ``REGISTRY``, that of all namespaces."""
     return f"{ns}/SYSTEM#"
@@ -189,6 +194,19 @@ def parse_audit_pk(pk: str) -> AuditAddress:
 def parse_resource_pk(pk: str) -> str:
     """Return the resource in a resource's partition key. Raises ``ValueError`` for any other key."""
     return _after(pk, "RESOURCE#")[1]
+
+
+def parse_entity_pk(pk: str) -> tuple[str, str]:
+    """Return the namespace and the entity in an entity's partition key. Raises ``ValueError`` for any other key."""
+    return _after(pk, "ENTITY#")
+
+
+def parse_usage_sk(sk: str) -> tuple[str, str]:
+    """Return the resource and the window's name in a snapshot's sort key. Raises ``ValueError`` for any other key."""
+    if not sk.startswith(USAGE_PREFIX):
+        raise ValueError(f"not a usage snapshot: {sk!r}")
+    resource, key = sk.removeprefix(USAGE_PREFIX).split("#")
+    return resource, key
 
 
 def parse_entity_config_sk(gsi4_sk: str) -> EntityConfigAddress:

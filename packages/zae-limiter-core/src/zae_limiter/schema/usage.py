@@ -6,7 +6,7 @@ of the last record that was counted, for each limit the rest beside its tokens.
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ..limits import MILLI
 from ..naming import RESERVED_LIMIT_NAMES
@@ -37,6 +37,17 @@ class SnapshotId:
     def sk(self) -> str:
         """The sort key: resource, then window."""
         return keys.sk_usage(self.resource, self._window_key)
+
+    @classmethod
+    def of_row(cls, row: Item) -> Self:
+        """The id of the snapshot that an item, or its row in an index, is of. Raises ``ValueError`` for any other."""
+        namespace_id, entity_id = keys.parse_entity_pk(row[PK])
+        resource, key = keys.parse_usage_sk(row[SK])
+        snapshot = cls(namespace_id, entity_id, resource, *parse_window_key(key))
+        fixed = {SK: snapshot.sk, **snapshot.attributes()}
+        if any(fixed.get(name, value) != value for name, value in row.items()):
+            raise ValueError(f"not as the snapshot of its key: {row[PK]!r}, {row[SK]!r}")
+        return snapshot
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of the item without its key and its counts."""

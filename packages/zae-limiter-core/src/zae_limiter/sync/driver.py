@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from ..exceptions import RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import Enqueue, Flow, Log, Parallel, Sleep, Step, play_late
+from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Sleep, Step, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.values import Operation
 from ..runtime import forks
@@ -136,6 +136,8 @@ class SyncDriver:
             return self._pause(jittered(step.seconds), run)
         if isinstance(step, Parallel):
             return self._parallel(step.steps, run)
+        if isinstance(step, DroppedRows):
+            self.health.dropped(step.foreign, step.unreadable)
         if isinstance(step, Log):
             return step.write()
         return self._wake(step.waiters)

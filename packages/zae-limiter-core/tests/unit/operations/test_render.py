@@ -250,6 +250,14 @@ def test_an_answer_becomes_what_the_operation_promises(operation: Operation[Any]
     assert read_answer(operation, answer) == expected
 
 
+@pytest.mark.parametrize("strange", [{"N": "1.5"}, {"L": [{"N": "1E+40"}]}])
+def test_a_row_of_an_index_with_a_number_that_is_none_of_ours_has_its_key_alone(strange: Any) -> None:
+    answer = {"Items": [{**ITEM, "GSI1PK": {"S": "q"}, "x": strange}, ITEM]}
+    assert read_answer(Query("q", "GSI1"), answer) == Page([{"PK": "p", "SK": "s"}, READ], None)
+    with pytest.raises(ValueError, match="invalid literal"):
+        read_answer(Query("p"), answer)
+
+
 def test_the_date_of_an_answer_is_found_where_there_is_one() -> None:
     assert read_date({"ResponseMetadata": {"HTTPHeaders": {"date": "Fri, 20 Nov 2026"}}}) == "Fri, 20 Nov 2026"
     assert read_date({}) is None

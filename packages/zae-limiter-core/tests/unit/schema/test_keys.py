@@ -31,6 +31,18 @@ def test_a_key_of_audit_events_gives_back_whose_they_are(ns: str, entity: str) -
     assert keys.parse_audit_pk(keys.pk_audit(ns, entity)) == (ns, entity)
 
 
+@given(ns_ids, entities, resources, windows)
+def test_the_key_of_a_usage_snapshot_gives_back_its_parts(ns: str, entity: str, resource: str, window: str) -> None:
+    assert keys.parse_entity_pk(keys.pk_entity(ns, entity)) == (ns, entity)
+    assert keys.parse_usage_sk(keys.sk_usage(resource, window)) == (resource, window)
+
+
+@pytest.mark.parametrize("sk", ["", "#META", "#USAGE#", "#USAGE#r", "#USAGE#r#w#x", "USAGE#r#w"])
+def test_another_sort_key_is_no_usage_snapshot(sk: str) -> None:
+    with pytest.raises(ValueError, match=r"not a usage|unpack"):
+        keys.parse_usage_sk(sk)
+
+
 @given(resources, entities)
 def test_an_entity_configs_place_gives_back_its_parts(resource: str, entity: str) -> None:
     assert keys.parse_entity_config_sk(keys.gsi4_sk_entity_config(resource, entity)) == (resource, entity)

@@ -2,19 +2,32 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from ...buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
 from ...limits import MILLI
 from ...naming import check_identifier, check_resource
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
-from ...schema.attributes import ENTITY_ID, PK, RESOURCE, SHARD_COUNT, SK, TTL, bucket_attributes
+from ...schema.attributes import (
+    ANCHOR,
+    ENTITY_ID,
+    PK,
+    RESOURCE,
+    SHARD_COUNT,
+    TTL,
+    bucket_attributes,
+    parse_bucket_attribute,
+)
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...token_bucket import refill_bucket, share
+from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all, with_retries
 from ..steps import Flow
 from ..validation import validate_bucket
+
+NUMBERS: Final = (ANCHOR, SHARD_COUNT, TTL)
 
 
 def get_bucket(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Bucket | None]:
@@ -32,11 +45,13 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
     check_identifier("entity_id", entity_id)
     pk = keys.gsi3_pk_entity(namespace_state.namespace_id, entity_id)
     query: Query | None = Query(pk, index="GSI3", begins_with=keys.INDEX_BUCKET_PREFIX)
+    rows = IndexRows(namespace_state.namespace_id)
     shards: dict[str, list[BucketState]] = {}
     while query is not None:
-        query, states = yield from _states_of_page(query)
+        query, states = yield from _states_of_page(namespace_state, query, rows)
         for state in states:
             shards.setdefault(state.item[RESOURCE], []).append(state)
+    yield from report(rows)
     return [bucket_of(shards[name], namespace_state.now()) for name in sorted(shards)]
 
 
@@ -45,14 +60,16 @@ def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flo
     check_resource("resource", resource)
     pk = keys.gsi2_pk_resource(namespace_state.namespace_id, resource)
     query: Query | None = Query(pk, index="GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
+    rows = IndexRows(namespace_state.namespace_id)
     sums: dict[str, _Sum] = {}
     entities = 0
     while query is not None:
-        query, states = yield from _states_of_page(query)
+        query, states = yield from _states_of_page(namespace_state, query, rows)
         entities += sum(_shard_of(state) == 0 for state in states)
         now = namespace_state.now()
         for state in states:
             _add(sums, state.repaired(now), now)
+    yield from report(rows)
     return ResourceCapacity(resource, tuple(sums[name].total(name) for name in sorted(sums)), entities)
 
 
@@ -95,13 +112,37 @@ def balance(state: BucketState, name: str, now_ms: int) -> int:
     return refill_bucket(state.shard_limits[name], state.tokens_milli(name), now_ms)
 
 
-def _states_of_page(query: Query) -> Flow[tuple[Query | None, list[BucketState]]]:
+def bucket_of_row(row: Item) -> BucketId:
+    """The id of the bucket that an item, or its row in an index, is of. Raises ``ValueError`` for any other."""
+    bucket = BucketId.parse(row[PK])
+    fixed = bucket.attributes()
+    if any(fixed.get(name, value) != value for name, value in row.items()):
+        raise ValueError(f"not as the bucket of its key: {row[PK]!r}")
+    return bucket
+
+
+def _states_of_page(
+    namespace_state: NamespaceState, query: Query, rows: IndexRows
+) -> Flow[tuple[Query | None, list[BucketState]]]:
     """The bucket states behind one page of keys, and the query of the next page."""
     page: Page = yield from with_retries(query)
-    places = [Key(item[PK], item[SK]) for item in page.items]
+    places = [bucket_key(bucket) for bucket in rows.read(page.items, bucket_of_row)]
     found = yield from read_all(places)
     behind = None if page.next is None else replace(query, start=page.next)
-    return behind, [read_bucket(found[place]) for place in places if place in found]
+    now_ms = namespace_state.now()
+    return behind, rows.read(
+        (found[place] for place in places if place in found), lambda item: _checked_state(item, now_ms)
+    )
+
+
+def _checked_state(item: Item, now_ms: int) -> BucketState:
+    """The state of a bucket item whose every amount can be told. Raises an error of ``UNREADABLE`` for any other."""
+    bucket_of_row(item)
+    if any(type(value) is not int for name, value in item.items() if name in NUMBERS or parse_bucket_attribute(name)):
+        raise TypeError("a number is not one")
+    state = read_bucket(item)
+    bucket_of([state], now_ms)
+    return state
 
 
 @dataclass(slots=True)

@@ -13,10 +13,10 @@ from ...operations.values import Conditions, Item, Key, Put, Query, Transact, Up
 from ...schema import keys
 from ...schema.attributes import CHILDREN, PARENT_ID, PK, VERSION
 from ...schema.entities import entity_item, read_entity
+from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, lost_race, optimistic
-from ..pages import query_all
 from ..process.namespace_state import NamespaceState
-from ..retry import read, read_all, with_retries
+from ..retry import key_of, read, read_all, with_retries
 from ..steps import Flow
 from ..validation import validate_flag, validate_metadata, validate_name, validate_update
 from . import audit
@@ -67,8 +67,24 @@ def get_entity(namespace_state: NamespaceState, entity_id: str) -> Flow[Entity |
 def get_children(namespace_state: NamespaceState, parent_id: str) -> Flow[list[Entity]]:
     """The children of an entity, sorted by id."""
     check_identifier("parent_id", parent_id)
-    items = yield from query_all(Query(keys.gsi1_pk_parent(namespace_state.namespace_id, parent_id), index="GSI1"))
-    return [read_entity(item) for item in items]
+    query = Query(keys.gsi1_pk_parent(namespace_state.namespace_id, parent_id), index="GSI1")
+    rows = IndexRows(namespace_state.namespace_id)
+    children = yield from query_rows(query, rows, lambda item: _child(namespace_state, parent_id, item))
+    yield from report(rows)
+    return children
+
+
+def _child(namespace_state: NamespaceState, parent_id: str, item: Item) -> Entity:
+    """The child in a row of the index. Raises an error of ``UNREADABLE`` for any other row."""
+    entity = read_entity(item)
+    if key_of(item) != meta_key(namespace_state, entity.entity_id) or entity.parent_id != parent_id:
+        raise ValueError("not as the child of its key")
+    validate_name(entity.name)
+    validate_flag("cascade", entity.cascade)
+    validate_metadata(entity.metadata)
+    if type(entity.version) is not int or not isinstance(entity.created_at, str):
+        raise TypeError("a number or a time is not one")
+    return entity
 
 
 def update_entity(

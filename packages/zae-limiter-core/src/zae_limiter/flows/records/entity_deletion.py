@@ -13,12 +13,14 @@ from ...exceptions import EntityHasChildrenError, EntityNotFoundError
 from ...naming import check_identifier
 from ...operations.values import Conditions, Delete, Item, Query
 from ...schema import keys
-from ...schema.attributes import CHILDREN, ENTITY_ID, PK, RESOURCE, VERSION
+from ...schema.attributes import CHILDREN, ENTITY_ID, RESOURCE, VERSION
 from ...schema.entities import read_entity
 from ...schema.items import BucketId
+from ..bucket.reading import bucket_of_row
+from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, optimistic
 from ..pages import delete_all, query_all
-from ..process.namespace_state import NamespaceState
+from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import key_of, read
 from ..steps import Flow
 from . import audit, entities, limits
@@ -40,15 +42,25 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
         if item is not None and item[CHILDREN]:
             raise EntityHasChildrenError(entity_id, item[CHILDREN])
         configs = yield from _configs(namespace_state, entity_id)
-        if item is None and not configs and not (yield from _buckets(namespace_state, entity_id)):
-            raise EntityNotFoundError(entity_id)
+        if item is None and not configs:
+            yield from _refuse_nothing(namespace_state, entity_id)
         yield from _delete_limits(namespace_state, configs[CONFIGS_IN_TRANSACTION:], cause.before(next(rounds)))
         return _writes(namespace_state, entity_id, item, configs[:CONFIGS_IN_TRANSACTION], cause), configs
 
     configs = yield from optimistic(cause, attempt)
     for key in (entities.meta_key(namespace_state, entity_id), *map(key_of, configs)):
         namespace_state.configs.forget(key)
-    yield from _delete_buckets(namespace_state, (yield from _buckets(namespace_state, entity_id)))
+    rows = IndexRows(namespace_state.namespace_id)
+    yield from _delete_buckets(namespace_state, (yield from _buckets(rows, entity_id)))
+    yield from report(rows)
+
+
+def _refuse_nothing(namespace_state: NamespaceState, entity_id: str) -> Flow[None]:
+    """Raise ``EntityNotFoundError`` for an entity that has not even a bucket."""
+    rows = IndexRows(namespace_state.namespace_id)
+    if not (yield from _buckets(rows, entity_id)):
+        yield from report(rows)
+        raise EntityNotFoundError(entity_id)
 
 
 def _configs(namespace_state: NamespaceState, entity_id: str) -> Flow[list[Item]]:
@@ -56,10 +68,10 @@ def _configs(namespace_state: NamespaceState, entity_id: str) -> Flow[list[Item]
     return (yield from query_all(Query(pk, begins_with=keys.CONFIG_PREFIX)))
 
 
-def _buckets(namespace_state: NamespaceState, entity_id: str) -> Flow[list[Item]]:
-    """The keys of the entity's buckets, by an index that may be behind the table by a moment."""
-    pk = keys.gsi3_pk_entity(namespace_state.namespace_id, entity_id)
-    return (yield from query_all(Query(pk, index="GSI3", begins_with=keys.INDEX_BUCKET_PREFIX)))
+def _buckets(rows: IndexRows, entity_id: str) -> Flow[list[BucketId]]:
+    """The entity's buckets, by an index that may be behind the table by a moment."""
+    pk = keys.gsi3_pk_entity(rows.namespace_id, entity_id)
+    return (yield from query_rows(Query(pk, "GSI3", keys.INDEX_BUCKET_PREFIX), rows, bucket_of_row))
 
 
 def _writes(
@@ -84,11 +96,10 @@ def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cau
         raise error
 
 
-def _delete_buckets(namespace_state: NamespaceState, buckets: Sequence[Item]) -> Flow[None]:
-    found = {key_of(item): BucketId.parse(item[PK]) for item in buckets}
+def _delete_buckets(namespace_state: NamespaceState, buckets: Sequence[BucketId]) -> Flow[None]:
     for last in (False, True):  # shard 0 last: it knows the shard count
-        yield from delete_all(key for key, bucket in found.items() if (bucket.shard == 0) is last)
-    for bucket in found.values():
+        yield from delete_all(bucket_key(bucket) for bucket in buckets if (bucket.shard == 0) is last)
+    for bucket in buckets:
         cached = namespace_state.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))
         if cached is not None:  # else this process could refuse by the last seen state
             cached.learn(None, namespace_state.now(), own_writes=0)

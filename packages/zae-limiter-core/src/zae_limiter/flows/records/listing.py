@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-from ...naming import check_resource
-from ...operations.values import Page, Query
+from ...naming import check_identifier, check_resource
+from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
 from ...schema.attributes import GSI3SK, GSI4SK, PK
-from ..pages import query_all
+from ...schema.keys import EntityConfigAddress
+from ..index_rows import IndexRows, query_rows, report
 from ..process.namespace_state import NamespaceState
-from ..retry import with_retries
+from ..retry import key_of, with_retries
 from ..steps import Flow
 
 ENTRIES_OF_FIRST_PAGE = 1100  # one query reads a thousand entities of a resource, for some 18 read units
@@ -17,17 +18,35 @@ ENTRIES_PER_PAGE = 25  # for half a read unit; behind each page the query skips 
 
 def resources_with_defaults(namespace_state: NamespaceState) -> Flow[list[str]]:
     """The resources that have limits of their own, sorted by name."""
-    ns = namespace_state.namespace_id
-    items = yield from query_all(Query(keys.gsi4_pk(ns), index="GSI4", begins_with=keys.pk_resource(ns, "")))
-    return sorted(keys.parse_resource_pk(item[PK]) for item in items)
+    rows = IndexRows(namespace_state.namespace_id)
+    resources = yield from resource_rows(rows)
+    yield from report(rows)
+    return sorted(resources)
+
+
+def resource_rows(rows: IndexRows) -> Flow[list[str]]:
+    """The resources whose configs the index shows."""
+    ns = rows.namespace_id
+    query = Query(keys.gsi4_pk(ns), index="GSI4", begins_with=keys.pk_resource(ns, ""))
+    return (yield from query_rows(query, rows, _resource))
+
+
+def entity_config_rows(rows: IndexRows) -> Flow[list[EntityConfigAddress]]:
+    """The addresses of the entity configs that the index shows."""
+    query = Query(keys.gsi4_pk(rows.namespace_id), "GSI4", begins_with=keys.INDEX_CONFIG_PREFIX)
+    return (yield from query_rows(query, rows, lambda item: _address(rows, item)))
 
 
 def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow[list[str]]:
     """The entities that have limits of their own on a resource, or on all (``_default_``), sorted by id."""
     check_resource("resource", resource, allow_default=True)
-    pk = keys.gsi3_pk_entity_config(namespace_state.namespace_id, resource)
-    items = yield from query_all(Query(pk, index="GSI3"))
-    return [item[GSI3SK] for item in items]
+    rows = IndexRows(namespace_state.namespace_id)
+    query = Query(keys.gsi3_pk_entity_config(rows.namespace_id, resource), index="GSI3")
+    found = yield from query_rows(
+        query, rows, lambda item: _checked(rows, EntityConfigAddress(resource, item[GSI3SK]), item)
+    )
+    yield from report(rows)
+    return [address.entity_id for address in found]
 
 
 def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[str]]:
@@ -35,6 +54,7 @@ def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[s
 
     One query reads all of up to a thousand such limits. For more, each resource takes about one query.
     """
+    rows = IndexRows(namespace_state.namespace_id)
     resources: list[str] = []
     query = Query(
         keys.gsi4_pk(namespace_state.namespace_id),
@@ -44,8 +64,37 @@ def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[s
     )
     while True:
         page: Page = yield from with_retries(query)
-        found = [keys.parse_entity_config_sk(item[GSI4SK]).resource for item in page.items]
+        found = [address.resource for address in rows.read(page.items, lambda item: _address(rows, item))]
         resources += dict.fromkeys(found)
-        if page.next is None or not found:
+        if page.next is None:
+            yield from report(rows)
             return resources
-        query = replace(query, after=keys.gsi4_after_resource(found[-1]), limit=ENTRIES_PER_PAGE)
+        query = _behind(query, page, found)
+
+
+def _behind(query: Query, page: Page, found: list[str]) -> Query:
+    """The query behind a page: of the next resource, or, where no row of the page could be used, of the next row."""
+    if not found:
+        return replace(query, start=page.next, limit=ENTRIES_OF_FIRST_PAGE)
+    return replace(query, after=keys.gsi4_after_resource(found[-1]), start=None, limit=ENTRIES_PER_PAGE)
+
+
+def _resource(item: Item) -> str:
+    """The resource in a row of its config. Raises ``ValueError`` for any other row."""
+    resource = check_resource("resource", keys.parse_resource_pk(item[PK]))
+    if key_of(item).sk != keys.sk_config() or item[GSI4SK] != item[PK]:
+        raise ValueError("not as the config of a resource")
+    return resource
+
+
+def _address(rows: IndexRows, item: Item) -> EntityConfigAddress:
+    return _checked(rows, keys.parse_entity_config_sk(item[GSI4SK]), item)
+
+
+def _checked(rows: IndexRows, address: EntityConfigAddress, item: Item) -> EntityConfigAddress:
+    """The address in an index, if the row has the key of that config. Raises ``ValueError`` for any other row."""
+    check_identifier("entity_id", address.entity_id)
+    check_resource("resource", address.resource, allow_default=True)
+    if key_of(item) != Key(keys.pk_entity(rows.namespace_id, address.entity_id), keys.sk_config(address.resource)):
+        raise ValueError("not as the config of an entity")
+    return address

@@ -7,18 +7,17 @@ from ...audit import Cause
 from ...exceptions import ValidationError
 from ...limits import BulkResult
 from ...naming import check_resource
-from ...operations.values import BatchGet, Found, Item, Key, Query
+from ...operations.values import BatchGet, Found, Item, Key
 from ...provisioner import ConfigPlace, StoredConfig
-from ...schema import keys
-from ...schema.attributes import GSI4SK, PK
 from ...schema.configs import other_attributes, read_config
-from ..pages import query_all
+from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, read_all
 from ..steps import Flow, call_all
 from ..validation import validate_own_place
 from .bulk_configs import change_many
 from .limits import Change, Place, entity_place, resource_place, system_place
+from .listing import entity_config_rows, resource_rows
 
 READS_AT_ONCE: Final = 8
 
@@ -62,13 +61,13 @@ def put_configs(
 
 def list_config_places(namespace_state: NamespaceState) -> Flow[list[ConfigPlace]]:
     """The places that may have limits: the system, and the resources and entities that the index shows."""
-    ns = namespace_state.namespace_id
-    resources = yield from query_all(Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_resource(ns, "")))
-    entities = yield from query_all(Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.INDEX_CONFIG_PREFIX))
-    own = [keys.parse_entity_config_sk(item[GSI4SK]) for item in entities]
+    rows = IndexRows(namespace_state.namespace_id)
+    resources = yield from resource_rows(rows)
+    own = yield from entity_config_rows(rows)
+    yield from report(rows)
     return [
         (None, None),
-        *((None, keys.parse_resource_pk(item[PK])) for item in resources),
+        *((None, resource) for resource in resources),
         *((each.entity_id, each.resource) for each in own),
     ]
 

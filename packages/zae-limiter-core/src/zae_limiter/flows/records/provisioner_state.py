@@ -11,11 +11,12 @@ from ...operations.errors import ConditionFailed, StoreError
 from ...operations.values import Conditions, Item, Key, Put, Query, Update
 from ...provisioner import ProvisionerState
 from ...schema import keys
-from ...schema.attributes import LAST_APPLIED, PARTS, PK, SERIAL, SK, TAG
+from ...schema.attributes import LAST_APPLIED, PARTS, PK, SERIAL, TAG
 from ...schema.provisioner import MAX_PARTS, parse_part_sk, read_state, serial_of, state_items
-from ..pages import delete_all, query_all
+from ..index_rows import IndexRows, query_rows, report
+from ..pages import delete_all
 from ..process.namespace_state import NamespaceState
-from ..retry import read, read_all, with_retries
+from ..retry import key_of, read, read_all, with_retries
 from ..steps import Flow
 
 READS = 4  # a torn state is a write under way, which the next read finds done
@@ -102,11 +103,24 @@ def _refuse_stale(head: Item | None, expected_serial: int) -> None:
 
 def _sweep(namespace_state: NamespaceState, serial: int, numbers: Sequence[int]) -> Flow[None]:
     """Remove the parts that no head can name any more: those of former states, and of writes that failed."""
-    pk = keys.pk_system(namespace_state.namespace_id)
-    items = yield from query_all(Query(keys.gsi4_pk(namespace_state.namespace_id), "GSI4", begins_with=pk))
-    found = [parse_part_sk(item[SK]) for item in items if item[SK].startswith(keys.PROVISIONER_PREFIX)]
+    ns = namespace_state.namespace_id
+    rows = IndexRows(ns)
+    query = Query(keys.gsi4_pk(ns), "GSI4", begins_with=keys.pk_system(ns))
+    found = yield from query_rows(query, rows, lambda item: _number(namespace_state, item))
+    yield from report(rows)
     stale = [number for number in found if number and serial_of(number) <= serial and number not in numbers]
     yield from delete_all(_key(namespace_state, number) for number in stale)
+
+
+def _number(namespace_state: NamespaceState, item: Item) -> int:
+    """The number of a part, 0 for another record of the system. Raises ``ValueError`` for a row of another kind."""
+    key = key_of(item)
+    if key == Key(keys.pk_system(namespace_state.namespace_id), keys.sk_config()):
+        return 0
+    number = parse_part_sk(key.sk)
+    if key != _key(namespace_state, number):
+        raise ValueError("not as a record of the system")
+    return number
 
 
 def _key(namespace_state: NamespaceState, number: int = 0) -> Key:

@@ -13,6 +13,7 @@ from ...operations.values import Delete, Page, Put, Query
 from ...schema import keys
 from ...schema.attributes import NAME, NAMESPACE_ID, PURGING
 from ...schema.registry import purged_item
+from ..index_rows import IndexRows, report
 from ..pages import delete_all
 from ..retry import ATTEMPTS, RaceLost, key_of, with_retries
 from ..steps import Flow, Sleep
@@ -47,8 +48,14 @@ def purge(namespace_id: str, *, at: str, on_progress: Progress | None) -> Flow[i
     check_namespace_id("namespace_id", namespace_id)
     yield from _mark(namespace_id, at)
     removed = _Removed(on_progress)
-    while (yield from _remove_items(namespace_id, removed)):
+    while True:
+        rows = IndexRows(namespace_id)
+        before = removed.count
+        yield from _remove_items(rows, removed)
+        if removed.count == before:
+            break
         yield Sleep(SETTLE_SECONDS)
+    yield from report(rows)
     yield from _unregister(namespace_id, at)
     return removed.count
 
@@ -69,15 +76,14 @@ def _mark(namespace_id: str, at: str) -> Flow[None]:
     raise RaceLost
 
 
-def _remove_items(namespace_id: str, removed: _Removed) -> Flow[bool]:
-    """Remove all items that the index shows, page by page; whether there were any."""
-    before = removed.count
-    query = Query(keys.gsi4_pk(namespace_id), "GSI4", limit=KEYS_PER_PAGE)
+def _remove_items(rows: IndexRows, removed: _Removed) -> Flow[None]:
+    """Remove all items of the namespace that the index shows, page by page. Never another's, which stay there."""
+    query = Query(keys.gsi4_pk(rows.namespace_id), "GSI4", limit=KEYS_PER_PAGE)
     while True:
         page: Page = yield from with_retries(query)
-        yield from delete_all(map(key_of, page.items), removed.more)
+        yield from delete_all(map(key_of, rows.own(page.items)), removed.more)
         if page.next is None:
-            return removed.count > before
+            return
         query = replace(query, start=page.next)
 
 

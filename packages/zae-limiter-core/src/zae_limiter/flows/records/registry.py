@@ -1,6 +1,7 @@
 """The namespaces of a table: register, get, list, delete softly, recover."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ...exceptions import NamespaceNotFoundError, NamespaceStateError
 from ...namespaces import Namespace
@@ -10,12 +11,15 @@ from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query
 from ...schema import keys
 from ...schema.attributes import CREATED_AT, DELETED, NAME, NAMESPACE_ID, PK, PURGED, PURGING
 from ...schema.registry import MARKS, namespace_items, read_namespace
+from ..index_rows import IndexRows, report
 from ..pages import query_all
 from ..retry import ATTEMPTS, RaceLost, read, read_all, with_retries
 from ..steps import Flow
 
 REGISTRY_PK = keys.pk_system(keys.REGISTRY)
 PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # after these, read the records again
+
+ROWS_PER_PAGE = 1000  # behind a row of another namespace, which should not be there
 
 
 def name_key(name: str) -> Key:
@@ -68,12 +72,25 @@ def orphans() -> Flow[list[Namespace]]:
 
 def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
     """Those of the namespaces that have no items."""
+    looked_at = [IndexRows(each) for each in namespace_ids]
     empty: set[str] = set()
-    for each in namespace_ids:
-        page: Page = yield from with_retries(Query(keys.gsi4_pk(each), "GSI4", limit=1))
-        if not page.items:
-            empty.add(each)
+    for rows in looked_at:
+        if (yield from _is_empty(rows)):
+            empty.add(rows.namespace_id)
+    yield from report(*looked_at)
     return empty
+
+
+def _is_empty(rows: IndexRows) -> Flow[bool]:
+    """Whether the index shows no item of the namespace; rows of others are passed over."""
+    query = Query(keys.gsi4_pk(rows.namespace_id), "GSI4", limit=1)
+    while True:
+        page: Page = yield from with_retries(query)
+        if rows.own(page.items):
+            return False
+        if page.next is None:
+            return True
+        query = replace(query, start=page.next, limit=ROWS_PER_PAGE)
 
 
 def purged_namespaces(namespace_ids: Iterable[str]) -> Flow[set[str]]:

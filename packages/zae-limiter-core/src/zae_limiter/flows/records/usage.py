@@ -14,18 +14,19 @@ from ...limits import MILLI
 from ...naming import check_identifier, check_resource
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
-from ...schema.attributes import GSI2SK, PK, SK, TOTAL_EVENTS, WINDOW_START
-from ...schema.usage import read_milli, read_usage
+from ...schema.attributes import GSI2SK, PK, SK
+from ...schema.usage import SnapshotId, read_milli, read_usage
 from ...usage import (
     LimitUsage,
     UsagePage,
+    UsageSnapshot,
     UsageSummary,
     Window,
     check_instant,
     check_window,
-    parse_window_key,
     window_key,
 )
+from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
 from ..retry import read_all, with_retries
 from ..steps import Flow
@@ -94,44 +95,76 @@ def _validate_page(limit: int, behind: str | None) -> None:
 def get_snapshots(namespace_state: NamespaceState, asked: Asked, *, limit: int, behind: str | None) -> Flow[UsagePage]:
     """Up to ``limit`` snapshots after ``behind``, oldest first; of an entity on all resources by resource first."""
     _validate_page(limit, behind)
-    page = yield from _page(namespace_state, asked, limit, behind)
-    return UsagePage(tuple(map(read_usage, page.items)), page.next)
+    rows = IndexRows(namespace_state.namespace_id)
+    page = yield from _page(rows, asked, limit, behind)
+    yield from report(rows)
+    return UsagePage(tuple(each.usage for each in page.snapshots), page.next)
+
+
+class _Row(NamedTuple):
+    """A snapshot's row in a page of a query, and its id."""
+
+    item: Item
+    id: SnapshotId
+
+
+class _Snapshot(NamedTuple):
+    """A snapshot, and its consumption in millitokens."""
+
+    usage: UsageSnapshot
+    milli: Mapping[str, int]
 
 
 class _Page(NamedTuple):
-    """The records of snapshots, and the start of the next page, ``None`` at the end."""
+    """Snapshots, and the start of the next page, ``None`` at the end."""
 
-    items: Sequence[Item]
+    snapshots: Sequence[_Snapshot]
     next: str | None
 
 
-def _page(namespace_state: NamespaceState, asked: Asked, limit: int, behind: str | None) -> Flow[_Page]:
-    found: list[Item] = []
-    query = _query(namespace_state, asked, limit, behind)
+def _page(rows: IndexRows, asked: Asked, limit: int, behind: str | None) -> Flow[_Page]:
+    found: list[_Snapshot] = []
+    query = _query(rows.namespace_id, asked, limit, behind)
     while True:
         page: Page = yield from with_retries(query)
-        wanted = [item for item in page.items if asked.covers(*_window(asked, item))]
+        usable = rows.read(page.items, _row)
+        wanted = [row for row in usable if asked.covers(row.id.window, row.id.window_start)]
         taken = wanted[: limit - len(found)]
-        found += yield from _read(asked, taken)
+        found += rows.read((yield from _read(asked, [row.item for row in taken])), _snapshot)
         if len(taken) < len(wanted):
-            return _Page(found, _place(asked, taken[-1]))
-        if page.next is None or _is_past(asked, page):
+            return _Page(found, _place(asked, taken[-1].item))
+        if page.next is None or _is_past(asked, usable):
             return _Page(found, None)
         if len(found) >= limit:
-            return _Page(found, _place(asked, page.items[-1]))
+            return _Page(found, _place(asked, usable[-1].item))
         query = replace(query, start=page.next)
+
+
+def _row(item: Item) -> _Row:
+    return _Row(item, SnapshotId.of_row(item))
+
+
+def _snapshot(item: Item) -> _Snapshot:
+    """The snapshot of an item. Raises an error of ``UNREADABLE`` for one that has something else for a count."""
+    SnapshotId.of_row(item)
+    snapshot = _Snapshot(read_usage(item), read_milli(item))
+    if type(snapshot.usage.total_events) is not int or any(type(milli) is not int for milli in snapshot.milli.values()):
+        raise TypeError("a count is no number")
+    return snapshot
 
 
 def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSummary]:
     """The sums of all requested snapshots, added in millitokens: parts of tokens may add up to whole ones."""
+    rows = IndexRows(namespace_state.namespace_id)
     windows: dict[datetime, dict[str, int]] = {}
     events, behind, more = 0, None, True
     while more:
-        page = yield from _page(namespace_state, asked, LARGEST_PAGE, behind)
-        for item in page.items:
-            _add(windows.setdefault(parse_window_key(item[WINDOW_START])[1], {}), read_milli(item))
-            events += item.get(TOTAL_EVENTS, 0)
+        page = yield from _page(rows, asked, LARGEST_PAGE, behind)
+        for usage, milli in page.snapshots:
+            _add(windows.setdefault(usage.window_start, {}), milli)
+            events += usage.total_events
         behind, more = page.next, page.next is not None
+    yield from report(rows)
     names = sorted({name for sums in windows.values() for name in sums})
     limits = tuple(_limit_usage(name, [sums.get(name, 0) for sums in windows.values()]) for name in names)
     return UsageSummary(asked.window, len(windows), limits, events)
@@ -147,8 +180,8 @@ def _limit_usage(name: str, milli: Sequence[int]) -> LimitUsage:
     return LimitUsage(name, total // MILLI, least // MILLI, most // MILLI, total / (MILLI * len(milli)))
 
 
-def _query(namespace_state: NamespaceState, asked: Asked, limit: int, behind: str | None) -> Query:
-    ns, size = namespace_state.namespace_id, limit * KEYS_OF_A_DAY if asked.window == "daily" else 2 * limit
+def _query(ns: str, asked: Asked, limit: int, behind: str | None) -> Query:
+    size = limit * KEYS_OF_A_DAY if asked.window == "daily" else 2 * limit
     after = _before_start(asked) if behind is None else asked.prefix + behind
     if asked.entity_id is not None:
         prefix = asked.prefix if asked.resource is None else keys.sk_usage(asked.resource, "")
@@ -175,16 +208,11 @@ def _read(asked: Asked, items: Sequence[Item]) -> Flow[list[Item]]:
     return [found[place] for place in places if place in found]
 
 
-def _window(asked: Asked, item: Item) -> tuple[Window, datetime]:
-    first, last = _place(asked, item).split("#")
-    return parse_window_key(first if asked.entity_id is None else last)
-
-
 def _place(asked: Asked, item: Item) -> str:
     sort_key: str = item[GSI2SK if asked.entity_id is None else SK]
     return sort_key.removeprefix(asked.prefix)
 
 
-def _is_past(asked: Asked, page: Page) -> bool:
-    """Whether no page behind this one can have a requested snapshot."""
-    return asked.in_order_of_time and bool(page.items) and asked.is_past(_window(asked, page.items[-1])[1])
+def _is_past(asked: Asked, rows: Sequence[_Row]) -> bool:
+    """Whether no page behind that of these rows can have a requested snapshot."""
+    return asked.in_order_of_time and bool(rows) and asked.is_past(rows[-1].id.window_start)
