@@ -94,8 +94,8 @@ class AggregatedWorld(World):
         try:
             changed = yield from self.aggregator.driver.run(job.flow, Account())
         except StoreError:
-            if job.retry_from is not None:
-                failed.append(self._index(job.retry_from))
+            if job.records:
+                failed.append(self._index(job.records[0]))
         else:
             self.done[job.kind] += changed
 
