@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.operations.expressions import LAST_CHARACTER
 from zae_limiter.operations.render import read_answer, read_date, render, render_body
 from zae_limiter.operations.values import (
