@@ -294,5 +294,6 @@ def _log_losses(batch: Sequence[Waiter]) -> None:
 
 def _wake(batch: Sequence[Waiter]) -> None:
     for waiter in batch:
-        if waiter.waker is not None and not waiter.waker.done():
-            waiter.waker.set_result(None)
+        waker: asyncio.Future[None] | None = waiter.waker
+        if waker is not None and not waker.done() and not waker.get_loop().is_closed():
+            waker.set_result(None)
