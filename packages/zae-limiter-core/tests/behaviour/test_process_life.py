@@ -1,6 +1,7 @@
 """How a process ends, forks, changes its event loop: nobody waits for ever, nothing is lost but what is documented."""
 
 import asyncio
+import gc
 import contextlib
 import logging
 import os
@@ -186,6 +187,7 @@ def test_a_loop_that_is_closed_with_a_write_in_flight_does_not_leave_the_bucket_
     it.wire.let_go()
     asyncio.run(bounded(it.take()))
     del stuck
+    gc.collect()  # what the closed loop left behind ends silently
 
 
 async def test_close_on_another_loop_than_the_one_that_was_used_returns() -> None:
