@@ -1,8 +1,8 @@
 """How a process ends, forks, changes its event loop: nobody waits for ever, nothing is lost but what is documented."""
 
 import asyncio
-import gc
 import contextlib
+import gc
 import logging
 import os
 import signal
