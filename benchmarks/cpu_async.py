@@ -7,6 +7,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from zae_limiter import Options
+from zae_limiter.settings import NEVER_SPLIT
+
 from .canned import Server, entity, raw_request, take, warm_limiter
 from .measure import interleaved_async, pin_client
 from .report import Row
@@ -25,7 +28,7 @@ def measure() -> list[Row]:
 async def _measure() -> list[Row]:
     import aioboto3
 
-    async with warm_limiter() as (limiter, split, server):
+    async with warm_limiter(options=Options(split_above=NEVER_SPLIT)) as (limiter, split, server):
         await take(limiter, entity(0))
         request = raw_request(split)
         async with aioboto3.Session().client("dynamodb", endpoint_url=server.url) as client:

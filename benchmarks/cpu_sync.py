@@ -3,6 +3,9 @@
 Lives here: the sync variant, one thread. Never: the time that a server takes.
 """
 
+from zae_limiter import Options
+from zae_limiter.settings import NEVER_SPLIT
+
 from .canned import raw_request, take_sync, warm_sync_limiter
 from .measure import interleaved, pin_client
 from .report import Row
@@ -15,7 +18,7 @@ def measure() -> list[Row]:
     import boto3
 
     pin_client()
-    with warm_sync_limiter() as (limiter, split, server):
+    with warm_sync_limiter(options=Options(split_above=NEVER_SPLIT)) as (limiter, split, server):
         take_sync(limiter)
         request = raw_request(split)
         client = boto3.client("dynamodb", endpoint_url=server.url)

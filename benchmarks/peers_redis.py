@@ -35,7 +35,7 @@ CELLS = ((1, 1), (1, 1000), (100, 1), (100, 1000))  # callers, buckets
 BUCKETS = max(buckets for _, buckets in CELLS)
 CALLS = 300
 CALLS_OF_EACH = 10  # where there are many callers
-ROUNDS = 9
+ROUNDS = 5
 HOT = 0.4
 START_SECONDS = 10.0
 
@@ -273,7 +273,7 @@ async def _ours_to_dynoxide(stack: AsyncExitStack, url: str) -> Decide:
     from . import canned
 
     store = DynamoDBStore(canned.TABLE, endpoint_url=url, region="us-east-1", read_timeout=30)
-    options = Options(stack=canned.TABLE, create_table=True, split_above=NEVER_SPLIT)
+    options = Options(stack=canned.TABLE, create_table=True, split_above=NEVER_SPLIT, read_timeout=30)
     repository = await stack.enter_async_context(await Repository.over(store, options))
     await repository.set_resource_defaults(canned.RESOURCE, canned.LIMITS)
     limiter = RateLimiter(repository)
@@ -301,7 +301,7 @@ def _ours_to_dynoxide_sync(stack: ExitStack, url: str) -> DecideSync:
     from . import canned
 
     store = SyncDynamoDBStore(canned.TABLE, endpoint_url=url, region="us-east-1", read_timeout=30)
-    options = Options(stack=canned.TABLE, create_table=True, split_above=NEVER_SPLIT)
+    options = Options(stack=canned.TABLE, create_table=True, split_above=NEVER_SPLIT, read_timeout=30)
     repository = stack.enter_context(SyncRepository.over(store, options))
     repository.set_resource_defaults(canned.RESOURCE, canned.LIMITS)
     limiter = SyncRateLimiter(repository)
