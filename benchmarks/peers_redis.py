@@ -24,6 +24,7 @@ from functools import partial
 from importlib import import_module
 from itertools import cycle
 from threading import Barrier
+from typing import Any
 
 from .emulator import dynoxide
 from .measure import CORES, interleaved, interleaved_async, pin_client, pin_server, prepare_process
@@ -350,20 +351,9 @@ def _limits_sync(url: str) -> DecideSync:
 
 def _throttled(url: str) -> Decide:
     """A token bucket for each limit."""
-    from throttled.asyncio import RateLimiterType, Throttled, per_day, store
+    import throttled.asyncio
 
-    from .canned import COST
-    from .canned import LIMITS as OF_ENTITY
-
-    using, redis = RateLimiterType.TOKEN_BUCKET.value, store.RedisStore(server=url)
-    limiters = [
-        (
-            limit.name,
-            COST[limit.name],
-            Throttled(using=using, quota=per_day(limit.capacity, limit.capacity), store=redis),
-        )
-        for limit in OF_ENTITY
-    ]
+    limiters = _token_buckets(throttled.asyncio, url)
 
     async def decide(entity_id: str) -> None:
         for name, cost, limiter in limiters:
@@ -372,22 +362,21 @@ def _throttled(url: str) -> Decide:
     return decide
 
 
-def _throttled_sync(url: str) -> DecideSync:
-    """A token bucket for each limit."""
-    from throttled import RateLimiterType, Throttled, per_day, store
-
+def _token_buckets(library: Any, url: str) -> list[tuple[str, int, Any]]:
+    """Name, cost and limiter of each limit, by throttled-py's async or sync variant."""
     from .canned import COST
     from .canned import LIMITS as OF_ENTITY
 
-    using, redis = RateLimiterType.TOKEN_BUCKET.value, store.RedisStore(server=url)
-    limiters = [
-        (
-            limit.name,
-            COST[limit.name],
-            Throttled(using=using, quota=per_day(limit.capacity, limit.capacity), store=redis),
-        )
-        for limit in OF_ENTITY
-    ]
+    using, redis = library.RateLimiterType.TOKEN_BUCKET.value, library.store.RedisStore(server=url)
+    quotas = [(limit.name, library.per_day(limit.capacity, limit.capacity)) for limit in OF_ENTITY]
+    return [(name, COST[name], library.Throttled(using=using, quota=quota, store=redis)) for name, quota in quotas]
+
+
+def _throttled_sync(url: str) -> DecideSync:
+    """A token bucket for each limit."""
+    import throttled
+
+    limiters = _token_buckets(throttled, url)
 
     def decide(entity_id: str) -> None:
         for name, cost, limiter in limiters:

@@ -7,7 +7,7 @@ import asyncio
 import sys
 from importlib import import_module
 
-from .measure import interleaved, interleaved_async
+from .measure import interleaved_async
 from .report import Row
 
 # Nothing here imports `zae_limiter` before a case has settled which JSON it finds.
@@ -51,26 +51,9 @@ async def _cpu() -> list[float]:
 def cpu_sync(name: str, *, orjson: bool, at_most: float) -> list[Row]:
     """A thread that has its own bucket, beside boto3."""
     _choose_json(orjson=orjson)
-    import boto3
+    from .cpu_sync import compare
 
-    from .canned import raw_request, take_sync, warm_sync_limiter
-
-    with warm_sync_limiter() as (limiter, split, server):
-        take_sync(limiter)
-        request = raw_request(split)
-        client = boto3.client("dynamodb", endpoint_url=server.url)
-
-        def acquires() -> None:
-            for _ in range(CALLS):
-                take_sync(limiter)
-
-        def updates() -> None:
-            for _ in range(CALLS):
-                client.update_item(**request)
-
-        acquires()
-        updates()
-        ours, raw = interleaved([acquires, updates], ROUNDS)
+    ours, raw, _ = compare(CALLS, ROUNDS)
     return _cpu_rows(name, ours, raw, "boto3", at_most)
 
 

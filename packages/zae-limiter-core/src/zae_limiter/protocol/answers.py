@@ -3,10 +3,10 @@
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html
 """
 
-import zlib
 from http import HTTPStatus
 from typing import Any
 
+from zae_limiter.operations.checksum import check_body
 from zae_limiter.operations.errors import OutcomeUnknown
 
 from .body import read_body
@@ -26,9 +26,7 @@ class ErrorAnswer(Exception):
 
 def read_response(response: Response) -> Answer:
     """Return the answer. Raises ``ErrorAnswer``, and ``OutcomeUnknown`` for a damaged one."""
-    expected = response.headers.get("x-amz-crc32")
-    if expected is not None and str(zlib.crc32(response.body)) != expected:
-        raise OutcomeUnknown("the answer was damaged on its way: its CRC32 is wrong")
+    check_body(response.headers, response.body)
     metadata = {"HTTPStatusCode": response.status, "HTTPHeaders": response.headers}
     if response.status != 200:
         raise ErrorAnswer(_error(response, metadata))

@@ -201,11 +201,12 @@ class HttpClient:
         self._tls = service.tls
         self._connect_timeout = options.connect_timeout
         self._read_timeout = options.read_timeout
+        self._operation_timeout = options.operation_timeout
         self._pool = Pool(options.max_connections)
 
     def send(self, name: str, request: dict[str, Any] | bytes) -> Mapping[str, Any]:
         """Send one request. Raises ``ErrorAnswer``, or the ``StoreError`` of a connection."""
-        until = time.monotonic() + min(time_left(), self._connect_timeout + self._read_timeout)
+        until = time.monotonic() + min(time_left(), self._operation_timeout)
         slot = self._pool.take(until)
         try:
             response = self._call(slot, name, request, until)
