@@ -39,6 +39,8 @@ CALLS_OF_EACH = 10  # where there are many callers
 ROUNDS = 5
 HOT = 0.4
 START_SECONDS = 10.0
+WAITS = (0.0, 0.001, 0.005)
+COLD_ROUNDS = 300
 
 STUB = "zae-limiter, to the stub"
 DYNOXIDE = "zae-limiter, to dynoxide"
@@ -108,7 +110,22 @@ def measure() -> list[Row]:
     pin_server()  # what is started here stays there; the cases move away
     with ExitStack() as stack:
         servers = Servers(stack.enter_context(redis_server()), _dynoxide(stack))
-        return [row for case in CASES for cell in _in_process(case, servers) for row in cell.rows(case)]
+        rows = [row for case in CASES for cell in _in_process(case, servers) for row in cell.rows(case)]
+    return [*rows, *cold_rows()]
+
+
+def cold_rows() -> Iterator[Row]:
+    """CPU of the same work back to back and after waits: a caller of a slow server finds cold caches."""
+    pin_client()
+    for seconds in WAITS:
+        taken = 0.0
+        for _ in range(COLD_ROUNDS):
+            time.sleep(seconds)
+            begun = time.process_time()
+            sum(range(1_000))
+            json.dumps({"PK": {"S": "a"}, "SK": {"S": "b"}, "numbers": list(range(20))})
+            taken += time.process_time() - begun
+        yield Row(f"the same work of Python after a wait of {seconds * 1000:g} ms", taken / COLD_ROUNDS * 1e6, "us")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ Lives here: one caller, async and sync, by a given event loop and JSON. Never: t
 """
 
 import asyncio
+import json
 import sys
 from importlib import import_module
 
@@ -12,6 +13,7 @@ from .report import Row
 
 # Nothing here imports `zae_limiter` before a case has settled which JSON it finds.
 
+HEAD_BYTES, BODY_BYTES = 450, 850  # of the request of an acquire, about
 CALLS = 100
 ROUNDS = 45  # many short ones: what else runs here disturbs less than half of them
 
@@ -21,18 +23,23 @@ def cpu(name: str, *, uvloop: bool, orjson: bool, at_most: float) -> list[Row]:
     _choose_json(orjson=orjson)
     factory = import_module("uvloop").new_event_loop if uvloop else None
     with asyncio.Runner(loop_factory=factory) as runner:
-        ours, raw = runner.run(_cpu())
-    return _cpu_rows(name, ours, raw, "aioboto3", at_most)
+        ours, raw, bare = runner.run(_cpu())
+    floor = Row(f"{name}: the same bytes over a bare connection / UpdateItem", bare / raw)
+    return [*_cpu_rows(name, ours, raw, "aioboto3", at_most), floor]
 
 
 async def _cpu() -> list[float]:
     import aioboto3
 
+    from zae_limiter import Options
+    from zae_limiter.settings import NEVER_SPLIT
+
     from .canned import entity, raw_request, take, warm_limiter
 
-    async with warm_limiter() as (limiter, split, server):
+    async with warm_limiter(options=Options(split_above=NEVER_SPLIT)) as (limiter, split, server):
         await take(limiter, entity(0))
         request = raw_request(split)
+        connection = await _bare_connection(server.url)
         async with aioboto3.Session().client("dynamodb", endpoint_url=server.url) as client:
 
             async def acquires() -> None:
@@ -43,9 +50,47 @@ async def _cpu() -> list[float]:
                 for _ in range(CALLS):
                     await client.update_item(**request)
 
-            await acquires()
-            await updates()
-            return await interleaved_async([acquires, updates], ROUNDS)
+            async def sends() -> None:
+                for _ in range(CALLS):
+                    await connection.call()
+
+            chunks = [acquires, updates, sends]
+            for warm_up in chunks:
+                await warm_up()
+            return await interleaved_async(chunks, ROUNDS)
+
+
+class _Bare(asyncio.Protocol):
+    """A connection that sends one prepared request again and again, and reads nothing of the answers."""
+
+    def __init__(self, request: bytes) -> None:
+        self._request = request
+        self._answer: asyncio.Future[None]
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]  # uvloop's is no asyncio.Transport
+
+    def data_received(self, data: bytes) -> None:  # noqa: ARG002 - what any client does at least
+        self._answer.set_result(None)
+
+    async def call(self) -> None:
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(self._request)
+        await self._answer
+
+
+async def _bare_connection(url: str) -> _Bare:
+    """A connection whose requests have the length of a warm acquire's."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    body = json.dumps({"Key": {"PK": {"S": "bare"}}}).ljust(BODY_BYTES).encode()
+    head = (
+        f"POST / HTTP/1.1\r\nHost: {host}:{port}\r\nX-Amz-Target: DynamoDB_20120810.UpdateItem\r\n"
+        f"Content-Length: {len(body)}\r\n"
+    )
+    request = head.encode() + b"X-Filler: " + b"-" * (HEAD_BYTES - len(head)) + b"\r\n\r\n" + body
+    _, connection = await asyncio.get_running_loop().create_connection(lambda: _Bare(request), host, int(port))
+    return connection
 
 
 def cpu_sync(name: str, *, orjson: bool, at_most: float) -> list[Row]:

@@ -21,7 +21,7 @@ def validate_request(
     rollback: bool = True,
 ) -> AcquireRequest:
     """The checked request of a caller. Raises ``ValidationError``."""
-    if not isinstance(consume, Mapping):
+    if type(consume) is not dict and not isinstance(consume, Mapping):  # the check of an ABC is slow
         raise ValidationError("consume", consume, "must map limits to amounts, like {'rpm': 1}")
     if not consume:
         raise ValidationError("consume", {}, "name at least one limit and an amount")

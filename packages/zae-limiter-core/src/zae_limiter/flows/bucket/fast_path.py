@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ...operations.values import Conditions, Update
 from ...schema.attributes import ACQUIRES, ANCHOR, SHARD_COUNT, TTL
-from ...schema.items import ONE_WRITE, WRITES, BucketState
+from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
 from ..process.bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket, NamespaceState
 from .batch import TTL_SLACK_SECONDS
@@ -29,7 +29,12 @@ def fast_path_update(  # noqa: C901 - one pass, because every acquire pays for i
     if state is None or config is None or not checked or len(requests) > 1:
         return None
     item = state.item
-    if not cached.uncontended or item[SHARD_COUNT] > 1 or cached.is_ahead(now_ms) or not cached.agrees_with(config):
+    if (
+        not cached.uncontended
+        or item[SHARD_COUNT] > 1
+        or item[ANCHOR] > now_ms + AHEAD_MS
+        or not cached.agrees_with(config)
+    ):
         return None
     add, values, least, most = {ACQUIRES: request.events, WRITES: ONE_WRITE}, {}, {}, {}
     for name, tokens, consumed, ceiling, amount, period, at_anchor in state.rows:

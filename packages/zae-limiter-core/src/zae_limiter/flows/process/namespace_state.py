@@ -216,7 +216,9 @@ class NamespaceState:
 
     def fresh(self, cached: CachedBucket) -> Resolved | None:
         """The resolved limits of the bucket if they are known and still hold, else ``None``; counts a hit or a miss."""
-        resolved, configs = self.last_known(cached), self.configs
+        resolved, configs = cached.resolved, self.configs
+        if resolved is not None and resolved.generation != configs.generation:
+            resolved = self.last_known(cached)
         if resolved is None or self.has_expired(resolved):
             configs.misses += 1
             return None
