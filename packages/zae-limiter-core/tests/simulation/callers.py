@@ -16,9 +16,9 @@ from zae_limiter.exceptions import (
     ZAELimiterError,
 )
 from zae_limiter.flows.acquire import lease
-from zae_limiter.flows.acquire.acquire import acquire
 from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
 from zae_limiter.flows.acquire.requests import validate_request
+from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.process.namespace_state import NamespaceState
 
 from .accounts import Account
@@ -95,11 +95,12 @@ class Caller:
             limits=limits if conflicting else None,
             cascade=rng.random() < 0.2,
             on_unavailable="allow" if rng.random() < plan.allowing else None,
+            max_wait=rng.choice((0.05, 1.0, 30.0)) if rng.random() < plan.waiting else 0.0,
         )
 
     def _lease(self, request: AcquireRequest) -> Script[None]:
         process = self._process
-        grant = yield from process.driver.run(acquire(process.namespace_state, request), self.account)
+        grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
         self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
         grant.rollback = self._rng.random() < 0.9

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from zae_limiter.flows.acquire.create_with_parent import PairedRequest
 from zae_limiter.flows.process.bucket_queue import BucketQueue, BucketRequest, Waiter
-from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Release, Sleep, Step
+from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Release, Sleep, Step, Wait
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Put, Update
 
@@ -64,11 +64,13 @@ class Driver:
             result: T = stop.value
             return result
 
-    def _perform(self, step: Step, waiters: list[Waiter], account: Account) -> Script[Any]:
+    def _perform(self, step: Step | Wait, waiters: list[Waiter], account: Account) -> Script[Any]:
         if isinstance(step, Enqueue):
             return (yield self._queue(step.waiter, waiters, account))
         if isinstance(step, Sleep):
             return (yield self._pause(step))
+        if isinstance(step, Wait):
+            return (yield self._kernel.pause(round(step.seconds * 1e6)))
         if isinstance(step, Parallel):
             # What is to be queued is queued at once: a cancellation may come before a task has begun.
             parts = [
@@ -139,6 +141,8 @@ class Driver:
                     yield from self._beside(batch, step)
                     step = next(flow)
                     continue
+                if isinstance(step, Wait):
+                    raise Violation("a write of a bucket waits for tokens")
                 sending = self._link.send(step)
                 try:
                     answer = yield sending.answer

@@ -54,6 +54,7 @@ class Plan:
     wrong_dates: float = 0.0
     disturbances: int = 0
     deletions: int = 0
+    waiting: float = 0.0
 
     @property
     def faultless(self) -> bool:
@@ -175,6 +176,7 @@ def _mixed(rng: Random) -> Plan:
         wrong_clocks=rng.random() < 0.2,
         disturbances=rng.choice((0, 0, 0, 0, 2)),
         deletions=rng.choice((0, 0, 0, 0, 4)),
+        waiting=rng.choice((0.0, 0.0, 0.3, 0.9)),
     )
     return replace(plan, wrong_dates=rng.choice((0.0, 0.05, 0.3))) if plan.wrong_clocks else plan
 

@@ -26,6 +26,7 @@ TROUBLES = (
     "checks",
     "failing",
     "idle",
+    "waiting",
     "skew_ms",
 )
 

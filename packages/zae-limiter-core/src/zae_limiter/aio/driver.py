@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ..exceptions import EventLoopError, RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Release, Sleep, Step, play_late
+from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Release, Sleep, Step, Wait, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks
 from ..runtime.jitter import jittered
@@ -53,9 +53,8 @@ class Driver:
         """
         waiters: list[Waiter] = []
         try:
-            loop = self._enter_loop()
-            until = None if budget is None or self._answers_at_once else loop.time() + budget
-            return await self._play(flow, waiters, until)
+            self._enter_loop()
+            return await self._play(flow, waiters, None if self._answers_at_once else budget)
         except BaseException:
             flow.close()
             self._abandon(waiters)
@@ -98,12 +97,16 @@ class Driver:
 
     # flows
 
-    async def _play(self, flow: Flow[T], waiters: list[Waiter], until: float | None = None) -> T:
+    async def _play(self, flow: Flow[T], waiters: list[Waiter], budget: float | None = None) -> T:
+        until = _after(budget)
         try:
             step = next(flow)
             while True:
                 try:
-                    if until is None:
+                    if isinstance(step, Wait):
+                        await self._wait(step.seconds)
+                        answer, until = None, _after(budget)
+                    elif until is None:
                         answer = await self._perform(step, waiters)
                     else:
                         answer = await self._perform_until(until, step, waiters)
@@ -134,6 +137,11 @@ class Driver:
             if not budget.expired():
                 raise
             raise BudgetSpent from error
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait outside the budget of a run. Raises ``RepositoryClosedError``."""
+        await asyncio.sleep(seconds)
+        self._enter_loop()
 
     async def _perform(self, step: Step, waiters: list[Waiter]) -> Any:
         if isinstance(step, Enqueue):
@@ -274,6 +282,11 @@ class Driver:
             _settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
         self._active = {}
         self._guarded.leave_loop()
+
+
+def _after(budget: float | None) -> float | None:
+    """The instant of the running loop at which a budget is spent that begins now."""
+    return None if budget is None else asyncio.get_running_loop().time() + budget
 
 
 def _settle(waiting: Sequence[Waiter], error: StoreError, *, wake: bool = True) -> None:

@@ -6,10 +6,10 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from ..exceptions import InfrastructureError, LeaseExpiredError
-from ..flows.acquire.acquire import acquire
 from ..flows.acquire.claims import AcquireRequest, Grant
-from ..flows.acquire.lease import adjust, check_open, checked, consume, correct, release, roll_back
+from ..flows.acquire.lease import adjust, check_open, checked, consume, correct, release, roll_back, settle
 from ..flows.acquire.statuses import statuses_after
+from ..flows.acquire.waiting import acquire_in_time
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.steps import Flow
 from ..limits import MILLI, LimitStatus
@@ -57,6 +57,13 @@ class Lease:
         """Give tokens back at the end of the block. Raises the errors of ``adjust``."""
         release(self._grant, amounts)
 
+    async def settle(self, /, **amounts: int) -> None:
+        """Set what was really used, by limit; the end of the block writes the difference.
+
+        Raises ``LeaseExpiredError``, ``ValidationError``.
+        """
+        settle(self._grant, amounts)
+
     def keep(self) -> None:
         """Keep the tokens even if the block raises. Raises ``LeaseExpiredError``."""
         check_open(self._grant)
@@ -66,6 +73,11 @@ class Lease:
     def consumed(self) -> dict[str, int]:
         """The consumption of the lease, in tokens by limit, corrections included."""
         return {name: amount // MILLI for name, amount in self._grant.consumed.items()}
+
+    @property
+    def waited(self) -> float:
+        """The seconds that the acquire waited for its tokens."""
+        return self._grant.waited
 
     @property
     def degraded(self) -> bool:
@@ -86,7 +98,7 @@ class Lease:
     async def __aenter__(self) -> Self:
         if not self._once.acquire(blocking=False):  # never released: a lease can be entered once, whatever happens
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
-        self._granted = await self._run(acquire(self._namespace_state, self._request))
+        self._granted = await self._run(acquire_in_time(self._namespace_state, self._request))
         return self
 
     async def __aexit__(

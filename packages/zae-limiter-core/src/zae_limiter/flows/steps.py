@@ -24,6 +24,13 @@ class Sleep:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait for ``seconds``, holding nothing: the budget of the run begins again behind it. Answer: ``None``."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Parallel:
     """Perform the steps at the same time. Answer: their answers in order, an exception for each that failed."""
 
@@ -70,7 +77,7 @@ class Enqueue(NamedTuple):
 
 
 Step = Operation[Any] | Sleep | Log | Release | Parallel | Enqueue
-Flow = Generator[Step, Any, T]
+Flow = Generator[Step | Wait, Any, T]
 
 
 def call(operation: Operation[R]) -> Flow[R]:
@@ -100,7 +107,7 @@ def play_late(flow: Flow[T], error: StoreError, enter: Callable[["Waiter"], obje
     ``enter``, without waiting for them.
     """
 
-    def perform(step: Step) -> None:
+    def perform(step: Step | Wait) -> None:
         if isinstance(step, Log):
             return step.write()
         parts = step.steps if isinstance(step, Parallel) else (step,)
@@ -114,7 +121,7 @@ def play_late(flow: Flow[T], error: StoreError, enter: Callable[["Waiter"], obje
     return _play_on(flow, partial(flow.throw, error), perform)
 
 
-def _play_on(flow: Flow[T], begin: Callable[[], Step], perform: Callable[[Any], Any]) -> T:
+def _play_on(flow: Flow[T], begin: Callable[[], Step | Wait], perform: Callable[[Any], Any]) -> T:
     try:
         step = begin()
         while True:

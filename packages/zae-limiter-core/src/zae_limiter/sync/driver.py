@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from ..exceptions import RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Sleep, Step, play_late
+from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Sleep, Step, Wait, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.values import Operation
 from ..runtime import forks
@@ -34,11 +34,21 @@ CUT_OFF = "the write was cut off by an interruption"
 class FlowRun:
     """One run of a flow: its waiters, and the instant of ``time.monotonic`` by which it ends."""
 
-    __slots__ = ("until", "waiters")
+    __slots__ = ("_budget", "until", "waiters")
 
-    def __init__(self, until: float = math.inf) -> None:
+    def __init__(self, until: float = math.inf, budget: float = math.inf) -> None:
         self.waiters: list[Waiter] = []
         self.until = until
+        self._budget = budget
+
+    @classmethod
+    def within(cls, budget: float) -> "FlowRun":
+        """A run that ends in so many seconds."""
+        return cls(time.monotonic() + budget, budget)
+
+    def begin_again(self) -> None:
+        """Have the whole budget again."""
+        self.until = time.monotonic() + self._budget
 
     @property
     def is_over(self) -> bool:
@@ -76,7 +86,7 @@ class SyncDriver:
         if self._closed:
             flow.close()
             raise RepositoryClosedError
-        run = FlowRun(math.inf if budget is None or self._answers_at_once else time.monotonic() + budget)
+        run = FlowRun() if budget is None or self._answers_at_once else FlowRun.within(budget)
         try:
             return self._play(flow, run)
         except BaseException:
@@ -127,9 +137,11 @@ class SyncDriver:
             result: T = stop.value
             return result
 
-    def _perform(self, step: Step, run: FlowRun) -> Any:
+    def _perform(self, step: Step | Wait, run: FlowRun) -> Any:
         if isinstance(step, Enqueue):
             return self._settle_one(step.waiter, run)
+        if isinstance(step, Wait):
+            return self._begin_after(step.seconds, run)
         if isinstance(step, Operation):
             return self._ask(step, run)
         if isinstance(step, Sleep):
@@ -154,6 +166,13 @@ class SyncDriver:
         time.sleep(min(seconds, max(0.0, run.until - time.monotonic())))
         if run.is_over:
             raise BudgetSpent
+
+    def _begin_after(self, seconds: float, run: FlowRun) -> None:
+        """Wait outside the budget of the run. Raises ``RepositoryClosedError``."""
+        time.sleep(seconds)
+        if self._closed:
+            raise RepositoryClosedError
+        run.begin_again()
 
     def _parallel(self, steps: Sequence[Step], run: FlowRun) -> list[Any]:
         """Perform the steps at the same time: waiters in their queues, each other step in a thread of its own."""

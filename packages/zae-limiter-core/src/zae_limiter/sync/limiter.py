@@ -31,12 +31,14 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         cascade: bool = False,
         on_unavailable: OnUnavailable | None = None,
         rollback: bool = True,
+        max_wait: float = 0.0,
     ) -> SyncLease:
         """``with`` it to take tokens of every named limit, or of none; the block gets a ``SyncLease``.
 
         ``limits`` override the stored ones for this call. ``cascade`` also consumes from the entity's parent. An
         exception or a cancellation in the block gives everything back, unless ``rollback`` is ``False`` or the lease is
-        kept. Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
+        kept. ``max_wait``: if tokens are short, wait for them so many seconds at most; who came first is served first.
+        Raises ``ValidationError`` here or on entry; on entry ``RateLimitExceeded``, ``RateLimiterUnavailable``.
         """
         request = validate_request(
             entity_id,
@@ -47,6 +49,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
             cascade=cascade,
             on_unavailable=on_unavailable,
             rollback=rollback,
+            max_wait=max_wait,
         )
         return SyncLease(self.driver, self.namespace_state, request)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from zae_limiter.flows.bucket.serving import cached_bucket
 from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceState, Settings
-from zae_limiter.flows.steps import Flow, Step
+from zae_limiter.flows.steps import Flow, Step, Wait
 from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Item
 from zae_limiter.resolution import Config
@@ -33,6 +33,7 @@ def play_script(flow: Flow[T], *replies: Any) -> tuple[list[Step], T]:
     try:
         step = next(flow)
         while True:
+            assert not isinstance(step, Wait), "only a whole acquire waits"
             steps.append(step)
             assert waiting, f"no reply to {step}"
             reply = waiting.pop(0)

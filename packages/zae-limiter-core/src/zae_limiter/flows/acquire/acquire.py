@@ -36,7 +36,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
         for attempt in range(ROUNDS):
             if attempt > 1:  # let others finish
                 yield Sleep(AGAIN_SECONDS * attempt)
-            claims = _fresh_claims(namespace_state, request) or _expired_claims(namespace_state, request)
+            claims = known_claims(namespace_state, request)
             if claims is None:
                 claims = yield from find_claims(namespace_state, request)
             claim = claims[0]
@@ -87,6 +87,11 @@ def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flo
     if parent_id is not None:
         claims.append((yield from _approach(namespace_state, request, parent_id)))
     return _with_amounts(request, claims)
+
+
+def known_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
+    """The claims by configs that this process has read, expired or not; ``None`` if one has to be read first."""
+    return _fresh_claims(namespace_state, request) or _expired_claims(namespace_state, request)
 
 
 def _fresh_claims(namespace_state: NamespaceState, request: AcquireRequest) -> list[Claim] | None:
@@ -143,7 +148,7 @@ def _claim(
         config = Config(request.limits, namespace_state.now(), own=config.own, given=True)
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, config.read_at_ms)
-    return Claim(cached, choose_shard(namespace_state, cached), resolved, config, request.amounts, stale)
+    return Claim(cached, choose_shard(namespace_state, cached), resolved, config, request.amounts, stale, request.turn)
 
 
 def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:

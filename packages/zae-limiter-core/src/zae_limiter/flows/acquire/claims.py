@@ -15,7 +15,7 @@ from ..process.namespace_state import CachedBucket
 
 @dataclass(slots=True)  # never changed; not frozen, which would slow down every acquire
 class AcquireRequest:
-    """The arguments of an acquire; amounts in millitokens by limit."""
+    """The arguments of an acquire; amounts in millitokens by limit. ``turn``: its number in a waiting line, if any."""
 
     entity_id: str
     resource: str
@@ -25,6 +25,8 @@ class AcquireRequest:
     cascade: bool = False
     on_unavailable: OnUnavailable | None = None
     rollback: bool = True
+    max_wait: float = 0.0
+    turn: int = 0
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ class Claim:
     config: Config
     amounts: Mapping[str, int]
     stale: bool = False
+    turn: int = 0
     seen: Sequence[BucketState] = ()
     requests: list[BucketRequest] = field(default_factory=list)
     last: Sequence[BucketRequest] = ()
@@ -69,6 +72,8 @@ class Claim:
         bucket_request = BucketRequest(
             self.target.queue, self.amounts, self.config, 1 if any(self.amounts.values()) else 0
         )
+        if self.turn:
+            bucket_request.turn = self.turn
         self.requests.append(bucket_request)
         self.last = (bucket_request,)
         return bucket_request
@@ -85,11 +90,13 @@ class Claim:
 class Grant:
     """The tokens that an acquire took, by claim, and what its lease adds to them; amounts in millitokens by limit.
 
-    ``unavailable``: the error that left the amounts ``uncounted``. ``corrections`` wait for the end of the block. A
-    change holds the ``lock`` and checks first whether the grant is ``open``: the block may end in another thread.
+    ``unavailable``: the error that left the amounts ``uncounted``. ``waited``: seconds before the tokens were there.
+    ``corrections`` wait for the end of the block. A change holds the ``lock`` and checks first whether the grant is
+    ``open``: the block may end in another thread.
     """
 
     open = True
+    waited = 0.0
     corrections: Mapping[str, int] = NOTHING
     uncounted: Mapping[str, int] = NOTHING
 

@@ -56,6 +56,16 @@ def adjust(grant: Grant, field: str, amounts: Mapping[str, int]) -> None:
         grant.corrections = _sum(grant.corrections, milli)
 
 
+def settle(grant: Grant, amounts: Mapping[str, int]) -> None:
+    """Remember corrections after which the lease holds these amounts, whatever it held. Raises ``ValidationError``."""
+    milli = checked(grant, "settle", amounts)
+    with grant.lock:
+        check_open(grant)
+        change = {name: amount - grant.consumed.get(name, 0) for name, amount in milli.items()}
+        grant.consumed = _sum(grant.consumed, change)
+        grant.corrections = _sum(grant.corrections, change)
+
+
 def release(grant: Grant, amounts: Mapping[str, int]) -> None:
     """Remember a give-back for the end of the block. Raises the errors of ``adjust``."""
     checked(grant, "release", amounts)

@@ -19,6 +19,7 @@ def validate_request(
     cascade: bool = False,
     on_unavailable: OnUnavailable | None = None,
     rollback: bool = True,
+    max_wait: float = 0.0,
 ) -> AcquireRequest:
     """The checked request of a caller. Raises ``ValidationError``."""
     if type(consume) is not dict and not isinstance(consume, Mapping):  # the check of an ABC is slow
@@ -34,7 +35,15 @@ def validate_request(
         cascade and validate_flag("cascade", cascade),
         None if on_unavailable is None else check_on_unavailable(on_unavailable),
         rollback is True or validate_flag("rollback", rollback),
+        max_wait if type(max_wait) is float and max_wait == 0 else validate_max_wait(max_wait),
     )
+
+
+def validate_max_wait(seconds: object) -> float:
+    """The time that a caller waits at most, in seconds. Raises ``ValidationError``."""
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds >= 0:
+        return float(seconds)
+    raise ValidationError("max_wait", seconds, "must be a number of seconds, 0 or more; math.inf for no bound")
 
 
 def validate_place(entity_id: str, resource: str, *, default_limits: tuple[Limit, ...] = ()) -> AcquireRequest:

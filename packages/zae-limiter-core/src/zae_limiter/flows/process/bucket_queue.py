@@ -4,6 +4,7 @@ Lives here: queues and requests, as plain data. Never: waiting itself (drivers),
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from ...operations.errors import StoreError
@@ -32,14 +33,15 @@ class Outcome(NamedTuple):
 class Waiter:
     """One place in a queue. A flow settles it by setting its ``outcome``; ``waker`` belongs to the driver.
 
-    ``unwanted``: its caller went away while a run was at work on it. ``droppable``: it may leave the queue with its
-    caller.
+    ``turn``: its number in a waiting line, 0 if it did not wait. ``unwanted``: its caller went away while a run was at
+    work on it. ``droppable``: it may leave the queue with its caller.
     """
 
     outcome: "Outcome | None" = None
     unwanted = False
     waker: Any = None
     droppable = True
+    turn = 0
 
     def __init__(self, queue: "BucketQueue") -> None:
         self.queue = queue
@@ -173,7 +175,7 @@ class BucketQueue:
         return self.server is not None and not self.lingers
 
     def take(self) -> list[Any]:
-        """Remove and return the requests of the next run, in order: the first, and all that go with it."""
+        """Remove and return the requests of the next run: the first, and all that go with it, in order of turn."""
         waiting = self.waiting
         first = next(iter(waiting))
         batch = [first] if len(waiting) == 1 else [waiter for waiter in waiting if first.goes_with(waiter)]
@@ -182,6 +184,8 @@ class BucketQueue:
         else:
             for waiter in batch:
                 del waiting[waiter]
+        if any(waiter.turn for waiter in batch):  # those that wake in the same moment come in any order
+            batch.sort(key=attrgetter("turn"))
         return batch
 
 

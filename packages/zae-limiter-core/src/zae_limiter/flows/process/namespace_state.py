@@ -17,6 +17,7 @@ from ...schema.attributes import CASCADE, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
 from .bucket_queue import BucketQueue
 from .config_cache import ConfigCache
+from .waiting_line import WaitingLine
 from .write_rate import WriteRate
 
 RECENT_ANSWERS = 0xFF
@@ -65,6 +66,7 @@ class CachedBucket:
         "id",
         "key",
         "known",
+        "line",
         "loading",
         "pairing",
         "queue",
@@ -87,6 +89,7 @@ class CachedBucket:
         self.family: dict[str, Any] = {CASCADE: False}
         self.queue: BucketQueue
         self.loading: BucketQueue
+        self.line = WaitingLine()
         self.pairing: dict[str, BucketQueue] = {}
         self.write_rate = WriteRate()
         self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)

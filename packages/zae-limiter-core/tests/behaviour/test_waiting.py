@@ -1,0 +1,150 @@
+"""An acquire with ``max_wait`` waits for its turn: in order, within its time, with few requests."""
+
+import asyncio
+import math
+import time
+from typing import Any
+
+import pytest
+
+from support.core.worlds import Process, World, outcomes, take
+from zae_limiter import Limit, RateLimiter, RateLimitExceeded, RepositoryClosedError, ValidationError
+from zae_limiter.clock.system import SystemClock
+from zae_limiter.operations.values import Update
+
+FAST = Limit.custom("rpm", 5, refill_amount=50, refill_period=1)  # 5 at once, then one every 20 ms
+LONG = 20.0
+
+
+async def drained(world: World, limit: Limit = FAST, **options: Any) -> Process:
+    """A process whose bucket is empty."""
+    process = await world.process(default_limits=[limit], clock=SystemClock(), **options)
+    await take(process.limiter, "e", "r", rpm=limit.burst)
+    process.wire.sent()
+    return process
+
+
+async def waits(limiter: RateLimiter, amount: int = 1, max_wait: float = LONG, entity_id: str = "e") -> float:
+    async with limiter.acquire(entity_id, "r", {"rpm": amount}, max_wait=max_wait) as lease:
+        return lease.waited
+
+
+async def test_a_caller_sleeps_until_its_tokens_are_due(world: World) -> None:
+    limiter, _ = await drained(world)
+    begun = time.monotonic()
+    waited = await waits(limiter, 3)
+    assert 0 < waited <= time.monotonic() - begun
+    assert waited < LONG / 4
+
+
+async def test_without_need_nobody_waits(world: World) -> None:
+    process = await world.process(default_limits=[FAST], clock=SystemClock())
+    assert await waits(process.limiter) == 0
+
+
+async def test_a_wait_that_is_too_long_is_refused_at_once(world: World) -> None:
+    limiter, _ = await drained(world, Limit.per_minute("rpm", 60))
+    begun = time.monotonic()
+    with pytest.raises(RateLimitExceeded) as caught:
+        await waits(limiter, 10, max_wait=2)
+    assert time.monotonic() - begun < 1.5
+    assert caught.value.retry_after_seconds > 2
+
+
+async def test_an_amount_that_can_never_pass_is_refused_at_once(world: World) -> None:
+    limiter, _ = await drained(world)
+    with pytest.raises(RateLimitExceeded, match="can never pass"):
+        await waits(limiter, 6, max_wait=math.inf)
+
+
+async def test_the_wait_of_the_whole_line_counts(world: World) -> None:
+    limiter, _ = await drained(world, Limit.per_second("rpm", 2))
+    first = [asyncio.ensure_future(waits(limiter)) for _ in range(6)]
+    await asyncio.sleep(0.05)
+    begun = time.monotonic()
+    with pytest.raises(RateLimitExceeded) as caught:
+        await waits(limiter, max_wait=1.0)
+    assert time.monotonic() - begun < 0.4
+    assert caught.value.retry_after_seconds > 2
+    for each in first:
+        each.cancel()
+    await asyncio.gather(*first, return_exceptions=True)
+
+
+async def test_who_comes_first_is_served_first(world: World) -> None:
+    limiter, _ = await drained(world)
+    served: list[int] = []
+
+    async def caller(number: int) -> None:
+        await waits(limiter)
+        served.append(number)
+
+    callers = []
+    for number in range(30):
+        callers.append(asyncio.ensure_future(caller(number)))
+        await asyncio.sleep(0.002)
+    await asyncio.gather(*callers)
+    assert max(abs(place - number) for place, number in enumerate(served)) <= (0 if world.variant == "async" else 5)
+
+
+async def test_a_crowd_costs_about_one_request_for_each_admission(world: World) -> None:
+    limiter, wire = await drained(world)
+    await asyncio.gather(*(waits(limiter) for _ in range(60)))
+    assert len([request for request in wire.sent() if isinstance(request, Update)]) <= 66
+
+
+async def test_two_processes_grant_the_rate_and_no_more(world: World) -> None:
+    limit = Limit.per_second("rpm", 50)
+    one, other = await drained(world, limit), await world.process(default_limits=[limit], clock=SystemClock())
+    begun = time.monotonic()
+    await asyncio.gather(*(waits(process.limiter) for process in (one, other) for _ in range(25)))
+    assert time.monotonic() - begun >= 50 / 50 - 0.1
+    requests = len(one.wire.sent()) + len(other.wire.sent())
+    assert requests <= 1.1 * 50
+
+
+async def test_a_cancelled_waiter_leaves_nothing(world: World) -> None:
+    if world.variant == "sync":
+        pytest.skip("a thread cannot be cancelled")
+    limiter, _ = await drained(world, Limit.per_second("rpm", 2))
+    first, second = asyncio.ensure_future(waits(limiter, 2)), asyncio.ensure_future(waits(limiter, 1))
+    await asyncio.sleep(0.05)
+    first.cancel()
+    assert await second < 1.9
+    [cached] = list(limiter.namespace_state.cached_buckets._entries.values())
+    assert not cached.line
+    assert (await limiter.available("e", "r"))["rpm"] <= 1
+
+
+async def test_a_child_waits_in_the_line_of_its_parent(world: World) -> None:
+    limiter, _ = await world.process(clock=SystemClock())
+    await limiter.create_entity("parent")
+    await limiter.create_entity("a", parent_id="parent", cascade=True)
+    await limiter.create_entity("b", parent_id="parent", cascade=True)
+    await limiter.set_resource_defaults("r", [Limit.per_second("rpm", 1000)])
+    await limiter.set_limits("parent", [FAST], resource="r")
+    await take(limiter, "a", "r", rpm=5)
+    waited = await asyncio.gather(*(waits(limiter, entity_id=each) for each in ("a", "b") * 5))
+    assert all(waited)
+
+
+async def test_the_budget_of_an_acquire_does_not_run_while_it_waits(world: World) -> None:
+    limiter, _ = await drained(world, Limit.per_second("rpm", 2), acquire_timeout=0.3)
+    assert await waits(limiter, 2) > 0.5
+
+
+async def test_closing_ends_the_wait(world: World) -> None:
+    limiter, _ = await drained(world, Limit.per_minute("rpm", 6))
+    waiting = asyncio.ensure_future(waits(limiter, 6, max_wait=100))
+    await asyncio.sleep(0.05)
+    await limiter.close()
+    [answer] = await outcomes(waiting)
+    assert isinstance(answer, RepositoryClosedError)
+
+
+@pytest.mark.parametrize("wrong", [-1, math.nan, "5", True, None])
+async def test_a_wrong_max_wait_is_refused(world: World, wrong: Any) -> None:
+    limiter, wire = await world.process(default_limits=[FAST])
+    with pytest.raises(ValidationError, match="max_wait"):
+        await waits(limiter, max_wait=wrong)
+    assert not wire.sent()
