@@ -2,13 +2,14 @@
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict, Unpack
 
 from .clock.system import Clock
 from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
-from .limits import OnUnavailable, check_on_unavailable
+from .limits import Limit, OnUnavailable, check_on_unavailable
 from .naming import check_namespace
 from .operations.client import TRANSPORTS, Transport, transport_of
 
@@ -157,6 +158,16 @@ class AnyOptions(OpenOptions, InMemoryOptions, total=False):
     """All fields of ``Options``."""
 
     namespace: str | None
+
+
+class AcquireOptions(TypedDict, total=False):
+    """The options of ``acquire``."""
+
+    limits: Sequence[Limit] | None
+    cascade: bool
+    on_unavailable: OnUnavailable | None
+    rollback: bool
+    max_wait: float
 
 
 class BuilderBase:

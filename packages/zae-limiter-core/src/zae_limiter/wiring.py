@@ -1,12 +1,16 @@
-"""The parts of opening a repository that both variants share: clock, namespace, cause of changes."""
+"""What both variants share: clock and namespace of a repository, cause of changes, arguments of a decorator."""
 
+import inspect
 import secrets
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
+from typing import Any, TypeVar
 
 from .audit import Cause
 from .clock.system import Clock, SystemClock
+from .exceptions import ValidationError
 from .flows.process.namespace_state import NamespaceState
 from .flows.records.opening import open_namespace
 from .flows.steps import Flow
@@ -17,6 +21,7 @@ from .versions import core_version
 
 NAMESPACE_ID_BYTES = 8
 SECONDS_PER_DAY = 24 * 3600
+T = TypeVar("T")
 
 _serials = count()  # keeps the events of one millisecond in order
 
@@ -82,3 +87,15 @@ def cause_of(options: Options, clock: Clock, principal: str | None) -> Cause:
     expires_at = clock.now_ms() // 1000 + days * SECONDS_PER_DAY if days else None
     serial = f"{next(_serials) % 10**8:08d}-{secrets.token_hex(8)}"
     return Cause(principal, iso_time(clock), serial, expires_at)
+
+
+def of_call(given: T | Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]) -> T:
+    """An argument of a decorator: a value, or computed from the arguments of the call."""
+    return given(*args, **kwargs) if callable(given) else given
+
+
+def check_decorated(function: object, *, asynchronous: bool) -> None:
+    """Raise ``ValidationError`` for a function of the other variant, whose body would run outside the block."""
+    if inspect.iscoroutinefunction(function) != asynchronous:
+        kind, limiter = ("async def", "SyncRateLimiter") if asynchronous else ("def", "RateLimiter")
+        raise ValidationError("function", function, f"must be a function by `{kind}`: {limiter} has the other kind")

@@ -6,7 +6,7 @@ import asyncio
 import pytest
 
 from support.core.worlds import World, outcomes, passes, take, until
-from zae_limiter import LeaseExpiredError, Limit, RateLimitExceeded, ValidationError
+from zae_limiter import LeaseExpiredError, Limit, RateLimiter, RateLimitExceeded, ValidationError
 from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.operations.values import Update
 
@@ -377,3 +377,43 @@ async def test_no_task_outlives_its_write(async_world: World) -> None:
     await asyncio.gather(*(passes(limiter, "e", "r", rpm=7) for _ in range(20)))
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
+
+
+async def test_settle_sets_what_was_really_used(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM, TPM])
+    async with limiter.acquire("e", "r", {"rpm": 1, "tpm": 500}) as lease:
+        await lease.consume(tpm=100)
+        await lease.settle(tpm=250)
+        assert lease.consumed == {"rpm": 1, "tpm": 250}
+        await lease.settle(tpm=900)
+        await lease.settle(tpm=900, rpm=0)
+    assert lease.consumed == {"rpm": 0, "tpm": 900}
+    assert await limiter.available("e", "r") == {"rpm": 60, "tpm": 5100}
+
+
+async def test_settle_may_go_into_debt_and_refuses_what_it_does_not_know(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        with pytest.raises(ValidationError, match="rpm"):
+            await lease.settle(rpm=-1)
+        with pytest.raises(ValidationError, match="tpm"):
+            await lease.settle(tpm=1)
+        await lease.settle(rpm=70)
+    assert await limiter.available("e", "r") == {"rpm": -10}
+    with pytest.raises(LeaseExpiredError):
+        await lease.settle(rpm=1)
+
+
+async def test_limits_of_the_call_count_in_what_is_available(world: World) -> None:
+    limiter, _ = await world.process()
+    await take_with(limiter, 4)
+    assert await limiter.available("e", "r", limits=[RPM]) == {"rpm": 56}
+    assert await limiter.time_until_available("e", "r", {"rpm": 58}, limits=[RPM]) == 2
+    assert await limiter.is_available("e", "r", {"rpm": 56}, limits=[RPM])
+    with pytest.raises(ValidationError, match="limits"):
+        await limiter.available("e", "r")
+
+
+async def take_with(limiter: RateLimiter, amount: int) -> None:
+    async with limiter.acquire("e", "r", {"rpm": amount}, limits=[RPM]):
+        pass

@@ -1,16 +1,21 @@
 """The sync rate limiter."""
 
-from collections.abc import Mapping, Sequence
-from typing import Self
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Self, TypeVar, Unpack, cast
 
 from ..flows.acquire import inspection
 from ..flows.acquire.claims import AcquireRequest
 from ..flows.acquire.requests import validate_place, validate_request
 from ..limits import Limit, OnUnavailable, check_limits
+from ..settings import AcquireOptions
+from ..wiring import check_decorated, of_call
 from .entities import SyncEntityMethods
 from .lease import SyncLease
 from .limits import SyncLimitMethods
 from .repository import SyncRepository
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
@@ -53,24 +58,55 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         )
         return SyncLease(self.driver, self.namespace_state, request)
 
-    def available(self, entity_id: str, resource: str) -> dict[str, int]:
+    def limit(
+        self,
+        entity_id: str | Callable[..., str],
+        resource: str | Callable[..., str],
+        consume: Mapping[str, int] | Callable[..., Mapping[str, int]],
+        **options: Unpack[AcquireOptions],
+    ) -> Callable[[F], F]:
+        """A decorator: every call of the function runs in the block of an ``acquire`` with these arguments.
+
+        Each argument is a value, or is computed from the arguments of the call. Calls raise the errors of ``acquire``.
+        """
+
+        def decorate(function: F) -> F:
+            check_decorated(function, asynchronous=False)
+
+            @wraps(function)
+            def limited(*args: Any, **kwargs: Any) -> Any:
+                what = of_call(consume, args, kwargs)
+                with self.acquire(of_call(entity_id, args, kwargs), of_call(resource, args, kwargs), what, **options):
+                    return function(*args, **kwargs)
+
+            return cast("F", limited)
+
+        return decorate
+
+    def available(self, entity_id: str, resource: str, limits: Sequence[Limit] | None = None) -> dict[str, int]:
         """Whole tokens in the entity's own bucket, by limit; negative in debt. Reads the store.
 
-        Raises ``RateLimiterUnavailable``, and ``ValidationError`` if no level has limits.
+        ``limits`` override the stored ones, as in ``acquire``. Raises ``RateLimiterUnavailable``, and
+        ``ValidationError`` if no level has limits.
         """
-        return self._run(inspection.available(self.namespace_state, self._place(entity_id, resource)))
+        return self._run(inspection.available(self.namespace_state, self._place(entity_id, resource, limits)))
 
-    def time_until_available(self, entity_id: str, resource: str, consume: Mapping[str, int]) -> float:
+    def time_until_available(
+        self, entity_id: str, resource: str, consume: Mapping[str, int], limits: Sequence[Limit] | None = None
+    ) -> float:
         """Seconds until such an acquire can pass, ``math.inf`` if never; includes the parent if the entity cascades.
 
-        Reads the store. Raises ``RateLimiterUnavailable``, ``ValidationError``.
+        ``limits`` override the stored ones, as in ``acquire``. Reads the store. Raises ``RateLimiterUnavailable``,
+        ``ValidationError``.
         """
-        request = validate_request(entity_id, resource, consume, default_limits=self._default_limits)
+        request = validate_request(entity_id, resource, consume, limits=limits, default_limits=self._default_limits)
         return self._run(inspection.time_until_available(self.namespace_state, request))
 
-    def is_available(self, entity_id: str, resource: str, consume: Mapping[str, int]) -> bool:
+    def is_available(
+        self, entity_id: str, resource: str, consume: Mapping[str, int], limits: Sequence[Limit] | None = None
+    ) -> bool:
         """Whether such an acquire would pass now. Raises the errors of ``time_until_available``."""
-        return self.time_until_available(entity_id, resource, consume) == 0
+        return self.time_until_available(entity_id, resource, consume, limits) == 0
 
     def close(self) -> None:
         """Close the repository."""
@@ -82,5 +118,5 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _place(self, entity_id: str, resource: str) -> AcquireRequest:
-        return validate_place(entity_id, resource, default_limits=self._default_limits)
+    def _place(self, entity_id: str, resource: str, limits: Sequence[Limit] | None) -> AcquireRequest:
+        return validate_place(entity_id, resource, limits=limits, default_limits=self._default_limits)

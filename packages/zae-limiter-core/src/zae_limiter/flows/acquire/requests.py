@@ -46,6 +46,9 @@ def validate_max_wait(seconds: object) -> float:
     raise ValidationError("max_wait", seconds, "must be a number of seconds, 0 or more; math.inf for no bound")
 
 
-def validate_place(entity_id: str, resource: str, *, default_limits: tuple[Limit, ...] = ()) -> AcquireRequest:
+def validate_place(
+    entity_id: str, resource: str, *, limits: Sequence[Limit] | None = None, default_limits: tuple[Limit, ...] = ()
+) -> AcquireRequest:
     """A request without amounts. Raises ``ValidationError``."""
-    return AcquireRequest(*validate_bucket(entity_id, resource), {}, default_limits=default_limits)
+    given = () if limits is None else check_limits("limits", limits)
+    return AcquireRequest(*validate_bucket(entity_id, resource), {}, given, default_limits)
