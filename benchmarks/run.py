@@ -25,6 +25,7 @@ NAMES = (
     "overload",
     "memory_store",
     "aggregator",
+    "waiting",
     "outage",
     "declarative",
     "import_time",

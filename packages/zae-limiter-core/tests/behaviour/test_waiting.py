@@ -104,6 +104,22 @@ async def test_two_processes_grant_the_rate_and_no_more(world: World) -> None:
     assert requests <= 2 * 50  # `just bench waiting` measures it: here, the computer may be busy
 
 
+async def test_another_process_does_not_change_the_order(world: World) -> None:
+    if world.variant == "sync":
+        pytest.skip("threads wake in any order")
+    limit = Limit.per_second("rpm", 50)
+    one, other = await drained(world, limit), await world.process(default_limits=[limit], clock=SystemClock())
+    served: list[tuple[Process, int]] = []
+
+    async def caller(process: Process, number: int) -> None:
+        await waits(process.limiter)
+        served.append((process, number))
+
+    await asyncio.gather(*(caller(process, number) for number in range(30) for process in (one, other)))
+    for process in (one, other):
+        assert [number for of, number in served if of is process] == list(range(30))
+
+
 async def test_a_cancelled_waiter_leaves_nothing(world: World) -> None:
     if world.variant == "sync":
         pytest.skip("a thread cannot be cancelled")

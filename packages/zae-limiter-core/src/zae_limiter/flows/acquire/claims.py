@@ -74,6 +74,7 @@ class Claim:
         )
         if self.turn:
             bucket_request.turn = self.turn
+            self.cached.line.asks(self.turn, bucket_request)
         self.requests.append(bucket_request)
         self.last = (bucket_request,)
         return bucket_request

@@ -24,7 +24,7 @@ from .claims import AcquireRequest, Grant
 LONGEST_PAUSE_MS = 1000  # then a caller looks again: others may have left the line
 MOMENT_MS = 100
 MOMENTS_TO_FILL = 2  # a bucket must not fill up while its crowd waits for the next moment
-A_BIT, PATIENCE = 0.001, 100  # seconds, times: those before, who are due in the same moment, may wake a little later
+A_BIT_MS, PATIENCE = 1, 1000  # times that a caller looks again whether all before it are served
 JITTER = 0.1  # of the wait of a caller that waits alone
 LONGEST_JITTER_MS = 50
 
@@ -44,28 +44,26 @@ def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) ->
 
 
 def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, turn: "_Turn") -> Flow[Grant]:
-    begun, slept_ms = namespace_state.now(), 0.0
+    begun, slept_ms, refused_ms = namespace_state.now(), 0.0, 0
     refusal: RateLimitExceeded | None = None
     for claim in known_claims(namespace_state, request) or ():
         if claim.cached.line and not turn.joined:
             turn.join(claim.cached, claim.config.by_name, claim.amounts)
     while True:
-        wait_ms = max(turn.wait_ms(), 0 if refusal is None else math.ceil(refusal.retry_after_seconds * 1000))
-        while wait_ms:
+        while (wait_ms := max(turn.wait_ms(), refused_ms)) or turn.is_blocked():
             left_ms = request.max_wait * 1000 - max(slept_ms, namespace_state.now() - begun)
             if wait_ms > left_ms:
                 raise turn.too_late(refusal, wait_ms)
             pause_ms = min(turn.pause_ms(wait_ms), left_ms, LONGEST_PAUSE_MS)
             yield Wait(pause_ms / 1000)
-            slept_ms += pause_ms
-            wait_ms = turn.wait_ms()
-        yield from turn.wake()
+            slept_ms, refused_ms = slept_ms + pause_ms, 0
+        turn.wake()
         try:
             grant = yield from acquire(namespace_state, replace(request, turn=turn.number))
         except RateLimitExceeded as error:
             if math.isinf(error.retry_after_seconds):
                 raise
-            refusal = error
+            refusal, refused_ms = error, math.ceil(error.retry_after_seconds * 1000)
             turn.sleep_for(refusal)
         else:
             grant.waited = slept_ms / 1000
@@ -81,6 +79,7 @@ class _Turn:
         self._limits: Mapping[str, Limit] = {}
         self._amounts: Mapping[str, int] = {}
         self.number = 0
+        self._patience = PATIENCE
 
     @property
     def joined(self) -> bool:
@@ -96,16 +95,15 @@ class _Turn:
                 cached.line.phase_ms = self._namespace_state.pick(MOMENT_MS)
             self._cached, self._amounts, self.number = cached, amounts, cached.line.join(amounts)
 
-    def wake(self) -> Flow[None]:
-        """Have the turn, behind those before it."""
-        if self._cached is None:
-            return
-        line = self._cached.line
-        for _ in range(PATIENCE):
-            if line.is_next(self.number):
-                break
-            yield Wait(A_BIT)
-        line.wake(self.number)
+    def is_blocked(self) -> bool:
+        """Whether it is the turn of another one first, who wakes in a moment, or whose write is under way."""
+        self._patience -= 1
+        return self._cached is not None and self._patience > 0 and not self._cached.line.is_next(self.number)
+
+    def wake(self) -> None:
+        """Have the turn."""
+        if self._cached is not None:
+            self._cached.line.wake(self.number)
 
     def sleep_for(self, refusal: RateLimitExceeded) -> None:
         """Wait in the line of the bucket that is short for longest."""
@@ -115,6 +113,7 @@ class _Turn:
         limits = {status.limit_name: status.limit for status in mine}
         self.join(cached, limits, {status.limit_name: status.requested * MILLI for status in mine})
         cached.line.sleep(self.number)
+        self._patience = PATIENCE
 
     def leave(self) -> None:
         """Leave the line."""
@@ -133,7 +132,12 @@ class _Turn:
         )
 
     def pause_ms(self, wait_ms: int) -> int:
-        """The wait, prolonged to a common moment of the crowd; at random for a caller that waits alone."""
+        """The wait, prolonged to a common moment of the crowd; at random for a caller that waits alone.
+
+        A caller that waits only for others looks again soon.
+        """
+        if not wait_ms:
+            return A_BIT_MS
         assert self._cached is not None, "only a caller in a line waits"
         line, now = self._cached.line, self._namespace_state.now()
         if len(line) == 1:

@@ -72,17 +72,22 @@ class Batch:
 
 
 def fit_batch(requests: Sequence[BucketRequest], headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> Batch:
-    """The requests that fit, first come first served; one that does not fit does not block a smaller one behind it."""
+    """The requests that fit, first come first served.
+
+    One that does not fit does not block a smaller one behind it, unless both come from a waiting line.
+    """
     batch = Batch()
     for request in requests:
         if not request.checked:
             _add(batch.given, request.given)
             _add(batch.unchecked, request.unchecked)
+    blocked = False
     for request in requests:
-        if _fits(request.checked, batch, headroom, ceilings):
+        if not (blocked and request.turn) and _fits(request.checked, batch, headroom, ceilings):
             batch.carry(request)
         else:
             batch.short.append(request)
+            blocked = blocked or request.turn > 0
     return batch
 
 

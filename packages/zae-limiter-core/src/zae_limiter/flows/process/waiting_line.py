@@ -6,6 +6,8 @@ Lives here: who is before whom, as plain data. Never: the pause of a caller (acq
 from collections.abc import Mapping
 from itertools import count
 
+from .bucket_queue import BucketRequest
+
 _numbers = count(1)
 
 
@@ -19,7 +21,7 @@ class WaitingLine:
 
     def __init__(self) -> None:
         self._turns: dict[int, Mapping[str, int]] = {}
-        self._awake: set[int] = set()
+        self._awake: dict[int, BucketRequest | None] = {}  # with the last request of each, if it has made one
         self.phase_ms = 0
 
     def __len__(self) -> int:
@@ -31,29 +33,41 @@ class WaitingLine:
         self._turns[number] = amounts
         return number
 
-    def leave(self, number: int) -> None:
-        """End the turn."""
-        self._awake.discard(number)
-        self._turns.pop(number, None)
-
     def wake(self, number: int) -> None:
         """The turn has come: its caller acquires."""
-        self._awake.add(number)
+        self._awake[number] = None
+
+    def asks(self, number: int, request: BucketRequest) -> None:
+        """The caller whose turn it is enters this request."""
+        if number in self._awake:
+            self._awake[number] = request
 
     def sleep(self, number: int) -> None:
         """The tokens were not there: the caller waits again, in its place."""
-        self._awake.discard(number)
+        self._awake.pop(number, None)
+
+    def leave(self, number: int) -> None:
+        """End the turn."""
+        self._awake.pop(number, None)
+        self._turns.pop(number, None)
 
     def is_next(self, number: int) -> bool:
-        """Whether all before this turn have had theirs."""
-        return next((each for each in list(self._turns) if each not in self._awake), number) == number
+        """Whether all before this turn are served, or wait for the same write."""
+        return next((each for each in list(self._turns) if not self._lets_pass(each)), number) >= number
 
     def up_to(self, number: int) -> dict[str, int]:
-        """The amounts of this turn and of all before it."""
+        """The amounts of this turn and of all before it that are not served; the last seen state has the others."""
         sums: dict[str, int] = {}
         for each, amounts in list(self._turns.items()):
-            for name, amount in amounts.items():
-                sums[name] = sums.get(name, 0) + amount
+            request = self._awake.get(each)
+            if request is None or not request.admitted:
+                for name, amount in amounts.items():
+                    sums[name] = sums.get(name, 0) + amount
             if each == number:
                 break
         return sums
+
+    def _lets_pass(self, number: int) -> bool:
+        """Whether the next turn need not wait: a write that is under way may still refuse this one."""
+        request = self._awake.get(number)
+        return request is not None and (request.admitted or request in request.queue.waiting)

@@ -1,0 +1,96 @@
+"""A crowd that waits for one bucket: the rate that it gets, its requests, its order.
+
+Lives here: two real processes against dynoxide, whose callers acquire with ``max_wait``. Never: a caller that gives up
+by itself, but for those that are cancelled.
+"""
+
+import asyncio
+import time
+from contextlib import ExitStack
+from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Barrier
+from typing import NamedTuple
+
+from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
+from zae_limiter.aio.store import DynamoDBStore
+from zae_limiter.operations.capacity import Meter
+from zae_limiter.sync.store import SyncDynamoDBStore
+
+from .emulator import dynoxide
+from .report import Row
+
+TABLE = "zae-limiter-benchmarks"
+RATE = 50
+PROCESSES, WAITERS, CANCELLED = 2, 500, 50  # waiters of each process, and how many of them are cancelled
+MAX_WAIT = 120.0
+
+
+class Run(NamedTuple):
+    """One process: its admissions as instants of ``time.monotonic``, its requests, the waiters that were overtaken."""
+
+    admitted: list[float]
+    requests: int
+    overtaken: int
+    left_behind: int
+
+
+def measure() -> list[Row]:
+    with ExitStack() as stack:
+        url = dynoxide(stack)
+        store = SyncDynamoDBStore(TABLE, endpoint_url=url, region="us-east-1")
+        with SyncRateLimiter(SyncRepository.over(store, Options(stack=TABLE, create_table=True))) as limiter:
+            limiter.set_resource_defaults("gpt-4", [Limit.per_second("rps", RATE)])
+        runs = _in_processes(url)
+    admitted = sorted(instant for run in runs for instant in run.admitted)
+    due = RATE * (admitted[-1] - admitted[0])
+    requests = sum(run.requests for run in runs) / len(admitted)
+    return [
+        Row("granted of what is due", 100 * (len(admitted) - RATE) / due, "%", at_least=98, at_most=100),
+        Row("requests of each admission", requests, at_most=1.1),
+        Row("waiters that a later one of their process overtook", sum(run.overtaken for run in runs), at_most=0),
+        Row("places that cancelled waiters left behind", sum(run.left_behind for run in runs), at_most=0),
+        Row("waited in all", admitted[-1] - admitted[0], "s"),
+    ]
+
+
+def _in_processes(url: str) -> list[Run]:
+    context = get_context("spawn")
+    start = context.Barrier(PROCESSES)
+    results: SimpleQueue[Run] = context.SimpleQueue()
+    processes = [context.Process(target=_process, args=(url, start, results)) for _ in range(PROCESSES)]
+    for process in processes:
+        process.start()
+    runs = [results.get() for _ in processes]
+    for process in processes:
+        process.join()
+        if process.exitcode:
+            raise RuntimeError(f"a process ended with code {process.exitcode}")
+    return runs
+
+
+def _process(url: str, start: Barrier, results: SimpleQueue[Run]) -> None:
+    results.put(asyncio.run(_crowd(url, start)))
+
+
+async def _crowd(url: str, start: Barrier) -> Run:
+    meter, served, instants = Meter(), [], []
+    store = DynamoDBStore(TABLE, endpoint_url=url, region="us-east-1", meter=meter)
+    async with RateLimiter(await Repository.over(store, Options(stack=TABLE))) as limiter:
+        await limiter.is_available("everyone", "gpt-4", {"rps": 1})
+        meter.reset()
+        start.wait(60)  # nothing else runs in this loop yet
+
+        async def caller(number: int) -> None:
+            async with limiter.acquire("everyone", "gpt-4", {"rps": 1}, max_wait=MAX_WAIT):
+                instants.append(time.monotonic())
+                served.append(number)
+
+        callers = [asyncio.ensure_future(caller(number)) for number in range(WAITERS + CANCELLED)]
+        await asyncio.sleep(1)
+        for waiting in callers[-CANCELLED:]:
+            waiting.cancel()
+        await asyncio.gather(*callers, return_exceptions=True)
+        left = [cached for cached in limiter.namespace_state.cached_buckets._entries.values() if cached.line]
+        overtaken = sum(later < earlier for earlier, later in zip(served, served[1:], strict=False))
+        return Run(instants, meter.requests.total(), overtaken, len(left))
