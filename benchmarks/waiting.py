@@ -7,6 +7,7 @@ by itself, but for those that are cancelled.
 import asyncio
 import time
 from contextlib import ExitStack
+from itertools import pairwise
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
@@ -92,5 +93,5 @@ async def _crowd(url: str, start: Barrier) -> Run:
             waiting.cancel()
         await asyncio.gather(*callers, return_exceptions=True)
         left = [cached for cached in limiter.namespace_state.cached_buckets._entries.values() if cached.line]
-        overtaken = sum(later < earlier for earlier, later in zip(served, served[1:], strict=False))
+        overtaken = sum(later < earlier for earlier, later in pairwise(served))
         return Run(instants, meter.requests.total(), overtaken, len(left))

@@ -54,6 +54,27 @@ async def a_repository_opens_with_the_options_that_there_are() -> None:
     Repository.open().name  # type: ignore[attr-defined]  # noqa: B018
 
 
+async def an_acquire_waits(limiter: RateLimiter, sync_limiter: SyncRateLimiter) -> None:
+    async with limiter.acquire("e", "r", {"rpm": 1}, max_wait=30) as lease:
+        assert_type(lease.waited, float)
+        await lease.settle(rpm=2)
+    limiter.acquire("e", "r", {"rpm": 1}, max_wait="30")  # type: ignore[arg-type]
+
+    @limiter.limit("e", "r", {"rpm": 1}, max_wait=30.0)
+    async def double(number: int) -> int:
+        return 2 * number
+
+    assert_type(await double(3), int)
+    await double("3")  # type: ignore[arg-type]
+    limiter.limit("e", "r", {"rpm": 1}, max_wiat=30.0)  # type: ignore[call-arg]
+
+    @sync_limiter.limit(lambda number: f"user-{number}", "r", {"rpm": 1})
+    def sync_double(number: int) -> int:
+        return 2 * number
+
+    assert_type(sync_double(3), int)
+
+
 def a_sync_repository_opens_with_the_options_that_there_are() -> None:
     assert_type(SyncRepository.open(), SyncRepository)
     assert_type(SyncRepository.open("prod", stack="limits", region="eu-west-1", register=False), SyncRepository)
