@@ -10,6 +10,7 @@ within the same moment acquire together: one write serves them all.
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 
 from ...exceptions import RateLimitExceeded
 from ...limits import MILLI, Limit, LimitStatus
@@ -27,6 +28,8 @@ MOMENTS_TO_FILL = 2  # a bucket must not fill up while its crowd waits for the n
 A_BIT_MS, PATIENCE = 1, 1000  # times that a caller looks again whether all before it are served
 JITTER = 0.1  # of the wait of a caller that waits alone
 LONGEST_JITTER_MS = 50
+
+_arrivals = count(1)
 
 
 def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
@@ -59,7 +62,7 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, t
             slept_ms, refused_ms = slept_ms + pause_ms, 0
         turn.wake()
         try:
-            grant = yield from acquire(namespace_state, replace(request, turn=turn.number))
+            grant = yield from acquire(namespace_state, replace(request, turn=turn.number if turn.joined else 0))
         except RateLimitExceeded as error:
             if math.isinf(error.retry_after_seconds):
                 raise
@@ -78,7 +81,7 @@ class _Turn:
         self._cached: CachedBucket | None = None
         self._limits: Mapping[str, Limit] = {}
         self._amounts: Mapping[str, int] = {}
-        self.number = 0
+        self.number = next(_arrivals)
         self._patience = PATIENCE
 
     @property
@@ -87,13 +90,14 @@ class _Turn:
         return self._cached is not None
 
     def join(self, cached: CachedBucket, limits: Mapping[str, Limit], amounts: Mapping[str, int]) -> None:
-        """Join the line of a bucket, behind all others; a place in that line already is kept."""
+        """Join the line of a bucket; a place in that line already is kept."""
         self._limits = limits
         if self._cached is not cached:
             self.leave()
             if not cached.line:
                 cached.line.phase_ms = self._namespace_state.pick(MOMENT_MS)
-            self._cached, self._amounts, self.number = cached, amounts, cached.line.join(amounts)
+            cached.line.join(self.number, amounts)
+            self._cached, self._amounts = cached, amounts
 
     def is_blocked(self) -> bool:
         """Whether it is the turn of another one first, who wakes in a moment, or whose write is under way."""

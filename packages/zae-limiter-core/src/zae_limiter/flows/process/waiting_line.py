@@ -4,15 +4,14 @@ Lives here: who is before whom, as plain data. Never: the pause of a caller (acq
 """
 
 from collections.abc import Mapping
-from itertools import count
 
 from .bucket_queue import BucketRequest
 
-_numbers = count(1)
-
 
 class WaitingLine:
-    """First come, first served. Amounts are in millitokens by limit. Threads may share it.
+    """First come, first served: a turn has the number of its arrival. Amounts are in millitokens by limit.
+
+    Threads may share it.
 
     ``phase_ms`` shifts the moments at which a crowd acquires, so that those of two processes do not coincide.
     """
@@ -27,11 +26,9 @@ class WaitingLine:
     def __len__(self) -> int:
         return len(self._turns)
 
-    def join(self, amounts: Mapping[str, int]) -> int:
-        """Wait for these amounts, behind all others. Returns the number of the turn."""
-        number = next(_numbers)
+    def join(self, number: int, amounts: Mapping[str, int]) -> None:
+        """Wait for these amounts."""
         self._turns[number] = amounts
-        return number
 
     def wake(self, number: int) -> None:
         """The turn has come: its caller acquires."""
@@ -53,18 +50,16 @@ class WaitingLine:
 
     def is_next(self, number: int) -> bool:
         """Whether all before this turn are served, or wait for the same write."""
-        return next((each for each in list(self._turns) if not self._lets_pass(each)), number) >= number
+        return all(each >= number or self._lets_pass(each) for each in list(self._turns))
 
     def up_to(self, number: int) -> dict[str, int]:
         """The amounts of this turn and of all before it that are not served; the last seen state has the others."""
         sums: dict[str, int] = {}
         for each, amounts in list(self._turns.items()):
             request = self._awake.get(each)
-            if request is None or not request.admitted:
+            if each <= number and (request is None or not request.admitted):
                 for name, amount in amounts.items():
                     sums[name] = sums.get(name, 0) + amount
-            if each == number:
-                break
         return sums
 
     def _lets_pass(self, number: int) -> bool:
