@@ -1,0 +1,115 @@
+"""Header fields and problem documents for HTTP servers, made of a lease or of a refusal: pure functions.
+
+The fields are those of https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/ (revision 10), the
+documents those of RFC 9457.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from .exceptions import RateLimitExceeded
+from .limits import LimitStatus
+
+PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
+QUOTA_EXCEEDED: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+STATUS: Final = 429
+
+
+class HasStatuses(Protocol):
+    """A lease of either variant, or a ``RateLimitExceeded``."""
+
+    @property
+    def statuses(self) -> Sequence[LimitStatus]:
+        """The statuses of the limits; the first one is of the entity itself."""
+
+
+def headers(result: HasStatuses, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> dict[str, str]:
+    """The header fields of an answer, by name: ``RateLimit-Policy``, ``RateLimit``, and ``Retry-After`` of a refusal.
+
+    Each limit is a policy by its name, a parent's is ``parent.NAME``. ``units`` has the quota unit of limits that count
+    something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest limit.
+    A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields.
+    """
+    named = list(_named(result.statuses))
+    if not named:
+        return {}
+    shown = [(name, status) for name, status in named if status.exceeded] or named
+    fields = {
+        "RateLimit-Policy": ", ".join(_policy(name, status, units or {}) for name, status in named),
+        "RateLimit": ", ".join(_quota(name, status) for name, status in shown),
+    }
+    if isinstance(result, RateLimitExceeded) and (wait := result.retry_after_header) is not None:
+        fields["Retry-After"] = wait
+    return fields | (_legacy(shown) if legacy else {})
+
+
+def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[str, Any]:
+    """The problem document ``quota-exceeded``: JSON of the media type ``application/problem+json``, for status 429.
+
+    It names limits and amounts, and no entity. ``retry-after`` is in seconds, ``None`` if a retry can never pass.
+    """
+    violated = [(name, status) for name, status in _named(refusal.statuses) if status.exceeded]
+    wait = refusal.retry_after_header
+    document = {
+        "type": QUOTA_EXCEEDED,
+        "title": "Quota Exceeded",
+        "status": STATUS,
+        "detail": "; ".join(_sentence(name, status) for name, status in violated),
+        "violated-policies": [name for name, _ in violated],
+        "retry-after": None if wait is None else int(wait),
+    }
+    return document if instance is None else {**document, "instance": instance}
+
+
+def _named(statuses: Sequence[LimitStatus]) -> Iterator[tuple[str, LimitStatus]]:
+    for status in statuses:
+        own = status.entity_id == statuses[0].entity_id
+        yield status.limit_name if own else f"parent.{status.limit_name}", status
+
+
+def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:
+    """The quota, and the seconds in which it refills."""
+    limit = status.limit
+    unit = f";qu={_string(units[status.limit_name])}" if status.limit_name in units else ""
+    window = -(-limit.capacity * limit.refill_period // limit.refill_amount)
+    return f"{_string(name)};q={limit.capacity}{unit};w={window}"
+
+
+def _quota(name: str, status: LimitStatus) -> str:
+    """What is left, and the seconds until it suffices after a refusal, else until the quota is whole."""
+    seconds = _reset_seconds(status)
+    reset = "" if math.isinf(seconds) else f";t={math.ceil(seconds)}"
+    return f"{_string(name)};r={max(0, status.available)}{reset}"
+
+
+def _reset_seconds(status: LimitStatus) -> float:
+    if status.exceeded:
+        return status.retry_after_seconds
+    limit = status.limit
+    return max(0, limit.capacity - status.available) * limit.refill_period / limit.refill_amount
+
+
+def _legacy(named: Sequence[tuple[str, LimitStatus]]) -> dict[str, str]:
+    scarcest = min((status for _, status in named), key=lambda status: status.available / status.limit.capacity)
+    fields = {
+        "X-RateLimit-Limit": str(scarcest.limit.capacity),
+        "X-RateLimit-Remaining": str(max(0, scarcest.available)),
+    }
+    seconds = _reset_seconds(scarcest)
+    return fields if math.isinf(seconds) else {**fields, "X-RateLimit-Reset": str(math.ceil(seconds))}
+
+
+def _sentence(name: str, status: LimitStatus) -> str:
+    asked = f"{name}: {status.requested} requested"
+    if math.isinf(status.retry_after_seconds):
+        return f"{asked}, which can never pass: at most {status.limit.burst}"
+    return f"{asked}, {max(0, status.available)} available; retry in {math.ceil(status.retry_after_seconds)} s"
+
+
+def _string(text: str) -> str:
+    """A string of structured fields (RFC 9651). Raises ``ValueError`` for characters that it cannot have."""
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError(f"no string of a header field: {text!r}")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

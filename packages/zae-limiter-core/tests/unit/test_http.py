@@ -1,0 +1,130 @@
+"""Header fields and problem documents: byte for byte as the draft has them."""
+
+import json
+import math
+from typing import NamedTuple
+
+import pytest
+
+from zae_limiter import Limit, LimitStatus, RateLimitExceeded
+from zae_limiter.http import QUOTA_EXCEEDED, headers, problem
+
+
+class Admitted(NamedTuple):
+    """What a lease has."""
+
+    statuses: list[LimitStatus]
+
+
+def status(
+    limit: Limit, available: int, *, wait: float = 0.0, requested: int = 1, entity_id: str = "key-1"
+) -> LimitStatus:
+    return LimitStatus(entity_id, "api", limit.name, limit, available, requested, wait > 0, wait)
+
+
+PER_MINUTE = Limit.per_minute("fixedwindow", 100)
+HOUR, DAY = Limit.per_hour("hour", 1000), Limit.per_day("day", 5000)
+TPM = Limit.per_minute("tpm", 6000)
+
+
+def test_a_lease_has_its_policy_and_what_is_left() -> None:
+    # 50 s until the quota is whole again: 83.3 tokens are missing, of 100 a minute
+    assert headers(Admitted([status(PER_MINUTE, 17)])) == {
+        "RateLimit-Policy": '"fixedwindow";q=100;w=60',
+        "RateLimit": '"fixedwindow";r=17;t=50',
+    }
+
+
+def test_several_policies_are_one_list() -> None:
+    assert headers(Admitted([status(HOUR, 1000), status(DAY, 2500)])) == {
+        "RateLimit-Policy": '"hour";q=1000;w=3600, "day";q=5000;w=86400',
+        "RateLimit": '"hour";r=1000;t=0, "day";r=2500;t=43200',
+    }
+
+
+def test_a_limit_may_have_a_unit() -> None:
+    found = headers(Admitted([status(PER_MINUTE, 99), status(TPM, 5000)]), units={"tpm": "tokens"})
+    assert found["RateLimit-Policy"] == '"fixedwindow";q=100;w=60, "tpm";q=6000;qu="tokens";w=60'
+
+
+def test_a_refusal_shows_what_is_short_and_when_to_come_back() -> None:
+    refusal = RateLimitExceeded([status(HOUR, 990), status(PER_MINUTE, 0, wait=4.2)])
+    assert headers(refusal) == {
+        "RateLimit-Policy": '"hour";q=1000;w=3600, "fixedwindow";q=100;w=60',
+        "RateLimit": '"fixedwindow";r=0;t=5',
+        "Retry-After": "5",
+    }
+
+
+def test_a_refusal_for_ever_has_no_broken_field() -> None:
+    refusal = RateLimitExceeded([status(PER_MINUTE, 100, wait=math.inf, requested=101)])
+    found = headers(refusal, legacy=True)
+    assert found == {
+        "RateLimit-Policy": '"fixedwindow";q=100;w=60',
+        "RateLimit": '"fixedwindow";r=100',
+        "X-RateLimit-Limit": "100",
+        "X-RateLimit-Remaining": "100",
+    }
+    assert all(isinstance(value, str) for value in found.values())
+
+
+def test_a_debt_shows_as_nothing_left() -> None:
+    assert headers(RateLimitExceeded([status(PER_MINUTE, -40, wait=25)]))["RateLimit"] == '"fixedwindow";r=0;t=25'
+
+
+def test_the_limits_of_a_parent_have_names_of_their_own() -> None:
+    lease = Admitted([status(PER_MINUTE, 99), status(PER_MINUTE, 50, entity_id="project")])
+    assert headers(lease)["RateLimit-Policy"] == '"fixedwindow";q=100;w=60, "parent.fixedwindow";q=100;w=60'
+
+
+def test_a_slower_refill_makes_a_longer_window() -> None:
+    slow = Limit.custom("slow", 100, refill_amount=30, refill_period=60)
+    assert headers(Admitted([status(slow, 100)]))["RateLimit-Policy"] == '"slow";q=100;w=200'
+
+
+def test_an_outage_has_no_fields() -> None:
+    assert headers(Admitted([])) == {}
+
+
+def test_legacy_fields_are_of_the_scarcest_limit() -> None:
+    assert headers(Admitted([status(HOUR, 500), status(DAY, 500)]), legacy=True) | {} == {
+        "RateLimit-Policy": '"hour";q=1000;w=3600, "day";q=5000;w=86400',
+        "RateLimit": '"hour";r=500;t=1800, "day";r=500;t=77760',
+        "X-RateLimit-Limit": "5000",
+        "X-RateLimit-Remaining": "500",
+        "X-RateLimit-Reset": "77760",
+    }
+
+
+def test_a_problem_document_names_the_policies_and_no_entity() -> None:
+    refusal = RateLimitExceeded(
+        [
+            status(HOUR, 990),
+            status(PER_MINUTE, 0, wait=4.2),
+            status(DAY, 9, wait=7200, requested=10, entity_id="secret"),
+        ]
+    )
+    document = problem(refusal, instance="/answers/1")
+    assert document == {
+        "type": QUOTA_EXCEEDED,
+        "title": "Quota Exceeded",
+        "status": 429,
+        "detail": "fixedwindow: 1 requested, 0 available; retry in 5 s; "
+        "parent.day: 10 requested, 9 available; retry in 7200 s",
+        "violated-policies": ["fixedwindow", "parent.day"],
+        "retry-after": 7200,
+        "instance": "/answers/1",
+    }
+    assert "secret" not in json.dumps(document)
+
+
+def test_a_problem_that_never_passes_says_so() -> None:
+    document = problem(RateLimitExceeded([status(PER_MINUTE, 100, wait=math.inf, requested=101)]))
+    assert document["retry-after"] is None
+    assert document["detail"] == "fixedwindow: 101 requested, which can never pass: at most 100"
+
+
+@pytest.mark.parametrize("unit", ["ünits", "a\nb"])
+def test_a_unit_that_no_field_can_have_is_refused(unit: str) -> None:
+    with pytest.raises(ValueError, match="header field"):
+        headers(Admitted([status(TPM, 1)]), units={"tpm": unit})
