@@ -39,7 +39,7 @@ def test_a_fresh_stack_is_well_in_every_part(aws: str) -> None:
     code, parts = status()
     assert (code, bad(parts)) == (0, {})
     assert list(parts) == [
-        *("stack", "table", "aggregator", "provisioner", "stream", "dead letters", "version", "latency")
+        *("stack", "table", "aggregator", "provisioner", "planner", "stream", "dead letters", "version", "latency")
     ]
     assert parts["provisioner"]["version"] == "0.1.0"
     assert parts["table"]["indexes"] == {"GSI1": "ACTIVE", "GSI2": "ACTIVE", "GSI3": "ACTIVE", "GSI4": "ACTIVE"}
@@ -53,6 +53,7 @@ def test_people_see_a_line_for_each_part(aws: str) -> None:
     words = [line.split()[:2] for line in done.stdout.splitlines()]
     assert ["ok", "table"] in words
     assert ["-", "provisioner"] in words
+    assert ["-", "planner"] in words
 
 
 def test_a_stack_that_is_not_there_is_told_with_the_way_to_make_it(aws: str) -> None:
@@ -69,6 +70,7 @@ def test_what_deploy_has_not_done_yet_is_told(aws: str) -> None:
         "version": "the table has no version record: `zae-limiter deploy --name my-app` writes it",
         "aggregator": way,
         "provisioner": way,
+        "planner": way,
     }
 
 
@@ -100,6 +102,7 @@ def test_a_stack_of_something_else_has_nothing_that_is_well(aws: str) -> None:
         "version": "the table has no version record: `zae-limiter deploy --name my-app` writes it",
         "aggregator": "there is no Lambda my-app-aggregator",
         "provisioner": "there is no Lambda my-app-limits-provisioner",
+        "planner": "there is no Lambda my-app-limits-planner",
         "stream": "no event source mapping feeds my-app-aggregator",
         "dead letters": "the stack has no dead-letter queue",
         "latency": "the table does not answer a read",
