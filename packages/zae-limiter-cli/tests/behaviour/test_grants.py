@@ -8,93 +8,37 @@ from typing import Any
 import boto3
 import pytest
 
-from support.cli.calls import Call, RecordingStore, allows, calls_of_key, listed, recorded
+from support.cli.calls import Call, RecordingStore, allows, calls_of_key, recorded
+from support.cli.granted import (
+    KEY,
+    MANIFEST,
+    OPTIONS,
+    idle,
+    properties,
+    role_statements,
+    statements,
+    the_provisioner_at_work,
+)
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.schema.items import BucketId
 from zae_limiter_aggregator.handler import LOGGERS
 from zae_limiter_aggregator.handler import on_event as aggregate
 from zae_limiter_cli.main import main
-from zae_limiter_cli.stack.options import StackOptions
-from zae_limiter_cli.stack.template.build import plain
 from zae_limiter_cli.stack.template.grants import NAMESPACE_TAG
-from zae_limiter_manifest import LimitsManifest, Request
-from zae_limiter_provisioner.actions import perform, read
+from zae_limiter_provisioner import handler
 from zae_limiter_provisioner.handler import on_event as provision
-from zae_limiter_provisioner.handler import on_plan_event as plan
-from zae_limiter_provisioner.table import Table
+from zae_limiter_provisioner.table import _table
 
 pytestmark = pytest.mark.slow
 
 RPM = [Limit.per_minute("rpm", 100)]
-MANIFEST = {
-    "namespace": "tenant-alpha",
-    "system": {"on_unavailable": "allow", "limits": {"rpm": {"capacity": 100}}},
-    "resources": {"gpt-4": {"limits": {"rpm": {"capacity": 10}}}},
-    "entities": {"key-abc": {"resources": {"gpt-4": {"limits": {"rpm": {"capacity": 5}}}}}},
-}
-KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 SERVICES = {"dynamodb", "s3", "sqs"}
-NAMES = {"Table": "my-app", "ArchiveBucket": "archive", "DeadLetters": "dead-letters"}
 
 
-def statements(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A policy's, with names in place of ARNs."""
-    return [{**each, "Resource": _named(each["Resource"])} for each in document["Statement"]]
-
-
-def _named(resource: Any) -> Any:
-    match resource:
-        case list():
-            return [_named(each) for each in resource]
-        case {"Fn::GetAtt": ["Table", "StreamArn"]}:
-            return "my-app/stream/label"
-        case {"Fn::GetAtt": [name, _]}:
-            return NAMES.get(name, name)
-        case {"Fn::Sub": str(text)}:
-            for name, instead in NAMES.items():
-                text = text.replace(f"${{{name}.Arn}}", instead)
-            return text
-    return resource
-
-
-@pytest.fixture(
-    scope="module",
-    params=[StackOptions(), StackOptions(kms_key_arn=KEY, tracing=True)],
-    ids=["defaults", "what adds statements"],
-)
+@pytest.fixture(scope="module", params=OPTIONS)
 def resources(request: pytest.FixtureRequest) -> dict[str, Any]:
-    template = plain("my-app", request.param)
-    return {name: each["Properties"] for name, each in template["Resources"].items()}
-
-
-def role_statements(resources: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Of a Lambda's role, its own policy and those that are attached on condition."""
-    documents = [each["PolicyDocument"] for each in resources[f"{name}Role"]["Policies"]]
-    attached = [each for each in resources.values() if {"Ref": f"{name}Role"} in each.get("Roles", ())]
-    return [each for one in (*documents, *(each["PolicyDocument"] for each in attached)) for each in statements(one)]
-
-
-def idle(granted: Iterable[Mapping[str, Any]], calls: Iterable[Call]) -> list[tuple[str, str]]:
-    """What may be done to the table and its indexes, and never is."""
-    made = {(call.action, call.resource) for call in calls}
-    pairs = [(action, name) for each in granted for action in each["Action"] for name in listed(each["Resource"])]
-    return [pair for pair in pairs if pair not in made and pair[1].split("/index/")[0] == "my-app"]
-
-
-def the_provisioner_at_work() -> set[Call]:
-    """What the provisioner asks of the table for an apply of everything, of as much again, of nothing, and the rest."""
-    store = RecordingStore("my-app")
-    table = Table(store, "my-app")
-    limits = MANIFEST["resources"]
-    many = {f"key-{number:05d}-{'x' * 200}": {"resources": limits} for number in range(4_000)}
-    for levels in ({**MANIFEST, "entities": many}, MANIFEST, {"namespace": "tenant-alpha"}):
-        wanted = LimitsManifest.from_dict(levels)
-        for action in ("plan", "apply", "apply"):
-            assert perform(table, Request.of(action, wanted), None).errors == ()
-    for request in (Request("export", "tenant-alpha"), Request("state", "tenant-alpha")):
-        perform(table, request, None)
-    return set(store.calls)
+    return properties(OPTIONS[request.param])
 
 
 @pytest.fixture
@@ -102,6 +46,8 @@ def stack(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deployed stack, and the environment of its Lambdas."""
     main(["deploy", "-n", "my-app", "--quiet"], standalone_mode=False)
     monkeypatch.setenv("ZAEL_STACK", "my-app")
+    monkeypatch.setattr(handler, "log_as_json", lambda *_: None)
+    _table.cache_clear()  # a client of an earlier test may not be the SDK's, which is recorded
     monkeypatch.setenv("ZAEL_ARCHIVE_BUCKET", "archive")
     url = boto3.client("sqs").create_queue(QueueName="dead-letters")["QueueUrl"]
     monkeypatch.setenv("ZAEL_DEAD_LETTERS_URL", url)
@@ -120,83 +66,6 @@ def test_the_provisioners_role_allows_what_its_contract_calls_and_nothing_else(r
     granted, calls = role_statements(resources, "Provisioner"), the_provisioner_at_work()
     assert [call for call in calls if not allows(granted, call, {})] == []
     assert idle(granted, calls) == []
-
-
-def the_planner_at_work() -> set[Call]:
-    """What the planner asks of a table without limits, and of one with many."""
-    store = RecordingStore("my-app")
-    table, wanted = Table(store, "my-app"), LimitsManifest.from_dict(MANIFEST)
-    many = {f"key-{number:05d}-{'x' * 200}": {"resources": MANIFEST["resources"]} for number in range(4_000)}
-    made: set[Call] = set()
-    for before in (None, LimitsManifest.from_dict({**MANIFEST, "entities": many})):
-        if before is not None:
-            perform(table, Request.of("apply", before))
-        store.calls.clear()
-        for request in READING:
-            read(table, request)
-        for action in ("plan", "diff"):
-            assert read(table, Request.of(action, wanted)).errors == ()
-        made |= set(store.calls)
-    return made
-
-
-READING = (Request("export", "tenant-alpha"), Request("state", "tenant-alpha"))
-WRITING = ({"action": "apply", "manifest": MANIFEST}, {"action": "unlock", "namespace": "tenant-alpha", "lock_id": "a"})
-
-
-def test_the_planners_role_allows_what_its_contract_calls_and_nothing_else(resources: Mapping[str, Any]) -> None:
-    granted, calls = role_statements(resources, "Planner"), the_planner_at_work()
-    assert [call for call in calls if not allows(granted, call, {})] == []
-    assert idle(granted, calls) == []
-
-
-def test_the_planners_role_reads_the_table_and_writes_its_own_log(resources: Mapping[str, Any]) -> None:
-    granted = role_statements(resources, "Planner")
-    on_data = {action for each in granted for action in each["Action"] if action.startswith("dynamodb:")}
-    assert on_data == {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
-    others = {action for each in granted for action in each["Action"]} - on_data
-    assert others <= {
-        *("logs:CreateLogStream", "logs:PutLogEvents", "kms:Decrypt"),
-        *("xray:PutTelemetryRecords", "xray:PutTraceSegments"),
-    }
-
-
-def test_the_planners_role_refuses_every_write_of_an_apply(resources: Mapping[str, Any]) -> None:
-    granted, calls = role_statements(resources, "Planner"), the_provisioner_at_work()
-    written = [call for call in calls if call.action.endswith(("PutItem", "UpdateItem", "DeleteItem", "WriteItem"))]
-    assert len({call.action for call in written}) == 4
-    assert [call for call in written if allows(granted, call, {})] == []
-
-
-def test_the_planner_writes_nothing_through_its_handler_and_refuses_what_would(
-    stack: None, resources: Mapping[str, Any]
-) -> None:
-    assert provision({"action": "apply", "manifest": MANIFEST}, None)["status"] == "applied"
-    with recorded() as calls:
-        for request in READING:
-            assert plan(request.to_dict(), None)["status"] == "planned"
-        for action in ("plan", "diff"):
-            assert plan({"action": action, "manifest": {**MANIFEST, "resources": {}}}, None)["status"] == "planned"
-        assert {call.action for call in calls} <= {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
-        asked = len(calls)
-        assert [plan(request, None)["errors"][0]["code"] for request in WRITING] == ["read_only"] * 2
-    assert (asked > 0, len(calls)) == (True, asked)
-
-
-INVOKE = {
-    "InvokePlannerPolicy": {"LimitsPlannerFunction"},
-    "InvokeProvisionerPolicy": {"LimitsPlannerFunction", "LimitsProvisionerFunction"},
-}
-
-
-@pytest.mark.parametrize(("policy", "functions"), INVOKE.items())
-def test_a_policy_to_invoke_allows_that_and_nothing_else(
-    policy: str, functions: set[str], resources: Mapping[str, Any]
-) -> None:
-    granted = statements(resources[policy]["PolicyDocument"])
-    assert [each["Action"] for each in granted] == [["lambda:InvokeFunction"]]
-    names = ("LimitsPlannerFunction", "LimitsProvisionerFunction", "AggregatorFunction")
-    assert {each for each in names if allows(granted, Call("lambda:InvokeFunction", each), {})} == functions
 
 
 @pytest.fixture

@@ -56,23 +56,24 @@ class Function:
         try:
             answer = self._client.invoke(FunctionName=self.name, Payload=_payload(request))
         except ClientError as error:
-            raise self._refusal(error) from error
+            if refusal := self._out_of_reach(error.response["Error"]):
+                raise refusal from error
+            raise
         told = json.loads(answer["Payload"].read())
         if "FunctionError" in answer or not isinstance(told, dict):
             raise CommandError(f"{self.name} failed: {_problem(told)}; its log says more")
         return told
 
-    def _refusal(self, error: Any) -> Exception:
-        """What to raise for an error of AWS: the same, or what it means."""
-        stack, told = self.connection.name, error.response["Error"]
+    def _out_of_reach(self, told: Mapping[str, Any]) -> OutOfReach | None:
+        """What an error of AWS means; ``None`` for any other error."""
         match told.get("Code"):
             case "ResourceNotFoundException":
-                way_out = f"has `zae-limiter deploy --name {stack}` created one here?"
+                way_out = f"has `zae-limiter deploy --name {self.connection.name}` created one here?"
                 return OutOfReach(f"there is no function {self.name}", way_out)
             case "AccessDeniedException":
                 way_out = f"{told.get('Message')}; the stack's {POLICIES[self.kind]} allows it"
                 return OutOfReach(f"you may not invoke {self.name}", way_out)
-        return error  # type: ignore[no-any-return]
+        return None
 
     @cached_property
     def _client(self) -> Any:
