@@ -16,6 +16,7 @@ from support.integration.functions import Record, Workshop
 from support.integration.targets import Target
 from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.schema.attributes import bucket_attributes
+from zae_limiter_manifest import Answer
 
 pytestmark = pytest.mark.needs("lambda")
 
@@ -58,6 +59,25 @@ def test_a_request_that_the_provisioner_cannot_do_is_its_answer_and_no_error_of_
     failed, answer = workshop.invoke(f"{target.stack}-limits-provisioner", {"action": "nothing"})
     assert (failed, answer["status"]) == (None, "failed")
     assert "nothing" in answer["errors"][0]["message"]
+
+
+def test_the_planner_plans_what_the_provisioner_applies_and_changes_nothing_itself(
+    workshop: Workshop, target: Target, repository: SyncRepository
+) -> None:
+    planner, provisioner = (f"{target.stack}-limits-{name}" for name in ("planner", "provisioner"))
+    manifest = {"namespace": repository.name, "resources": {"gpt-4": {"limits": {"rpm": {"capacity": 20}}}}}
+    _, refused = workshop.invoke(planner, {"action": "apply", "manifest": manifest})
+    assert [error["code"] for error in refused["errors"]] == ["read_only"]
+    _, planned = workshop.invoke(planner, {"action": "plan", "manifest": manifest})
+    assert workshop.invoke(provisioner, {"action": "plan", "manifest": manifest}) == (None, planned)
+    assert repository.get_resource_defaults("gpt-4") == []
+    plan = Answer.from_dict(planned).plan
+    assert plan
+    exactly = {"expected_serial": plan.serial, "expected_plan": plan.changes_hash()}
+    _, applied = workshop.invoke(provisioner, {"action": "apply", "manifest": manifest, **exactly})
+    assert (applied["status"], applied["changes"]) == ("applied", planned["changes"])
+    _, drift = workshop.invoke(planner, {"action": "diff", "manifest": manifest})
+    assert drift["changes"] == []
 
 
 @pytest.mark.needs("endpoint")

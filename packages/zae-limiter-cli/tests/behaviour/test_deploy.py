@@ -51,8 +51,8 @@ def test_it_makes_a_stack_that_an_application_can_use_at_once(aws: str) -> None:
         assert repository.get_version_record() == VersionRecord(SCHEMA_VERSION, core_version(), "0.1.0")
 
 
-def test_it_uploads_the_code_of_both_lambdas_and_tags_it_with_its_version(aws: str) -> None:
-    assert deploy()["code"] == {"aggregator": "uploaded", "provisioner": "uploaded"}
+def test_it_uploads_the_code_of_the_lambdas_and_tags_it_with_its_version(aws: str) -> None:
+    assert deploy()["code"] == dict.fromkeys(LAMBDAS, "uploaded")
     client = boto3.client("lambda")
     for name in LAMBDAS:
         found = client.get_function(FunctionName=function_name("my-app", name))
@@ -124,7 +124,7 @@ def test_without_waiting_the_code_is_left_for_the_next_time(aws: str) -> None:
     assert "Stack my-app is being created." in told
     again = "run `zae-limiter deploy --name my-app` without --no-wait when it is done"
     assert f"Still missing: code and version record: {again}.\n" in told
-    assert deploy()["code"] == {"aggregator": "uploaded", "provisioner": "uploaded"}
+    assert deploy()["code"] == dict.fromkeys(LAMBDAS, "uploaded")
     assert "Still missing" not in succeed("deploy", "-n", "my-app", "--no-wait", "--aggregator-memory", "512")
 
 
@@ -159,7 +159,7 @@ def test_upgrade_brings_code_and_record_to_this_release_and_keeps_the_options(aw
     with SyncRepository.open("default", stack="my-app") as repository:
         repository.set_version_record(VersionRecord(0, "0.0.9", "0.0.1"))
     upgraded = json.loads(succeed("upgrade", "-n", "my-app", "--output", "json"))
-    assert upgraded["code"] == {"aggregator": "uploaded", "provisioner": "unchanged"}
+    assert upgraded["code"] == {"aggregator": "uploaded", "provisioner": "unchanged", "planner": "unchanged"}
     assert upgraded["version_record_written"] is True
     with SyncRepository.open("default", stack="my-app") as repository:
         assert repository.get_version_record() == VersionRecord(SCHEMA_VERSION, core_version(), "0.1.0")

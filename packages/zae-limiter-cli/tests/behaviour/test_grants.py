@@ -8,92 +8,37 @@ from typing import Any
 import boto3
 import pytest
 
-from support.cli.calls import Call, RecordingStore, allows, calls_of_key, listed, recorded
+from support.cli.calls import Call, RecordingStore, allows, calls_of_key, recorded
+from support.cli.granted import (
+    KEY,
+    MANIFEST,
+    OPTIONS,
+    idle,
+    properties,
+    role_statements,
+    statements,
+    the_provisioner_at_work,
+)
 from zae_limiter import Limit, Options, SyncRateLimiter, SyncRepository
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.schema.items import BucketId
 from zae_limiter_aggregator.handler import LOGGERS
 from zae_limiter_aggregator.handler import on_event as aggregate
 from zae_limiter_cli.main import main
-from zae_limiter_cli.stack.options import StackOptions
-from zae_limiter_cli.stack.template.build import plain
 from zae_limiter_cli.stack.template.grants import NAMESPACE_TAG
-from zae_limiter_manifest import LimitsManifest, Request
-from zae_limiter_provisioner.actions import perform
+from zae_limiter_provisioner import handler
 from zae_limiter_provisioner.handler import on_event as provision
-from zae_limiter_provisioner.table import Table
+from zae_limiter_provisioner.table import _table
 
 pytestmark = pytest.mark.slow
 
 RPM = [Limit.per_minute("rpm", 100)]
-MANIFEST = {
-    "namespace": "tenant-alpha",
-    "system": {"on_unavailable": "allow", "limits": {"rpm": {"capacity": 100}}},
-    "resources": {"gpt-4": {"limits": {"rpm": {"capacity": 10}}}},
-    "entities": {"key-abc": {"resources": {"gpt-4": {"limits": {"rpm": {"capacity": 5}}}}}},
-}
-KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 SERVICES = {"dynamodb", "s3", "sqs"}
-NAMES = {"Table": "my-app", "ArchiveBucket": "archive", "DeadLetters": "dead-letters"}
 
 
-def statements(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A policy's, with names in place of ARNs."""
-    return [{**each, "Resource": _named(each["Resource"])} for each in document["Statement"]]
-
-
-def _named(resource: Any) -> Any:
-    match resource:
-        case list():
-            return [_named(each) for each in resource]
-        case {"Fn::GetAtt": ["Table", "StreamArn"]}:
-            return "my-app/stream/label"
-        case {"Fn::GetAtt": [name, _]}:
-            return NAMES.get(name, name)
-        case {"Fn::Sub": str(text)}:
-            for name, instead in NAMES.items():
-                text = text.replace(f"${{{name}.Arn}}", instead)
-            return text
-    return resource
-
-
-@pytest.fixture(
-    scope="module",
-    params=[StackOptions(), StackOptions(kms_key_arn=KEY, tracing=True)],
-    ids=["defaults", "what adds statements"],
-)
+@pytest.fixture(scope="module", params=OPTIONS)
 def resources(request: pytest.FixtureRequest) -> dict[str, Any]:
-    template = plain("my-app", request.param)
-    return {name: each["Properties"] for name, each in template["Resources"].items()}
-
-
-def role_statements(resources: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Of a Lambda's role, its own policy and those that are attached on condition."""
-    documents = [each["PolicyDocument"] for each in resources[f"{name}Role"]["Policies"]]
-    attached = [each for each in resources.values() if {"Ref": f"{name}Role"} in each.get("Roles", ())]
-    return [each for one in (*documents, *(each["PolicyDocument"] for each in attached)) for each in statements(one)]
-
-
-def idle(granted: Iterable[Mapping[str, Any]], calls: Iterable[Call]) -> list[tuple[str, str]]:
-    """What may be done to the table and its indexes, and never is."""
-    made = {(call.action, call.resource) for call in calls}
-    pairs = [(action, name) for each in granted for action in each["Action"] for name in listed(each["Resource"])]
-    return [pair for pair in pairs if pair not in made and pair[1].split("/index/")[0] == "my-app"]
-
-
-def the_provisioner_at_work() -> set[Call]:
-    """What the provisioner asks of the table for an apply of everything, of as much again, of nothing, and the rest."""
-    store = RecordingStore("my-app")
-    table = Table(store, "my-app")
-    limits = MANIFEST["resources"]
-    many = {f"key-{number:05d}-{'x' * 200}": {"resources": limits} for number in range(4_000)}
-    for levels in ({**MANIFEST, "entities": many}, MANIFEST, {"namespace": "tenant-alpha"}):
-        wanted = LimitsManifest.from_dict(levels)
-        for action in ("plan", "apply", "apply"):
-            assert perform(table, Request.of(action, wanted), None).errors == ()
-    for request in (Request("export", "tenant-alpha"), Request("state", "tenant-alpha")):
-        perform(table, request, None)
-    return set(store.calls)
+    return properties(OPTIONS[request.param])
 
 
 @pytest.fixture
@@ -101,6 +46,8 @@ def stack(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deployed stack, and the environment of its Lambdas."""
     main(["deploy", "-n", "my-app", "--quiet"], standalone_mode=False)
     monkeypatch.setenv("ZAEL_STACK", "my-app")
+    monkeypatch.setattr(handler, "log_as_json", lambda *_: None)
+    _table.cache_clear()  # a client of an earlier test may not be the SDK's, which is recorded
     monkeypatch.setenv("ZAEL_ARCHIVE_BUCKET", "archive")
     url = boto3.client("sqs").create_queue(QueueName="dead-letters")["QueueUrl"]
     monkeypatch.setenv("ZAEL_DEAD_LETTERS_URL", url)
@@ -198,14 +145,14 @@ def test_the_aggregator_writes_to_the_archive_and_to_dead_letters_and_does_nothi
     }
 
 
-@pytest.mark.parametrize("name", ["Aggregator", "Provisioner"])
+@pytest.mark.parametrize("name", ["Aggregator", "Provisioner", "Planner"])
 def test_no_role_has_a_wildcard_where_there_is_a_name(name: str, resources: Mapping[str, Any]) -> None:
     for each in role_statements(resources, name):
         assert not [action for action in each["Action"] if "*" in action]
         assert each["Resource"] != "*" or each["Action"] == ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
 
 
-@pytest.mark.parametrize("name", ["Aggregator", "Provisioner"])
+@pytest.mark.parametrize("name", ["Aggregator", "Provisioner", "Planner"])
 def test_a_role_uses_the_customers_key_for_what_its_calls_need_and_nothing_else(
     name: str, resources: Mapping[str, Any]
 ) -> None:

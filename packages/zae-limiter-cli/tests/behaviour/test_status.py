@@ -11,6 +11,8 @@ from zae_limiter import SyncRepository, VersionRecord
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.main import main
 from zae_limiter_cli.stack import status as status_of_stacks
+from zae_limiter_cli.stack.options import StackOptions
+from zae_limiter_cli.stack.template.build import plain
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +41,7 @@ def test_a_fresh_stack_is_well_in_every_part(aws: str) -> None:
     code, parts = status()
     assert (code, bad(parts)) == (0, {})
     assert list(parts) == [
-        *("stack", "table", "aggregator", "provisioner", "stream", "dead letters", "version", "latency")
+        *("stack", "table", "aggregator", "provisioner", "planner", "stream", "dead letters", "version", "latency")
     ]
     assert parts["provisioner"]["version"] == "0.1.0"
     assert parts["table"]["indexes"] == {"GSI1": "ACTIVE", "GSI2": "ACTIVE", "GSI3": "ACTIVE", "GSI4": "ACTIVE"}
@@ -53,6 +55,7 @@ def test_people_see_a_line_for_each_part(aws: str) -> None:
     words = [line.split()[:2] for line in done.stdout.splitlines()]
     assert ["ok", "table"] in words
     assert ["-", "provisioner"] in words
+    assert ["-", "planner"] in words
 
 
 def test_a_stack_that_is_not_there_is_told_with_the_way_to_make_it(aws: str) -> None:
@@ -69,6 +72,7 @@ def test_what_deploy_has_not_done_yet_is_told(aws: str) -> None:
         "version": "the table has no version record: `zae-limiter deploy --name my-app` writes it",
         "aggregator": way,
         "provisioner": way,
+        "planner": way,
     }
 
 
@@ -100,6 +104,7 @@ def test_a_stack_of_something_else_has_nothing_that_is_well(aws: str) -> None:
         "version": "the table has no version record: `zae-limiter deploy --name my-app` writes it",
         "aggregator": "there is no Lambda my-app-aggregator",
         "provisioner": "there is no Lambda my-app-limits-provisioner",
+        "planner": "there is no Lambda my-app-limits-planner",
         "stream": "no event source mapping feeds my-app-aggregator",
         "dead letters": "the stack has no dead-letter queue",
         "latency": "the table does not answer a read",
@@ -120,7 +125,7 @@ def test_a_queue_that_was_deleted_by_hand_fails_alone(aws: str) -> None:
     boto3.client("sqs").delete_queue(QueueUrl=queue)
     code, parts = status()
     assert (code, bad(parts)) == (1, {"dead letters": "the dead-letter queue is gone"})
-    assert len(parts) == 8
+    assert len(parts) == 9
 
 
 def test_a_part_that_one_may_not_ask_about_fails_alone(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +141,7 @@ def test_a_part_that_one_may_not_ask_about_fails_alone(aws: str, monkeypatch: py
     code, parts = status()
     told = "An error occurred (AccessDenied) when calling the DescribeTable operation: no right to it"
     assert (code, bad(parts)) == (1, {"table": told})
-    assert len(parts) == 8
+    assert len(parts) == 9
 
 
 def test_parameters_that_only_cloudformation_takes_fail_alone(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +153,7 @@ def test_parameters_that_only_cloudformation_takes_fail_alone(aws: str, monkeypa
     monkeypatch.setattr(status_of_stacks, "earlier_options", refuse)
     code, parts = status()
     assert (code, bad(parts)) == (1, {"options": "--usage-hourly-days 1: must be 0 for ever, or 2 or more"})
-    assert len(parts) == 9
+    assert len(parts) == 10
 
 
 def test_a_list_has_the_stacks_of_deploy_and_no_others(aws: str) -> None:
@@ -157,6 +162,38 @@ def test_a_list_has_the_stacks_of_deploy_and_no_others(aws: str) -> None:
     make_another_stack("another")
     assert [each["name"] for each in json.loads(run("list", "--output", "json").stdout)] == ["my-app"]
     assert run("list").stdout.splitlines()[1].split()[:2] == ["my-app", "CREATE_COMPLETE"]
+
+
+def deploy_as_before_there_was_a_planner() -> None:
+    """A stack of a release that had none, with the code of its Lambdas."""
+    template = plain("my-app", StackOptions())
+    for section in ("Resources", "Outputs"):
+        template[section] = {name: part for name, part in template[section].items() if "Planner" not in name}
+    invoke = template["Resources"]["InvokeProvisionerPolicy"]["Properties"]["PolicyDocument"]["Statement"][0]
+    invoke["Resource"] = invoke["Resource"][0]
+    boto3.client("cloudformation").create_stack(
+        StackName="my-app", TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_NAMED_IAM"]
+    )
+
+
+def test_an_older_stack_gets_its_planner_by_an_upgrade(aws: str) -> None:
+    deploy_as_before_there_was_a_planner()
+    told = run("upgrade", "-n", "my-app", "--code-only", "-q")
+    assert (told.exit_code, "there is no Lambda my-app-limits-planner: run `zae-limiter deploy" in told.stderr) == (
+        1,
+        True,
+    )
+    _, parts = status()
+    assert (parts["planner"]["ok"], parts["planner"]["message"]) == (
+        None,
+        "not there yet: `zae-limiter upgrade --name my-app` adds it",
+    )
+    assert {parts[name]["message"][:14] for name in ("aggregator", "provisioner")} == {"it has no code"}
+    code, found = check()
+    assert (code, {"part": "planner", "stack": "-", "here": "0.1.0"} in found["parts"]) == (1, True)
+    assert run("upgrade", "-n", "my-app", "-q").exit_code == 0
+    code, parts = status()
+    assert (code, parts["planner"]["version"]) == (0, "0.1.0")
 
 
 def check() -> tuple[int, Any]:

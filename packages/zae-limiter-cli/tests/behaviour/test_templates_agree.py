@@ -77,7 +77,7 @@ def test_names_by_a_format_are_the_same_from_both_templates(aws: str, forget: Ca
     options = StackOptions(role_name_format="corp-{}-role", policy_name_format="{}-policy")
     deployed(plain("my-app", options))
     there = names()
-    assert there[0] == ["corp-my-app-aggregator-role", "corp-my-app-provisioner-role"]
+    assert there[0] == [f"corp-my-app-{name}-role" for name in ("aggregator", "planner", "provisioner")]
     forget()
     deployed(parametrized(options))
     assert names() == there

@@ -3,7 +3,7 @@
 Never here: the origin of a request, or the transport of its answer (handler).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from zae_limiter import ZAELimiterError
@@ -41,8 +41,17 @@ def namespace_in(plain: object) -> str | None:
 
 def perform(table: Table, request: Request, context: object = None) -> Answer:
     """Carry out a request. Refusals and errors of the table become errors in the answer."""
+    return _answered(request, lambda: _perform(table, request, Deadline.of(context, table.now_ms)))
+
+
+def read(table: Table, request: Request) -> Answer:
+    """Carry out a request that writes nothing, and refuse any other one. Errors are as in ``perform``."""
+    return _answered(request, lambda: _read(table, request))
+
+
+def _answered(request: Request, act: Callable[[], Answer]) -> Answer:
     try:
-        return _perform(table, request, Deadline.of(context, table.now_ms))
+        return act()
     except (Refused, ManifestError, ZAELimiterError) as error:
         return failed_answer(error, request.namespace)
 
@@ -56,12 +65,21 @@ def _perform(table: Table, request: Request, deadline: Deadline) -> Answer:
         case Request(action="apply", manifest=LimitsManifest() as manifest):
             repository = table.register(request.namespace)
             return ApplyRun(repository, manifest, ApplyOptions.of(request), deadline, listed_bytes=LISTED_BYTES).run()
+        case Request(action="unlock", lock_id=str(lock_id)):
+            repository = table.open(request.namespace)
+            unlock(repository, lock_id)
+            return answer_state(repository)
+    return _read(table, request)
+
+
+def _read(table: Table, request: Request) -> Answer:
+    match request:
         case Request(action="plan", manifest=LimitsManifest() as manifest):
             return answer_plan(table.find(request.namespace), manifest, take_over=request.take_over)
         case Request(action="diff", manifest=LimitsManifest() as manifest):
             return answer_diff(table.find(request.namespace), manifest)
         case Request(action="export"):
             return answer_export(table.open(request.namespace))
-        case Request(action="unlock", lock_id=str(lock_id)):
-            unlock(table.open(request.namespace), lock_id)
-    return answer_state(table.open(request.namespace))
+        case Request(action="state"):
+            return answer_state(table.open(request.namespace))
+    raise Refused("read_only", f"the planner writes nothing: send the action {request.action} to the provisioner")

@@ -1,23 +1,26 @@
-"""The Lambda's entry point: it answers requests of the command line and events of CloudFormation.
+"""The entry points of both functions: the provisioner, and the planner, which writes nothing.
 
 Never here: planning or writing limits (actions).
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from zae_limiter.maintenance import log_as_json
-from zae_limiter_manifest import Answer, FormatError, ManifestError, page, unpack
+from zae_limiter_manifest import Answer, FormatError, ManifestError, Request, page, unpack
 from zae_limiter_manifest.packing import LARGEST_REQUEST
 
-from .actions import namespace_in, perform, read_request
+from .actions import namespace_in, perform, read, read_request
 from .cloudformation import is_stack_event, on_stack_event
 from .refusals import Refused, failed_answer
-from .table import table_of_environment
+from .table import Table, table_of_environment
 
 LOGGERS: Final = ("zae_limiter", "zae_limiter_provisioner")
 logger = logging.getLogger(__name__)
+
+Act = Callable[[Table, Request], Answer]
 
 
 def on_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -28,10 +31,20 @@ def on_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     log_as_json(*LOGGERS)
     if is_stack_event(event):
         return on_stack_event(event, context)
+    return _reply(event, partial(perform, context=context))
+
+
+def on_plan_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001  Lambda's signature
+    """Answer as ``on_event`` does, but refuse every request that writes, and every event of CloudFormation."""
+    log_as_json(*LOGGERS)
+    return _reply(event, read)
+
+
+def _reply(event: Mapping[str, Any], act: Act) -> dict[str, Any]:
     plain: object = event
     try:
         plain = unpack([event], largest=LARGEST_REQUEST) if isinstance(event, Mapping) else event
-        return _answer(plain, context)
+        return _answer(plain, act)
     except (Refused, ManifestError, FormatError) as error:
         return failed_answer(error, namespace_in(plain)).to_dict()
     except Exception as error:
@@ -39,9 +52,9 @@ def on_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
         return failed_answer(error, namespace_in(plain)).to_dict()
 
 
-def _answer(plain: object, context: object) -> dict[str, Any]:
+def _answer(plain: object, act: Act) -> dict[str, Any]:
     request = read_request(plain)
-    answer = perform(table_of_environment(), request, context)
+    answer = act(table_of_environment(), request)
     _log(request.action, request.namespace, answer)
     return page(answer.to_dict(), request.next)
 

@@ -1,6 +1,8 @@
 from importlib.metadata import distribution, entry_points
 from importlib.resources import files
 
+import pytest
+
 
 def test_it_is_installed_with_its_types_and_licence() -> None:
     installed = distribution("zae-limiter-provisioner")
@@ -8,6 +10,7 @@ def test_it_is_installed_with_its_types_and_licence() -> None:
     assert files("zae_limiter_provisioner").joinpath("py.typed").is_file()
 
 
-def test_its_lambda_is_found_by_its_entry_point() -> None:
-    (entry,) = entry_points(group="zae_limiter.lambdas", name="provisioner")
+@pytest.mark.parametrize("name", ["provisioner", "planner"])
+def test_its_lambdas_are_found_by_their_entry_points(name: str) -> None:
+    (entry,) = entry_points(group="zae_limiter.lambdas", name=name)
     assert callable(entry.load())

@@ -19,7 +19,7 @@ from ..errors import CommandError
 from .files import files_of
 from .requirements import RUNTIME, needed_distributions
 
-LambdaName = Literal["aggregator", "provisioner"]
+LambdaName = Literal["aggregator", "provisioner", "planner"]
 LAMBDAS: Final[tuple[LambdaName, ...]] = get_args(LambdaName)
 ENTRY_POINTS: Final = "zae_limiter.lambdas"
 STAMP: Final = "zae_limiter_lambda.json"
@@ -39,8 +39,8 @@ class Artifact:
 
     @property
     def version(self) -> str:
-        """The version of the Lambda's own distribution."""
-        return self.versions[_distribution_name(self.name)]
+        """The version of the distribution that has the Lambda's code."""
+        return self.versions[distribution_name(self.name)]
 
     @cached_property
     def code_sha256(self) -> str:
@@ -53,26 +53,29 @@ def build_artifact(name: LambdaName, path: Sequence[str] | None = None) -> Artif
 
     Raises ``CommandError`` where something is not installed, or not so that its source can be found.
     """
-    root = _distribution_name(name)
+    root = distribution_name(name)
     distributions = needed_distributions(root, sys.path if path is None else path)
     by_name = {canonicalize_name(found.name): found for found in distributions}
-    handler = _handler(by_name[canonicalize_name(root)], name)
+    handlers = _handlers(by_name[canonicalize_name(root)], name)
     versions = {str(each): found.version for each, found in by_name.items()}
-    return Artifact(name, handler, versions, _zip(_stamp(name, handler, versions), distributions))
+    return Artifact(name, handlers[name], versions, _zip(_stamp(handlers, versions), distributions))
 
 
-def _distribution_name(name: LambdaName) -> str:
-    return f"zae-limiter-{name}"
+def distribution_name(name: LambdaName) -> str:
+    """The distribution that has a Lambda's code; provisioner and planner have the same."""
+    return f"zae-limiter-{'provisioner' if name == 'planner' else name}"
 
 
-def _handler(distribution: Distribution, name: LambdaName) -> str:
-    for entry in distribution.entry_points.select(group=ENTRY_POINTS, name=name):
-        return f"{entry.module}.{entry.attr}"
+def _handlers(distribution: Distribution, name: LambdaName) -> dict[str, str]:
+    """All handlers of a distribution, among them that of ``name``."""
+    found = {each.name: f"{each.module}.{each.attr}" for each in distribution.entry_points.select(group=ENTRY_POINTS)}
+    if name in found:
+        return found
     raise CommandError(f"{distribution.name} {distribution.version} has no entry point {name!r}: install a newer one")
 
 
-def _stamp(name: LambdaName, handler: str, versions: Mapping[str, str]) -> bytes:
-    stamp = {"lambda": name, "handler": handler, "runtime": RUNTIME, "distributions": dict(versions)}
+def _stamp(handlers: Mapping[str, str], versions: Mapping[str, str]) -> bytes:
+    stamp = {"handlers": dict(handlers), "runtime": RUNTIME, "distributions": dict(versions)}
     return json.dumps(stamp, indent=2, sort_keys=True).encode() + b"\n"
 
 

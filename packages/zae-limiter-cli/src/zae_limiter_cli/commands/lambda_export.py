@@ -1,14 +1,17 @@
 """`zae-limiter lambda-export`."""
 
 from pathlib import Path
+from typing import Final
 
 import click
 
 from ..errors import debug_option
 
+NAMES: Final = ("aggregator", "provisioner", "planner")
+
 
 @click.command()
-@click.argument("name", metavar="[aggregator|provisioner]", type=click.Choice(["aggregator", "provisioner"]))
+@click.argument("name", metavar=f"[{'|'.join(NAMES)}]", type=click.Choice(NAMES))
 @click.option(
     "--file", "-f", "path", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: NAME.zip]"
 )
@@ -16,7 +19,8 @@ from ..errors import debug_option
 def lambda_export(name: str, path: Path | None) -> None:
     """Build the code of a Lambda from the installed packages, without a download, and write it to a zip file.
 
-    It is the code that `deploy` uploads, byte for byte, and runs on x86_64 and arm64.
+    It is the code that `deploy` uploads, byte for byte, and runs on x86_64 and arm64. Provisioner and planner have the
+    same code, and a handler each.
     """
     from ..artifacts.builder import build_artifact
 

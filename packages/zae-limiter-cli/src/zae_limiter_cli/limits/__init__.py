@@ -1,4 +1,4 @@
-"""Limits in files under version control: planned and applied by the provisioner's Lambda.
+"""Limits in files under version control: planned by the planner's Lambda, applied by the provisioner's.
 
-Never: a request to anything but the provisioner's Lambda.
+Never: a request to anything but these two.
 """

@@ -1,22 +1,18 @@
-"""A client of the provisioner's Lambda: it packs requests, reads pages, and continues until all is done.
+"""The provisioner and the planner of a stack, as the commands ask them.
 
-Never: another AWS service, or a decision of what to ask.
+Never: a decision of what to ask.
 """
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
 
 from attrs import evolve
 
-from zae_limiter_manifest import Answer, FormatError, Plan, Request, next_page, pack, unpack
+from zae_limiter_manifest import Answer, Plan, Request
 
 from ..connection import Connection
-from ..errors import CommandError
-
-LAMBDA_SECONDS: Final = 900
+from .function import Function, OutOfReach
 
 
 def silent(_: str) -> None:
@@ -25,25 +21,14 @@ def silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class Provisioner:
-    """The function of a stack; ``report`` hears how far a long apply is."""
+    """The function that writes limits; ``report`` hears how far a long apply is."""
 
     connection: Connection
     report: Callable[[str], None] = field(default=silent)
 
-    @property
-    def name(self) -> str:
-        """The function's name."""
-        return f"{self.connection.name}-limits-provisioner"
-
     def ask(self, request: Request) -> Answer:
-        """The answer, all its pages. Raises ``CommandError`` where there is none, and errors of botocore."""
-        try:
-            pages = [self._invoke(request)]
-            while (after := next_page(pages[-1])) is not None:
-                pages.append(self._invoke(evolve(request, next=after)))
-            return Answer.from_dict(unpack(pages))
-        except FormatError as error:
-            raise CommandError(f"{self.name}: {error}; does its version fit? See `zae-limiter check`") from error
+        """The answer. Raises ``CommandError`` where there is none, and errors of botocore."""
+        return self._function.ask(request)
 
     def apply(self, request: Request) -> Iterator[Answer]:
         """All that was done so far, after each invocation, until nothing is left or nothing more can be done."""
@@ -55,34 +40,41 @@ class Provisioner:
             total = _together(total, answer)
             yield total
 
-    def _invoke(self, request: Request) -> Mapping[str, Any]:
+    @cached_property
+    def _function(self) -> Function:
+        return Function(self.connection, "provisioner")
+
+
+@dataclass(frozen=True)
+class Planner:
+    """The function that only reads.
+
+    Where there is none, or the caller may not invoke it, the provisioner answers: it does so in stacks of releases
+    without a planner, and for principals whose policy is of such a release. ``report`` hears of it.
+    """
+
+    connection: Connection
+    report: Callable[[str], None] = field(default=silent)
+
+    def ask(self, request: Request) -> Answer:
+        """The answer. Raises ``CommandError`` where there is none, and errors of botocore."""
         try:
-            answer = self._client.invoke(FunctionName=self.name, Payload=_payload(request))
-        except self._client.exceptions.ResourceNotFoundException as error:
-            stack = self.connection.name
-            message = f"there is no function {self.name}: has `zae-limiter deploy --name {stack}` created one here?"
-            raise CommandError(message) from error
-        told = json.loads(answer["Payload"].read())
-        if "FunctionError" in answer or not isinstance(told, dict):
-            raise CommandError(f"{self.name} failed: {_problem(told)}; its log says more")
-        return told
+            return self._function.ask(request)
+        except OutOfReach as error:
+            try:
+                answer = self._instead.ask(request)
+            except OutOfReach:
+                raise error from None
+            self.report(f"{request.namespace}: the provisioner answered, because {error.reason}")
+            return answer
 
     @cached_property
-    def _client(self) -> Any:
-        # An apply that is sent again would meet the lock of the first, which goes on without a listener.
-        return self.connection.client("lambda", read_seconds=LAMBDA_SECONDS + 10, attempts=1)
+    def _function(self) -> Function:
+        return Function(self.connection, "planner")
 
-
-def _payload(request: Request) -> bytes:
-    try:
-        return json.dumps(pack(request.to_dict()), separators=(",", ":")).encode()
-    except FormatError as error:
-        way_out = "move limits that many entities share into a resource"
-        raise CommandError(f"{request.namespace}: {error}; {way_out}") from error
-
-
-def _problem(told: object) -> str:
-    return str(told.get("errorMessage", told)) if isinstance(told, Mapping) else str(told)
+    @cached_property
+    def _instead(self) -> Provisioner:
+        return Provisioner(self.connection)
 
 
 def _together(before: Answer, after: Answer) -> Answer:

@@ -18,6 +18,7 @@ def ready(running: Running, *, detached: bool) -> str:
 
   table        {name}: {running.plane}
   provisioner  {name}-limits-provisioner
+  planner      {name}-limits-planner
   aggregator   {name}-aggregator, on the table's stream
 
 In a shell, for the AWS CLI and every SDK too:

@@ -1,4 +1,4 @@
-"""The code of both Lambdas: the deployed code, and the upload of ours."""
+"""The code of the Lambdas: the deployed code, and the upload of ours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ VERSION_TAG: Final = "zae-limiter:version"
 FUNCTION_NAMES: Final[Mapping[LambdaName, str]] = {
     "aggregator": "{}-aggregator",
     "provisioner": "{}-limits-provisioner",
+    "planner": "{}-limits-planner",
 }
 
 Outcome = Literal["uploaded", "unchanged", "to upload"]

@@ -10,7 +10,7 @@ from ..errors import CommandError
 from ..progress import Reporter
 from . import cloudformation, record
 from .cloudformation import Stack
-from .code import Outcome, find_function, function_name, upload
+from .code import Function, Outcome, find_function, function_name, upload
 from .events import Follower, failure, way_out
 from .options import StackOptions, check_stack_name
 from .ownership import check_ours
@@ -121,18 +121,22 @@ def build_artifacts(options: StackOptions) -> list[Artifact]:
 
 
 def upload_code(connection: Connection, artifacts: Sequence[Artifact], report: Reporter) -> dict[LambdaName, Outcome]:
-    """What became of the code of each Lambda."""
+    """What became of the code of each Lambda. Raises ``CommandError`` before the first upload if one is missing."""
     client = connection.client("lambda")
+    functions = [_function(client, connection.name, artifact.name) for artifact in artifacts]
     outcomes: dict[LambdaName, Outcome] = {}
-    for artifact in artifacts:
-        name = function_name(connection.name, artifact.name)
-        function = find_function(client, name)
-        if function is None:
-            raise CommandError(f"there is no Lambda {name}: run `zae-limiter deploy --name {connection.name}`")
+    for artifact, function in zip(artifacts, functions, strict=True):
         if function.code_sha256 != artifact.code_sha256:
-            report(f"uploading the code of {name}, {len(artifact.content) / 1e6:.1f} MB")
+            report(f"uploading the code of {function.name}, {len(artifact.content) / 1e6:.1f} MB")
         outcomes[artifact.name] = upload(client, function, artifact)
     return outcomes
+
+
+def _function(client: Any, stack: str, name: LambdaName) -> Function:
+    if function := find_function(client, function_name(stack, name)):
+        return function
+    way = f"run `zae-limiter deploy --name {stack}`, or deploy the template of `zae-limiter cfn-template` again"
+    raise CommandError(f"there is no Lambda {function_name(stack, name)}: {way}")
 
 
 def lambdas_of(options: StackOptions) -> list[LambdaName]:

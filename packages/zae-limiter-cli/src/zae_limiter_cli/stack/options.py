@@ -68,16 +68,16 @@ class StackOptions:
     )
     usage_hourly_days: int = _choice(90, "Retention of hourly usage, days; 0 for ever.", least=0, most=36_500)
     usage_daily_days: int = _choice(730, "Retention of daily usage, days; 0 for ever.", least=0, most=36_500)
-    provisioner: bool = _choice(True, "The Lambda that applies manifests of limits.")
-    provisioner_memory: int = _choice(512, "Memory of the provisioner, MB.", least=128, most=10_240)
-    provisioner_timeout: int = _choice(300, "Time-out of the provisioner, seconds.", least=1, most=900)
+    provisioner: bool = _choice(True, "The Lambda that applies manifests of limits, and the planner beside it.")
+    provisioner_memory: int = _choice(512, "Memory of provisioner and planner, MB.", least=128, most=10_240)
+    provisioner_timeout: int = _choice(300, "Time-out of provisioner and planner, seconds.", least=1, most=900)
     provisioner_concurrency: int = _choice(
         0, "Reserved concurrency of the provisioner; 0 reserves none.", least=0, most=10_000
     )
-    architecture: str = _choice("x86_64", "Architecture of both Lambdas.", among=("x86_64", "arm64"))
-    log_retention_days: int = _choice(30, "Retention of the logs of both Lambdas, days.", among=RETENTION_DAYS)
-    tracing: bool = _choice(False, "Trace both Lambdas with X-Ray.")
-    alarms: bool = _choice(True, "Alarms on both Lambdas and the dead letters.")
+    architecture: str = _choice("x86_64", "Architecture of the Lambdas.", among=("x86_64", "arm64"))
+    log_retention_days: int = _choice(30, "Retention of the logs of the Lambdas, days.", among=RETENTION_DAYS)
+    tracing: bool = _choice(False, "Trace the Lambdas with X-Ray.")
+    alarms: bool = _choice(True, "Alarms on aggregator, provisioner and dead letters.")
     alarm_topic_arn: str = _choice("", "SNS topic for the alarms.", like=_arn("sns"))
     point_in_time_recovery: bool = _choice(False, "Continuous backups of the table.")
     deletion_protection: bool = _choice(False, "Refuse to delete the stack and its table.")
@@ -87,6 +87,7 @@ class StackOptions:
     iam: bool = _choice(True, "Create roles and policies; without, the Lambdas need existing roles.")
     aggregator_role_arn: str = _choice("", "Existing role for the aggregator.", like=_arn("iam"))
     provisioner_role_arn: str = _choice("", "Existing role for the provisioner.", like=_arn("iam"))
+    planner_role_arn: str = _choice("", "Existing role for the planner.", like=_arn("iam"))
     policies: bool = _choice(True, "Managed policies to attach to applications and people.")
     app_roles: bool = _choice(False, "Roles with these policies, which the account may assume.")
     permission_boundary_arn: str = _choice("", "Permission boundary of all roles.", like=_arn("iam"))
@@ -112,6 +113,11 @@ class StackOptions:
             raise CommandError(
                 "--app-roles: these roles need the managed policies, which --no-iam and --no-policies leave out"
             )
+
+    @property
+    def planner(self) -> bool:
+        """Whether the stack has a planner: beside its provisioner, where there is a role for it."""
+        return self.provisioner and (self.iam or self.planner_role_arn != "")
 
     def changed(self, **given: Any) -> Self:
         """These options, but for those that were given: ``None`` stands for one that was not."""

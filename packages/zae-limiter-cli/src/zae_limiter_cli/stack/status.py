@@ -15,6 +15,7 @@ from .cloudformation import Stack
 from .code import find_function, function_name
 from .deploy import earlier_options, lambdas_of
 from .events import way_out
+from .template.functions import FUNCTIONS
 
 PINGS: Final = 5
 
@@ -42,18 +43,30 @@ def checks(connection: Connection) -> Iterator[Check]:
     yield _stack(stack)
     yield _looked("table", _table, connection)
     on: Sequence[LambdaName] = LAMBDAS
+    template = cloudformation.template_of(client, connection.name)
     try:
-        on = lambdas_of(earlier_options(cloudformation.template_of(client, connection.name), stack))
+        on = lambdas_of(earlier_options(template, stack))
     except CommandError as error:  # parameters that CloudFormation took, and our commands do not
         yield Check("options", False, str(error), {})
     for name in LAMBDAS:
-        yield _looked(name, _lambda, connection, name) if name in on else Check(name, None, "off", {})
+        if name not in on:
+            yield Check(name, None, "off", {})
+        elif _comes_with_an_upgrade(name, template):
+            yield Check(name, None, f"not there yet: `zae-limiter upgrade --name {connection.name}` adds it", {})
+        else:
+            yield _looked(name, _lambda, connection, name)
     if "aggregator" in on:
         yield _looked("stream", _stream, connection)
         yield _looked("dead letters", _dead_letters, connection, stack)
     with record.open_table(connection) as table:
         yield _looked("version", _version, table, connection.name)
         yield _looked("latency", _latency, table)
+
+
+def _comes_with_an_upgrade(name: LambdaName, template: Mapping[str, Any]) -> bool:
+    """Whether the stack is of an older release, which did not have this Lambda."""
+    resources = template.get("Resources", {})
+    return FUNCTIONS["provisioner"] in resources and FUNCTIONS[name] not in resources
 
 
 def _looked(part: str, look: Callable[P, Check], *args: P.args, **kwargs: P.kwargs) -> Check:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from zae_limiter import VersionError, VersionRecord
 from zae_limiter.versions import SCHEMA_VERSION, check_compatible, core_version, record_of_this_release
 
-from ..artifacts.builder import LambdaName
+from ..artifacts.builder import LambdaName, distribution_name
 from ..connection import Connection
 from ..errors import CommandError
 from . import cloudformation, record
@@ -71,7 +71,7 @@ def _code(connection: Connection, lambdas: list[LambdaName]) -> list[Part]:
     client = connection.client("lambda")
     found = {name: find_function(client, function_name(connection.name, name)) for name in lambdas}
     return [
-        Part(name, (function and function.version) or "-", version(f"zae-limiter-{name}"))
+        Part(name, (function and function.version) or "-", version(distribution_name(name)))
         for name, function in found.items()
     ]
 

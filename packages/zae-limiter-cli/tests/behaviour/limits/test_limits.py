@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cli.limits_stack import FUNCTION, Stack
+from support.cli.limits_stack import PLANNER, Stack
 from support.provisioner.provisions import rpm
 from zae_limiter_manifest import json_schema, load, packing
 
@@ -39,7 +39,7 @@ def test_a_plan_shows_what_would_change_and_writes_nothing(stack: Stack) -> None
     assert "  + resource gpt-4\n      + rpm: capacity 500\n" in told
     assert re.search(r"\nPlan: 3 to create, 0 to update, 0 to delete\.\n\nHash: sha256:[0-9a-f]{64}\n$", told)
     assert stack.world.items() == []
-    assert stack.paths == [FUNCTION]
+    assert stack.paths == [PLANNER]
 
 
 def test_an_apply_that_needs_no_answer_shows_its_plan_and_does_it(stack: Stack) -> None:
@@ -317,13 +317,13 @@ def test_options_of_the_parent_hold_for_each_command_unless_it_has_its_own(stack
     file = stack.write(ALPHA)
     stack.ok("plan", "-f", file)
     told = stack.error("plan", "-f", file, "--name", "other")
-    assert told.startswith("there is no function other-limits-provisioner: has `zae-limiter deploy --name other`")
+    assert told.startswith("there is no function other-limits-planner: has `zae-limiter deploy --name other`")
 
 
 def test_a_function_that_fails_is_one_line(stack: Stack) -> None:
     stack.failing = {"errorMessage": "Task timed out after 900.00 seconds", "errorType": "Sandbox.Timedout"}
     told = stack.error("plan", "-f", stack.write(ALPHA))
-    assert told == "my-app-limits-provisioner failed: Task timed out after 900.00 seconds; its log says more\n"
+    assert told == "my-app-limits-planner failed: Task timed out after 900.00 seconds; its log says more\n"
 
 
 def test_an_answer_of_another_version_is_one_line(stack: Stack) -> None:
@@ -332,7 +332,7 @@ def test_an_answer_of_another_version_is_one_line(stack: Stack) -> None:
     from zae_limiter_provisioner import handler
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handler, "on_event", lambda *_: {"status": "done"})
+        patch.setattr(handler, "on_plan_event", lambda *_: {"status": "done"})
         assert "does its version fit?" in stack.error("plan", "-f", stack.write(ALPHA))
 
 

@@ -1,4 +1,4 @@
-"""The command line, and a stack's Lambda behind HTTP whose table is in memory.
+"""The command line, and a stack's planner and provisioner behind HTTP whose table is in memory.
 
 Lives here: how a test sets them up. Never: a claim.
 """
@@ -17,7 +17,10 @@ from support.provisioner.provisions import World
 from zae_limiter_cli.main import main
 from zae_limiter_provisioner import handler
 
-FUNCTION = "/2015-03-31/functions/my-app-limits-provisioner/invocations"
+PATH = "/2015-03-31/functions/my-app-limits-{}/invocations"
+PLANNER, PROVISIONER = PATH.format("planner"), PATH.format("provisioner")
+HANDLERS = {PLANNER: "on_plan_event", PROVISIONER: "on_event"}
+CODES = {403: "AccessDeniedException", 404: "ResourceNotFoundException"}
 
 
 class Stack:
@@ -31,6 +34,7 @@ class Stack:
         self.asked: list[dict[str, Any]] = []
         self.before: Callable[[dict[str, Any]], None] = lambda _: None
         self.failing: dict[str, Any] | None = None
+        self.refused: dict[str, int] = {}  # status by path, where a function is missing or forbidden
         self.dropping = False  # whether connections end without an answer
 
     def write(self, content: str, name: str = "alpha.yaml") -> str:
@@ -72,15 +76,20 @@ def serving(directory: Path) -> Iterator[Stack]:
             stack.paths.append(self.path)
             stack.asked.append(event)
             failing = stack.failing
-            status, told = (200, failing or handler.on_event(event, None)) if self.path == FUNCTION else (404, {})
+            status = stack.refused.get(self.path, 200 if self.path in HANDLERS else 404)
+            told = (
+                failing or getattr(handler, HANDLERS[self.path])(event, None)
+                if status == 200
+                else {"Message": "by a test"}
+            )
             stack.before(event)
             if stack.dropping:
                 self.close_connection = True
                 return
             body = json.dumps(told).encode()
             self.send_response(status)
-            if status == 404:
-                self.send_header("X-Amzn-ErrorType", "ResourceNotFoundException")
+            if status in CODES:
+                self.send_header("X-Amzn-ErrorType", CODES[status])
             if failing:
                 self.send_header("X-Amz-Function-Error", "Unhandled")
             self.send_header("Content-Length", str(len(body)))

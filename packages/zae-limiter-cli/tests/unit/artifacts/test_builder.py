@@ -10,11 +10,21 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from zae_limiter_cli.artifacts.builder import LAMBDAS, STAMP, LambdaName, build_artifact
+from zae_limiter_cli.artifacts.builder import LAMBDAS, STAMP, LambdaName, build_artifact, distribution_name
 from zae_limiter_cli.main import main
 
 NEVER = ("boto3", "botocore", "aioboto3", "aiobotocore", "aiohttp")
 BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "urllib3", "dateutil", "six.py")
+PACKAGES = {
+    "aggregator": "zae_limiter_aggregator",
+    "provisioner": "zae_limiter_provisioner",
+    "planner": "zae_limiter_provisioner",
+}
+HANDLERS = {
+    "aggregator": "zae_limiter_aggregator.handler.on_event",
+    "provisioner": "zae_limiter_provisioner.handler.on_event",
+    "planner": "zae_limiter_provisioner.handler.on_plan_event",
+}
 SITE = Path(str(distribution("boto3").locate_file("")))
 
 
@@ -56,8 +66,8 @@ def test_it_holds_no_client_nothing_compiled_and_less_than_2_mb(name: LambdaName
 
 def test_it_holds_what_its_own_imports_need(name: LambdaName) -> None:
     packages = {entry.split("/")[0] for entry in names_in(build_artifact(name).content)}
-    assert {"zae_limiter", f"zae_limiter_{name}"} <= packages
-    assert ({"zae_limiter_manifest", "attr", "cattrs", "yaml"} <= packages) == (name == "provisioner")
+    assert {"zae_limiter", PACKAGES[name]} <= packages
+    assert ({"zae_limiter_manifest", "attr", "cattrs", "yaml"} <= packages) == (name != "aggregator")
     assert "zae_limiter_cli" not in packages
 
 
@@ -65,18 +75,21 @@ def test_it_is_stamped_with_its_versions(name: LambdaName) -> None:
     artifact = build_artifact(name)
     with zipfile.ZipFile(BytesIO(artifact.content)) as archive:
         stamp = json.loads(archive.read(STAMP))
-    assert stamp["lambda"] == name
-    assert stamp["handler"] == artifact.handler == f"zae_limiter_{name}.handler.on_event"
+    assert stamp["handlers"][name] == artifact.handler == HANDLERS[name]
     assert stamp["distributions"] == artifact.versions
-    assert artifact.version == distribution(f"zae-limiter-{name}").version
+    assert artifact.version == distribution(distribution_name(name)).version
+
+
+def test_the_planner_has_the_provisioners_code_and_its_own_handler() -> None:
+    provisioner, planner = build_artifact("provisioner"), build_artifact("planner")
+    assert planner.content == provisioner.content
+    assert planner.handler != provisioner.handler
 
 
 def test_its_metadata_tells_version_and_requirements_and_no_description(name: LambdaName) -> None:
     artifact = build_artifact(name)
     with zipfile.ZipFile(BytesIO(artifact.content)) as archive:
-        (found,) = [
-            each for each in archive.namelist() if each.startswith(f"zae_limiter_{name}-") and "METADATA" in each
-        ]
+        (found,) = [each for each in archive.namelist() if each.startswith(f"{PACKAGES[name]}-") and "METADATA" in each]
         headers = archive.read(found).decode()
     assert f"\nVersion: {artifact.version}\n" in headers
     assert "\nRequires-Dist: zae-limiter-core" in headers
@@ -111,7 +124,7 @@ def test_lambda_export_writes_what_the_builder_builds(name: LambdaName, tmp_path
     done = CliRunner().invoke(main, ["lambda-export", name, "-f", str(target)])
     assert done.exit_code == 0, done.output
     assert target.read_bytes() == build_artifact(name).content
-    assert f"handler zae_limiter_{name}.handler.on_event" in done.stdout
+    assert f"handler {HANDLERS[name]}, " in done.stdout
 
 
 def test_lambda_export_to_where_it_may_not_write_is_one_line(tmp_path: Path) -> None:

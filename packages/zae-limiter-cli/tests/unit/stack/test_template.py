@@ -24,6 +24,7 @@ Template = Mapping[str, Any]
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:alarms"
 ROLE = "arn:aws:iam::123456789012:role/lambda"
+PLANNER_ROLE = "arn:aws:iam::123456789012:role/planner"
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
 
 EVERYTHING = StackOptions(
@@ -42,10 +43,17 @@ EVERYTHING = StackOptions(
 )
 LITTLE = StackOptions(aggregator=False, provisioner=False, alarms=False, policies=False, archive=False)
 EXTERNAL = StackOptions(iam=False, policies=False, aggregator_role_arn=ROLE, provisioner_role_arn=ROLE)
-CASES = {"defaults": StackOptions(), "everything": EVERYTHING, "little": LITTLE, "external roles": EXTERNAL}
+PLANNING = EXTERNAL.changed(planner_role_arn=PLANNER_ROLE)
+CASES = {
+    "defaults": StackOptions(),
+    "everything": EVERYTHING,
+    "little": LITTLE,
+    "external roles": EXTERNAL,
+    "external roles, the planner's too": PLANNING,
+}
 
 # The parameter of a role's ARN is empty by default, and then not used: conditions see to that, which cfn-lint cannot.
-NAMED_EXCEPTIONS = {("W1030", "AggregatorRoleArn"), ("W1030", "ProvisionerRoleArn")}
+NAMED_EXCEPTIONS = {("W1030", f"{name}RoleArn") for name in ("Aggregator", "Provisioner", "Planner")}
 
 
 def resources(template: Template, kind: str) -> dict[str, Any]:
@@ -187,7 +195,9 @@ def test_options_reach_what_they_are_about() -> None:
     for function in resources(template, "Lambda::Function").values():
         assert function["Architectures"] == ["arm64"]
         assert function["TracingConfig"] == {"Mode": "Active"}
-        assert function["ReservedConcurrentExecutions"] in {2, 3}
+    functions = resources(template, "Lambda::Function")
+    reserved = {name: each.get("ReservedConcurrentExecutions") for name, each in functions.items()}
+    assert reserved == {"AggregatorFunction": 2, "LimitsProvisionerFunction": 3, "LimitsPlannerFunction": None}
     for role in resources(template, "IAM::Role").values():
         assert role["PermissionsBoundary"] == BOUNDARY
         assert role["RoleName"].startswith("corp-my-app-")
@@ -218,6 +228,23 @@ def test_without_iam_the_lambdas_have_the_roles_they_were_given() -> None:
     assert [each["Role"] for each in resources(template, "Lambda::Function").values()] == [ROLE, ROLE]
 
 
+def test_without_iam_there_is_a_planner_where_there_is_a_role_for_it() -> None:
+    functions = resources(plain("my-app", PLANNING), "Lambda::Function")
+    assert functions["LimitsPlannerFunction"]["Role"] == PLANNER_ROLE
+    assert "LimitsPlannerFunction" not in plain("my-app", EXTERNAL)["Resources"]
+    assert (PLANNING.planner, EXTERNAL.planner, LITTLE.planner) == (True, False, False)
+
+
+def test_the_planner_is_as_large_as_the_provisioner() -> None:
+    template = plain("my-app", StackOptions(provisioner_memory=1024, provisioner_timeout=600))
+    functions = resources(template, "Lambda::Function")
+    sizes = [
+        (functions[f"Limits{name}Function"]["MemorySize"], functions[f"Limits{name}Function"]["Timeout"])
+        for name in ("Planner", "Provisioner")
+    ]
+    assert sizes == [(1024, 600), (1024, 600)]
+
+
 switches = {
     name: st.booleans()
     for name in (
@@ -231,6 +258,7 @@ texts = {
     "alarm_topic_arn": st.sampled_from(["", TOPIC]),
     "aggregator_role_arn": st.sampled_from(["", ROLE]),
     "provisioner_role_arn": st.sampled_from(["", ROLE]),
+    "planner_role_arn": st.sampled_from(["", PLANNER_ROLE]),
     "permission_boundary_arn": st.sampled_from(["", BOUNDARY]),
     "role_name_format": st.sampled_from(["", "corp-{}"]),
 }

@@ -28,5 +28,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 def limits() -> None:
     """Keep the limits of namespaces in files: one YAML file for each namespace.
 
-    Every command calls the stack's provisioner, so lambda:InvokeFunction on it is the only permission needed.
+    apply and unlock invoke the stack's provisioner, plan, diff, export and state its planner, which only reads.
+    lambda:InvokeFunction on these is the only permission needed.
     """

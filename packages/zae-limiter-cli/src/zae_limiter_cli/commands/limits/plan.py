@@ -10,6 +10,7 @@ import click
 
 from ...errors import CommandError
 from ...options import DocumentForm, connected
+from ...progress import reporter
 from .options import exit_code_option, files_option, form_option, take_over_option
 
 if TYPE_CHECKING:
@@ -39,16 +40,16 @@ def plan(
     from zae_limiter_manifest import Request
 
     from ...limits.files import load_files
-    from ...limits.provisioner import Provisioner
+    from ...limits.provisioner import Planner
     from ...limits.saved import SavedPlan
     from ...limits.showing import plan_of, show_plans
 
     manifests = load_files(files)
     if out is not None and len(manifests) != 1:
         raise CommandError(f"--out saves the plan of one namespace, not of {len(manifests)}: plan them one by one")
-    provisioner = Provisioner(connection)
+    planner = Planner(connection, reporter(quiet=False))
     requests = [Request.of("plan", manifest, take_over=take_over) for manifest in manifests]
-    plans = [plan_of(request.namespace, provisioner.ask(request)) for request in requests]
+    plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
     if out is not None:
         SavedPlan(connection.name, manifests[0], plans[0]).write(out)
     show_plans(plans, form)
@@ -69,12 +70,12 @@ def diff(
     from zae_limiter_manifest import Request
 
     from ...limits.files import load_files
-    from ...limits.provisioner import Provisioner
+    from ...limits.provisioner import Planner
     from ...limits.showing import plan_of, show_drift
 
-    provisioner = Provisioner(connection)
+    planner = Planner(connection, reporter(quiet=False))
     requests = [Request.of("diff", manifest) for manifest in load_files(files)]
-    plans = [plan_of(request.namespace, provisioner.ask(request)) for request in requests]
+    plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
     show_drift(plans, form, list_unmanaged=unmanaged)
     if exit_code and any(each.drifted for each in plans):
         raise click.exceptions.Exit(2)

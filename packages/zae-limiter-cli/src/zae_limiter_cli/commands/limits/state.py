@@ -8,6 +8,7 @@ import click
 from ...confirmation import confirm
 from ...errors import CommandError
 from ...options import DocumentForm, connected, in_namespace, yes_option
+from ...progress import reporter
 from .options import form_option
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
 
     answer = _ask(connection, "export", namespace)
     if answer.manifest is None:
-        raise CommandError(f"{namespace}: the provisioner returned no manifest")
+        raise CommandError(f"{namespace}: the answer contains no manifest")
     if out is None:
         click.echo(dump(answer.manifest), nl=False)
     else:
@@ -65,14 +66,15 @@ def unlock(*, connection: "Connection", namespace: str, lock_id: str, form: Docu
 def _ask(connection: "Connection", action: Any, namespace: str, **fields: Any) -> "Answer":
     from zae_limiter_manifest import Request
 
-    from ...limits.provisioner import Provisioner
+    from ...limits.provisioner import Planner, Provisioner
     from ...limits.showing import refuse
 
     try:
         request = Request(action, namespace, **fields)
     except ValueError as error:
         raise CommandError(str(error)) from error
-    answer = Provisioner(connection).ask(request)
+    asked = Provisioner if action == "unlock" else Planner
+    answer = asked(connection, reporter(quiet=False)).ask(request)
     refuse(namespace, answer)
     return answer
 
@@ -81,6 +83,6 @@ def _show(namespace: str, answer: "Answer", form: DocumentForm) -> None:
     from zae_limiter_manifest.render import as_json, as_text
 
     if answer.state is None:
-        raise CommandError(f"{namespace}: the provisioner returned no state")
+        raise CommandError(f"{namespace}: the answer contains no state")
     render = as_json.render_state if form == "json" else as_text.render_state
     click.echo(render(namespace, answer.state), nl=False)

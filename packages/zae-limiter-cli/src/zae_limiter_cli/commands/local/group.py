@@ -21,7 +21,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 @click.group(cls=LazyCommands, entries=ENTRIES)
 @debug_option
 def local() -> None:
-    """Run an AWS with a stack on this machine: table, stream and both Lambdas, which really run.
+    """Run an AWS with a stack on this machine: table, stream and the Lambdas, which really run.
 
     It needs no Docker and no account.
     """

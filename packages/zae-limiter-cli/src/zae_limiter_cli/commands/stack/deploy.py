@@ -67,7 +67,7 @@ def deploy(
 def upgrade(
     *, connection: "Connection", code_only: bool, allow_downgrade: bool, output: OutputForm, quiet: bool
 ) -> None:
-    """Upgrade an existing stack to this release: template, code of both Lambdas, version record. Options stay."""
+    """Upgrade an existing stack to this release: template, code of the Lambdas, version record. Options stay."""
     from ...stack.deploy import DeployRequest, upgrade_code
     from ...stack.deploy import begin as begin_deploy
 

@@ -12,22 +12,20 @@ WHAT: Final = {"Acquire": "acquire and nothing else", "Full": "read and write ev
 
 
 def policies() -> Resources:
-    """One policy for each use, on the whole table and on the principal's own namespace; and one to invoke."""
+    """One policy for each use, on the whole table and on the principal's own namespace; and those to invoke."""
     made: Resources = {}
     for use, statements in USES.items():
         what = WHAT[use]
         made[f"{use}Policy"] = _policy(use.lower(), what, statements(EVERY_NAMESPACE))
         own = f"{what}, in the principal's namespace"
         made[f"{use}OwnPolicy"] = _policy(f"{use.lower()}-own", own, statements(OWN_NAMESPACE))
-    invoke = allow(["lambda:InvokeFunction"], attribute(FUNCTIONS["provisioner"], "Arn"))
-    made["InvokeProvisionerPolicy"] = resource(
-        "IAM::ManagedPolicy",
-        {
-            **policy_name("invoke-provisioner"),
-            "Description": text("${AWS::StackName}: apply limits to every namespace"),
-            "PolicyDocument": document([invoke]),
-        },
-        condition="HasInvokePolicy",
+    provisioner, planner = (attribute(FUNCTIONS[name], "Arn") for name in ("provisioner", "planner"))
+    both = when("HasPlanner", [provisioner, planner], provisioner)
+    made["InvokeProvisionerPolicy"] = _invoking(
+        "invoke-provisioner", "apply limits to every namespace", both, "HasInvokePolicy"
+    )
+    made["InvokePlannerPolicy"] = _invoking(
+        "invoke-planner", "plan limits of every namespace, and read them", planner, "HasInvokePlannerPolicy"
     )
     return made
 
@@ -49,6 +47,15 @@ def roles() -> Resources:
         )
         for use in USES
     }
+
+
+def _invoking(name: str, what: str, functions: Value, condition: str) -> Value:
+    policy = {
+        **policy_name(name),
+        "Description": text(f"${{AWS::StackName}}: {what}"),
+        "PolicyDocument": document([allow(["lambda:InvokeFunction"], functions)]),
+    }
+    return resource("IAM::ManagedPolicy", policy, condition=condition)
 
 
 def _policy(name: str, what: str, statements: list[Value]) -> Value:

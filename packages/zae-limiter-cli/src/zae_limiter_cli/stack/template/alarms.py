@@ -1,4 +1,7 @@
-"""Alarms on both Lambdas, on the stream and on dead letters."""
+"""Alarms on aggregator and provisioner, on the stream and on dead letters.
+
+The planner has none: whoever asks for a plan reads its error.
+"""
 
 from typing import Final
 

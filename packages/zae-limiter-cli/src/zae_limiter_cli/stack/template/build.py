@@ -6,7 +6,7 @@ from ..options import StackOptions, check_stack_name
 from .access import policies, roles
 from .alarms import alarms
 from .archive import archive
-from .functions import FUNCTIONS, aggregator, provisioner
+from .functions import FUNCTIONS, aggregator, planner, provisioner
 from .language import Resource, Resources, attribute, ref, text
 from .names import check_lengths
 from .parameters import CONDITIONS, parameters, values
@@ -45,6 +45,7 @@ def _resources() -> Resources:
         **table(),
         **aggregator(),
         **provisioner(),
+        **planner(),
         **archive(),
         **policies(),
         **roles(),
@@ -64,6 +65,7 @@ def _outputs() -> Resources:
             **_output(provisioner_arn, "HasProvisioner"),
             "Export": {"Name": text("${AWS::StackName}-LimitsProvisionerArn")},
         },
+        "LimitsPlannerArn": _output(attribute(FUNCTIONS["planner"], "Arn"), "HasPlanner"),
         "ArchiveBucketName": _output(ref("ArchiveBucket"), "HasArchive"),
         **{f"{name}Arn": _output(ref(name), made["Condition"]) for name, made in policies().items()},
         **{f"{name}Arn": _output(attribute(name, "Arn"), made["Condition"]) for name, made in roles().items()},

@@ -1,4 +1,4 @@
-"""Both Lambdas, each with its role and its log group, and the stream that feeds the aggregator."""
+"""The Lambdas, each with its role and its log group, and the stream that feeds the aggregator."""
 
 import json
 from typing import Final
@@ -10,6 +10,8 @@ from ...artifacts.requirements import RUNTIME
 from ..code import function_name
 from .grants import (
     AGGREGATOR_CALLS,
+    PLANNER_CALLS,
+    PLANNER_INDEXES,
     PROVISIONER_CALLS,
     PROVISIONER_INDEXES,
     logging_to,
@@ -18,13 +20,19 @@ from .grants import (
     reading_stream,
     with_key,
 )
-from .language import Resources, Value, allow, attribute, document, ref, resource, text, when
+from .language import Resource, Resources, Value, allow, attribute, document, ref, resource, text, when
 from .names import role_name
 from .table import STREAM_ARN
 
 FUNCTIONS: Final[dict[LambdaName, str]] = {
     "aggregator": "AggregatorFunction",
     "provisioner": "LimitsProvisionerFunction",
+    "planner": "LimitsPlannerFunction",
+}
+HANDLERS: Final[dict[LambdaName, str]] = {
+    "aggregator": "zae_limiter_aggregator.handler.on_event",
+    "provisioner": "zae_limiter_provisioner.handler.on_event",
+    "planner": "zae_limiter_provisioner.handler.on_plan_event",
 }
 NO_CODE_YET: Final = "# `zae-limiter deploy` puts the code here; until then every invocation fails.\n"
 
@@ -40,7 +48,7 @@ def aggregator() -> Resources:
         "ZAEL_USAGE_DAILY_DAYS": ref("UsageDailyDays"),
     }
     return {
-        **_function("aggregator", environment),
+        **_function("aggregator", environment, _size("Aggregator")),
         **_role("aggregator", [on_table(AGGREGATOR_CALLS), *reading_stream()]),
         **_grant("aggregator", "Traces", [_tracing()]),
         **_grant("aggregator", "Archives", [allow(["s3:PutObject"], text("${ArchiveBucket.Arn}/*"))]),
@@ -71,25 +79,42 @@ def aggregator() -> Resources:
 def provisioner() -> Resources:
     """The provisioner, and what comes with it."""
     return {
-        **_function("provisioner", {"ZAEL_STACK": ref("AWS::StackName")}),
+        **_function("provisioner", {"ZAEL_STACK": ref("AWS::StackName")}, _size("Provisioner")),
         **_role("provisioner", [on_table(PROVISIONER_CALLS), on_indexes(PROVISIONER_INDEXES)]),
         **_grant("provisioner", "Traces", [_tracing()]),
         **_grant("provisioner", "UsesKey", [with_key("dynamodb", ["Decrypt"])]),
     }
 
 
-def _function(name: LambdaName, environment: Resources) -> Resources:
+def planner() -> Resources:
+    """The planner, and what comes with it: the provisioner's code, with a role that only reads."""
+    size = {key: value for key, value in _size("Provisioner").items() if key != "ReservedConcurrentExecutions"}
+    return {
+        **_function("planner", {"ZAEL_STACK": ref("AWS::StackName")}, size),
+        **_role("planner", [on_table(PLANNER_CALLS), on_indexes(PLANNER_INDEXES)]),
+        **_grant("planner", "Traces", [_tracing()]),
+        **_grant("planner", "UsesKey", [with_key("dynamodb", ["Decrypt"])]),
+    }
+
+
+def _size(prefix: str) -> Resource:
+    return {
+        "MemorySize": ref(f"{prefix}Memory"),
+        "Timeout": ref(f"{prefix}Timeout"),
+        "ReservedConcurrentExecutions": when(f"Reserves{prefix}", ref(f"{prefix}Concurrency")),
+    }
+
+
+def _function(name: LambdaName, environment: Resources, size: Resource) -> Resources:
     prefix, called = name.capitalize(), function_name("${AWS::StackName}", name)
     function = {
         "FunctionName": text(called),
         "Runtime": RUNTIME,
-        "Handler": f"zae_limiter_{name}.handler.on_event",
+        "Handler": HANDLERS[name],
         "Code": {"ZipFile": NO_CODE_YET},
         "Role": when(f"Own{prefix}Role", attribute(f"{prefix}Role", "Arn"), ref(f"{prefix}RoleArn")),
         "Architectures": [ref("Architecture")],
-        "MemorySize": ref(f"{prefix}Memory"),
-        "Timeout": ref(f"{prefix}Timeout"),
-        "ReservedConcurrentExecutions": when(f"Reserves{prefix}", ref(f"{prefix}Concurrency")),
+        **size,
         "TracingConfig": {"Mode": when("HasTracing", "Active", "PassThrough")},
         "Environment": {"Variables": environment},
         "LoggingConfig": {"LogGroup": ref(f"{prefix}Logs")},

@@ -11,6 +11,8 @@ from .table import STREAM_ARN, TABLE_ARN, index_arn
 # A transaction is allowed by what it is made of. Tests hold these together with what the code really calls.
 PROVISIONER_CALLS: Final = ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem")
 PROVISIONER_INDEXES: Final = ("GSI4",)
+PLANNER_CALLS: Final = ("BatchGetItem", "GetItem")
+PLANNER_INDEXES: Final = PROVISIONER_INDEXES
 AGGREGATOR_CALLS: Final = ("BatchGetItem", "PutItem", "UpdateItem")
 STREAM_CALLS: Final = ("DescribeStream", "GetRecords", "GetShardIterator")
 

@@ -5,12 +5,13 @@ from dataclasses import Field, fields
 from typing import Any, Final
 
 from ..options import NAME_FORMAT, NAME_PART, PLACE, StackOptions
-from .language import Value, both, differs, equals, filled
+from .language import Value, both, differs, equals, filled, text
 
 CONDITIONS: Final[dict[str, Value]] = {
     "HasAggregator": equals("Aggregator", "true"),
     "HasProvisioner": equals("Provisioner", "true"),
     "HasIam": equals("Iam", "true"),
+    "HasPlanner": both("HasProvisioner", {"Fn::Not": [{"Fn::Equals": [text("${Iam}${PlannerRoleArn}"), "false"]}]}),
     "HasArchive": both("HasAggregator", equals("Archive", "true")),
     "HasGlacier": both("HasArchive", differs("ArchiveGlacierDays", "0")),
     "HasKey": differs("KmsKeyArn", ""),
@@ -24,16 +25,20 @@ CONDITIONS: Final[dict[str, Value]] = {
     "ReservesProvisioner": differs("ProvisionerConcurrency", "0"),
     "OwnAggregatorRole": both("HasAggregator", "HasIam", equals("AggregatorRoleArn", "")),
     "OwnProvisionerRole": both("HasProvisioner", "HasIam", equals("ProvisionerRoleArn", "")),
+    "OwnPlannerRole": both("HasPlanner", "HasIam", equals("PlannerRoleArn", "")),
     "AggregatorTraces": both("OwnAggregatorRole", "HasTracing"),
     "ProvisionerTraces": both("OwnProvisionerRole", "HasTracing"),
+    "PlannerTraces": both("OwnPlannerRole", "HasTracing"),
     "AggregatorArchives": both("OwnAggregatorRole", "HasArchive"),
     "AggregatorUsesKey": both("OwnAggregatorRole", "HasKey"),
     "ProvisionerUsesKey": both("OwnProvisionerRole", "HasKey"),
+    "PlannerUsesKey": both("OwnPlannerRole", "HasKey"),
     "NamesRole": filled("RoleNamePrefix", "RoleNameSuffix"),
     "NamesPolicy": filled("PolicyNamePrefix", "PolicyNameSuffix"),
     "HasBoundary": differs("PermissionBoundaryArn", ""),
     "HasPolicies": both("HasIam", equals("Policies", "true")),
     "HasInvokePolicy": both("HasPolicies", "HasProvisioner"),
+    "HasInvokePlannerPolicy": both("HasPolicies", "HasPlanner"),
     "HasAppRoles": both("HasPolicies", equals("AppRoles", "true")),
 }
 

@@ -1,0 +1,93 @@
+"""A client of one Lambda of a stack: it packs requests and reads pages.
+
+Never: another AWS service, or a decision of what to ask.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from attrs import evolve
+
+from zae_limiter_manifest import Answer, FormatError, Request, next_page, pack, unpack
+
+from ..connection import Connection
+from ..errors import CommandError
+
+LAMBDA_SECONDS: Final = 900
+POLICIES: Final = {"planner": "InvokePlannerPolicy", "provisioner": "InvokeProvisionerPolicy"}
+
+
+class OutOfReach(CommandError):
+    """The function is missing, or the caller may not invoke it; nothing was asked. ``reason`` says which."""
+
+    def __init__(self, reason: str, way_out: str) -> None:
+        super().__init__(f"{reason}: {way_out}")
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Function:
+    """The planner or the provisioner of a stack."""
+
+    connection: Connection
+    kind: Literal["planner", "provisioner"]
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return f"{self.connection.name}-limits-{self.kind}"
+
+    def ask(self, request: Request) -> Answer:
+        """The answer, all its pages. Raises ``CommandError`` where there is none, and errors of botocore."""
+        try:
+            pages = [self._invoke(request)]
+            while (after := next_page(pages[-1])) is not None:
+                pages.append(self._invoke(evolve(request, next=after)))
+            return Answer.from_dict(unpack(pages))
+        except FormatError as error:
+            raise CommandError(f"{self.name}: {error}; does its version fit? See `zae-limiter check`") from error
+
+    def _invoke(self, request: Request) -> Mapping[str, Any]:
+        from botocore.exceptions import ClientError
+
+        try:
+            answer = self._client.invoke(FunctionName=self.name, Payload=_payload(request))
+        except ClientError as error:
+            if refusal := self._out_of_reach(error.response["Error"]):
+                raise refusal from error
+            raise
+        told = json.loads(answer["Payload"].read())
+        if "FunctionError" in answer or not isinstance(told, dict):
+            raise CommandError(f"{self.name} failed: {_problem(told)}; its log says more")
+        return told
+
+    def _out_of_reach(self, told: Mapping[str, Any]) -> OutOfReach | None:
+        """What an error of AWS means; ``None`` for any other error."""
+        match told.get("Code"):
+            case "ResourceNotFoundException":
+                way_out = f"has `zae-limiter deploy --name {self.connection.name}` created one here?"
+                return OutOfReach(f"there is no function {self.name}", way_out)
+            case "AccessDeniedException":
+                way_out = f"{told.get('Message')}; the stack's {POLICIES[self.kind]} allows it"
+                return OutOfReach(f"you may not invoke {self.name}", way_out)
+        return None
+
+    @cached_property
+    def _client(self) -> Any:
+        # An apply that is sent again would meet the lock of the first, which goes on without a listener.
+        return self.connection.client("lambda", read_seconds=LAMBDA_SECONDS + 10, attempts=1)
+
+
+def _payload(request: Request) -> bytes:
+    try:
+        return json.dumps(pack(request.to_dict()), separators=(",", ":")).encode()
+    except FormatError as error:
+        way_out = "move limits that many entities share into a resource"
+        raise CommandError(f"{request.namespace}: {error}; {way_out}") from error
+
+
+def _problem(told: object) -> str:
+    return str(told.get("errorMessage", told)) if isinstance(told, Mapping) else str(told)

@@ -1,0 +1,79 @@
+"""What roles and policies of the template allow, and the provisioner at work.
+
+Lives here: how a test reads a template. Never: an expectation.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from support.cli.calls import Call, RecordingStore, listed
+from zae_limiter_cli.stack.options import StackOptions
+from zae_limiter_cli.stack.template.build import plain
+from zae_limiter_manifest import LimitsManifest, Request
+from zae_limiter_provisioner.actions import perform
+from zae_limiter_provisioner.table import Table
+
+MANIFEST = {
+    "namespace": "tenant-alpha",
+    "system": {"on_unavailable": "allow", "limits": {"rpm": {"capacity": 100}}},
+    "resources": {"gpt-4": {"limits": {"rpm": {"capacity": 10}}}},
+    "entities": {"key-abc": {"resources": {"gpt-4": {"limits": {"rpm": {"capacity": 5}}}}}},
+}
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+NAMES = {"Table": "my-app", "ArchiveBucket": "archive", "DeadLetters": "dead-letters"}
+
+OPTIONS = {"defaults": StackOptions(), "what adds statements": StackOptions(kms_key_arn=KEY, tracing=True)}
+
+
+def properties(options: StackOptions) -> dict[str, Any]:
+    """The properties of each resource of a stack."""
+    return {name: each["Properties"] for name, each in plain("my-app", options)["Resources"].items()}
+
+
+def statements(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A policy's, with names in place of ARNs."""
+    return [{**each, "Resource": _named(each["Resource"])} for each in document["Statement"]]
+
+
+def _named(resource: Any) -> Any:
+    match resource:
+        case list():
+            return [_named(each) for each in resource]
+        case {"Fn::GetAtt": ["Table", "StreamArn"]}:
+            return "my-app/stream/label"
+        case {"Fn::GetAtt": [name, _]}:
+            return NAMES.get(name, name)
+        case {"Fn::Sub": str(text)}:
+            for name, instead in NAMES.items():
+                text = text.replace(f"${{{name}.Arn}}", instead)
+            return text
+    return resource
+
+
+def role_statements(resources: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Of a Lambda's role, its own policy and those that are attached on condition."""
+    documents = [each["PolicyDocument"] for each in resources[f"{name}Role"]["Policies"]]
+    attached = [each for each in resources.values() if {"Ref": f"{name}Role"} in each.get("Roles", ())]
+    return [each for one in (*documents, *(each["PolicyDocument"] for each in attached)) for each in statements(one)]
+
+
+def idle(granted: Iterable[Mapping[str, Any]], calls: Iterable[Call]) -> list[tuple[str, str]]:
+    """What may be done to the table and its indexes, and never is."""
+    made = {(call.action, call.resource) for call in calls}
+    pairs = [(action, name) for each in granted for action in each["Action"] for name in listed(each["Resource"])]
+    return [pair for pair in pairs if pair not in made and pair[1].split("/index/")[0] == "my-app"]
+
+
+def the_provisioner_at_work() -> set[Call]:
+    """What the provisioner asks of the table for an apply of everything, of as much again, of nothing, and the rest."""
+    store = RecordingStore("my-app")
+    table = Table(store, "my-app")
+    limits = MANIFEST["resources"]
+    many = {f"key-{number:05d}-{'x' * 200}": {"resources": limits} for number in range(4_000)}
+    for levels in ({**MANIFEST, "entities": many}, MANIFEST, {"namespace": "tenant-alpha"}):
+        wanted = LimitsManifest.from_dict(levels)
+        for action in ("plan", "apply", "apply"):
+            assert perform(table, Request.of(action, wanted), None).errors == ()
+    for request in (Request("export", "tenant-alpha"), Request("state", "tenant-alpha")):
+        perform(table, request, None)
+    return set(store.calls)
