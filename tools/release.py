@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Final
 
@@ -59,7 +60,7 @@ def release(root: Path, distribution: str, version: str, *, dry_run: bool = Fals
         raise
     lines = [f"{distribution} {version}: commit {commit[:7]}, tag {tag}"]
     if moved:
-        lines.append(f"its bound moved, release them next: {', '.join(moved)}")
+        lines.append(f"its bound moved, release them next, in this order: {', '.join(moved)}")
     return "\n".join([*lines, f"publish it: git push origin HEAD {tag}"])
 
 
@@ -119,7 +120,11 @@ def _move_bound(tree: Path, sibling: Distribution, distribution: str, version: s
 
 
 def _projects(root: Path) -> list[Distribution]:
-    return [from_project(path.read_text("utf-8")) for path in sorted(root.glob("packages/*/pyproject.toml"))]
+    """All, each after those that it requires: the order of releases."""
+    found = [from_project(path.read_text("utf-8")) for path in sorted(root.glob("packages/*/pyproject.toml"))]
+    by_name = {each.name: each for each in found}
+    needs = {each.name: [Requirement(other).name for other in each.requires] for each in found}
+    return [by_name[name] for name in TopologicalSorter(needs).static_order() if name in by_name]
 
 
 def _released(root: Path, distribution: str) -> list[str]:
