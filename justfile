@@ -19,7 +19,7 @@ check: sync
     uv run lint-imports
     uv run python tools/check_siblings.py
     uv run codespell
-    uv run pytest -q tools
+    uv run pytest -q -m "not slow" tools
 
 # Types of everything; a run for each package's tests, whose modules have the names of another's
 types:
@@ -49,7 +49,7 @@ test-fast *args:
         for name in $names; do folders+=("packages/zae-limiter-$name/tests/unit"); done
         uv run pytest -q --numprocesses auto --dist loadfile -m "not slow" "${folders[@]}" "$@" || [[ $? == 5 ]]  # 5: -k left none
     done
-    uv run pytest -q tools "$@" || [[ $? == 5 ]]
+    uv run pytest -q -m "not slow" tools "$@" || [[ $? == 5 ]]
 
 # All packages' tests on each Python that is promised and here; `just test-pythons fast`: the fast ones of core and cli, on those that are not the default
 test-pythons which="all":
@@ -135,13 +135,28 @@ model-writes: (bench "model_writes")
 docs:
     uv run --group docs mkdocs build --strict
 
-# A wheel of each distribution
-wheelhouse:
+# An sdist of each distribution, and the wheel that is built from it: `just dist`, `just dist core`; the build backend is that of uv.lock, by hash
+dist pkg=packages:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    rm -rf dist
+    constraints=$(mktemp)
+    trap 'rm -f "$constraints"' EXIT
+    uv export --quiet --locked --only-group build --no-header --output-file "$constraints" > /dev/null
+    export SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+    for name in {{pkg}}; do
+        uv build --quiet --package "zae-limiter-$name" --build-constraints "$constraints" --require-hashes --no-create-gitignore --out-dir dist
+    done
+    (cd dist && sha256sum -- *)
+
+# A wheel of each distribution, built from its sdist
+wheelhouse: dist
     rm -rf wheelhouse
-    uv build --all-packages --wheel --quiet --out-dir wheelhouse
+    mkdir wheelhouse
+    cp dist/*.whl wheelhouse
     uv run python tools/check_siblings.py wheelhouse/*.whl
 
-# Each package's tests against built wheels, installed alone
+# Each package's tests against the wheel of its sdist, installed alone
 wheels-test: wheelhouse
     #!/usr/bin/env bash
     set -euo pipefail
@@ -160,9 +175,57 @@ wheels-test: wheelhouse
         "$scratch/$name/bin/pytest" -q -n auto "packages/zae-limiter-$name/tests"
     done
 
+# Release one distribution: changelog, version, its siblings' bounds, commit, tag: `just release core 0.2.0`, `just release core 0.2.0 --dry-run`
+release name version *options:
+    uv run python tools/release.py {{options}} {{name}} {{version}}
+
+# What a tag of a release publishes: sdist and wheel in dist; their hashes and the SBOM of what they are tested with in evidence
+[positional-arguments]
+release-files tag:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    name=$(uv run python tools/tagged.py "$1")
+    just dist "$name"
+    uv run --group release twine check --strict dist/*
+    rm -rf evidence
+    mkdir evidence
+    uv export --quiet --locked --package "zae-limiter-$name" --all-extras --no-dev --format cyclonedx1.5 \
+        --output-file "evidence/$(basename dist/*.tar.gz .tar.gz).cdx.json" > /dev/null
+    (cd dist && sha256sum -- *) > evidence/SHA256SUMS
+    (cd evidence && sha256sum -- *.json) >> evidence/SHA256SUMS
+
+# The tests of what is in dist, with its siblings as the index has them
+dist-test:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    wheel=$(echo dist/*.whl)
+    name=$(basename "$wheel" | cut -d- -f1 | cut -d_ -f3)
+    uv venv --quiet "$scratch/venv"
+    uv pip install --quiet --python "$scratch/venv" "$wheel" --group "packages/zae-limiter-$name/pyproject.toml:test" pytest-xdist
+    "$scratch/venv/bin/pytest" -q -n auto "packages/zae-limiter-$name/tests"
+
+# The page of a release on GitHub, with its files; the changelog's newest section is its text
+[positional-arguments]
+release-page tag:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    name=$(uv run python tools/tagged.py "$1")
+    awk '/^## / { section++ } section == 1' "packages/zae-limiter-$name/CHANGELOG.md" |
+        gh release create "$1" --verify-tag --title "$1" --notes-file - dist/* evidence/*
+
+# What a release does and what it builds, in clones
+test-release:
+    uv run pytest -q -m slow tools
+
+# A whole release in a clone and into an index on this machine: `just rehearse-release`, `just rehearse-release cli`
+rehearse-release name="core":
+    uv run python tools/rehearse.py {{name}}
+
 # Core's wheel in an environment of the newest boto3, langchain-aws and fastapi: no version changes, an acquire works; its size and import time
 install-beside:
     PYTHONPATH=tests-integration uv run python tools/install_beside.py
 
 # Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, and no extras
-test-all: check wheels-test (test-pythons "fast") integration integration-sdk
+test-all: check wheels-test test-release (test-pythons "fast") integration integration-sdk

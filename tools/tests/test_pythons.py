@@ -102,11 +102,3 @@ def test_the_workflow_runs_on_every_version_that_is_promised() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
     (matrix,) = re.findall(r"^ +python: \[(.*)\]$", workflow, re.MULTILINE)
     assert tuple(each.strip(' "') for each in matrix.split(",")) == pythons.PROMISED
-
-
-def test_each_step_of_the_workflow_is_a_recipe() -> None:
-    recipes = re.findall(r"^([a-z-]+)(?: [^:\n]*)?:(?!=)", (ROOT / "justfile").read_text(), re.MULTILINE)
-    steps = re.findall(r"^ +- run: (.*)$", (ROOT / ".github" / "workflows" / "ci.yml").read_text(), re.MULTILINE)
-    called = {match[1] for step in steps if (match := re.fullmatch(r"uv run just ([a-z-]+)(?: .*)?", step))}
-    assert len(called) == len(steps)
-    assert called <= set(recipes)

@@ -1,4 +1,5 @@
 import json
+from importlib.metadata import version
 from typing import Any, NoReturn
 
 import boto3
@@ -43,7 +44,7 @@ def test_a_fresh_stack_is_well_in_every_part(aws: str) -> None:
     assert list(parts) == [
         *("stack", "table", "aggregator", "provisioner", "planner", "stream", "dead letters", "version", "latency")
     ]
-    assert parts["provisioner"]["version"] == "0.1.0"
+    assert parts["provisioner"]["version"] == version("zae-limiter-provisioner")
     assert parts["table"]["indexes"] == {"GSI1": "ACTIVE", "GSI2": "ACTIVE", "GSI3": "ACTIVE", "GSI4": "ACTIVE"}
     assert parts["latency"]["median_ms"] > 0
 
@@ -230,4 +231,4 @@ def test_a_stack_of_another_release_is_told_with_what_to_upgrade(record: Version
 def test_version_tells_what_is_installed_and_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     assert json.loads(run("version", "--output", "json").stdout)["schema"] == 1
-    assert "zae-limiter-core         0.1.0" in run("version").stdout
+    assert f"zae-limiter-core         {version('zae-limiter-core')}" in run("version").stdout

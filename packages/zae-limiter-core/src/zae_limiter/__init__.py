@@ -7,9 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
+
     from .aio.lease import Lease as Lease
     from .aio.limiter import RateLimiter as RateLimiter
     from .aio.repository import Repository as Repository
+    from .aio.repository import RepositoryBuilder as RepositoryBuilder
     from .aio.store import Store as Store
     from .audit import AuditEvent as AuditEvent
     from .audit import AuditPage as AuditPage
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
     from .sync.lease import SyncLease as SyncLease
     from .sync.limiter import SyncRateLimiter as SyncRateLimiter
     from .sync.repository import SyncRepository as SyncRepository
+    from .sync.repository import SyncRepositoryBuilder as SyncRepositoryBuilder
     from .sync.store import SyncStore as SyncStore
     from .usage import LimitUsage as LimitUsage
     from .usage import UsagePage as UsagePage
@@ -104,6 +108,7 @@ _HOMES = {
     "RateLimiter": "aio.limiter",
     "RateLimiterUnavailable": "exceptions",
     "Repository": "aio.repository",
+    "RepositoryBuilder": "aio.repository",
     "RepositoryClosedError": "exceptions",
     "ResourceCapacity": "buckets",
     "StackTooOldError": "exceptions",
@@ -115,6 +120,7 @@ _HOMES = {
     "SyncLease": "sync.lease",
     "SyncRateLimiter": "sync.limiter",
     "SyncRepository": "sync.repository",
+    "SyncRepositoryBuilder": "sync.repository",
     "SyncStore": "sync.store",
     "UsagePage": "usage",
     "UsageSnapshot": "usage",
@@ -129,12 +135,15 @@ __all__ = sorted(_HOMES)  # noqa: PLE0605 - the names are those of _HOMES, and o
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name == "__version__":
+        value = import_module(".versions", __name__).core_version()
+    elif name in _HOMES:
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_HOMES, "__version__"})
