@@ -57,7 +57,7 @@ def test_a_file_that_is_not_there_is_one_line() -> None:
 
 def test_a_bad_manifest_is_a_line_for_each_mistake(tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
-    bad.write_text("namespace: 3\nresources: {gpt-4: {limits: {rpm: {capacity: 0}}}}\n")
+    bad.write_text("namespace: 3\nresources: {gpt-4: {limits: {rpm: {capacity: -1}}}}\n")
     done = run("demo", "-f", str(bad))
     assert done.exit_code == 1
     places = [line.split(": ")[:2] for line in done.stderr.splitlines()]

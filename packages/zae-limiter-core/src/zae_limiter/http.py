@@ -72,7 +72,7 @@ def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:
     """The quota, and the seconds in which it refills."""
     limit = status.limit
     unit = f";qu={_string(units[status.limit_name])}" if status.limit_name in units else ""
-    window = -(-limit.capacity * limit.refill_period // limit.refill_amount)
+    window = -(-limit.capacity * limit.refill_period // limit.refill_amount) or limit.refill_period
     return f"{_string(name)};q={limit.capacity}{unit};w={window}"
 
 
@@ -91,7 +91,7 @@ def _reset_seconds(status: LimitStatus) -> float:
 
 
 def _legacy(named: Sequence[tuple[str, LimitStatus]]) -> dict[str, str]:
-    scarcest = min((status for _, status in named), key=lambda status: status.available / status.limit.capacity)
+    scarcest = min((status for _, status in named), key=lambda status: status.available / max(1, status.limit.capacity))
     fields = {
         "X-RateLimit-Limit": str(scarcest.limit.capacity),
         "X-RateLimit-Remaining": str(max(0, scarcest.available)),
@@ -102,6 +102,8 @@ def _legacy(named: Sequence[tuple[str, LimitStatus]]) -> dict[str, str]:
 
 def _sentence(name: str, status: LimitStatus) -> str:
     asked = f"{name}: {status.requested} requested"
+    if status.limit.blocks:
+        return f"{asked}, which is blocked"
     if math.isinf(status.retry_after_seconds):
         return f"{asked}, which can never pass: at most {status.limit.burst}"
     return f"{asked}, {max(0, status.available)} available; retry in {math.ceil(status.retry_after_seconds)} s"

@@ -22,8 +22,8 @@ ConfigSource = Literal["entity", "entity_default", "resource", "system"]
 class Limit:
     """At most ``burst`` tokens at once, and ``refill_amount`` more in every ``refill_period`` seconds.
 
-    ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. Amounts are whole tokens, the period whole
-    seconds. Raises ``ValidationError``.
+    ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. A capacity of 0 blocks: every acquire of the
+    limit is refused. Amounts are whole tokens, the period whole seconds. Raises ``ValidationError``.
     """
 
     name: str
@@ -34,12 +34,19 @@ class Limit:
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
-        for each in ("capacity", "burst", "refill_amount"):
-            _check_whole(f"{each} of limit {self.name!r}", getattr(self, each), at_least=1, at_most=MAX_TOKENS)
+        for each, least in (("capacity", 0), ("burst", 0), ("refill_amount", 1)):
+            _check_whole(f"{each} of limit {self.name!r}", getattr(self, each), at_least=least, at_most=MAX_TOKENS)
         _check_whole(f"refill_period of limit {self.name!r}", self.refill_period, at_least=1, at_most=MAX_PERIOD)
         if self.burst < self.capacity:
             problem = f"must be at least the capacity, {self.capacity}"
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, problem)
+        if self.capacity == 0 < self.burst:
+            raise ValidationError(f"burst of limit {self.name!r}", self.burst, "must be 0: a capacity of 0 blocks")
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the capacity is 0, so that no acquire of the limit ever passes."""
+        return self.capacity == 0
 
     @classmethod
     def per_second(cls, name: str, capacity: int, *, burst: int | None = None) -> "Limit":
@@ -71,12 +78,15 @@ class Limit:
         refill_amount: int | None = None,
         refill_period: int = 60,
     ) -> "Limit":
-        """Any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60 seconds."""
+        """Any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60 seconds.
+
+        With a capacity of 0, which blocks, the rate means nothing.
+        """
         return cls(
             name=name,
             capacity=capacity,
             burst=capacity if burst is None else burst,
-            refill_amount=capacity if refill_amount is None else refill_amount,
+            refill_amount=(capacity or 1) if refill_amount is None else refill_amount,
             refill_period=refill_period,
         )
 

@@ -2,13 +2,14 @@
 # ruff: noqa: PT012 - a block under a lease that raises takes more than one line
 
 import asyncio
+import math
 from collections.abc import Sequence
 
 import pytest
 
 from support.core.worlds import Process, World, drain, passes, take, until
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, ValidationError
-from zae_limiter.operations.values import BatchGet, Item
+from zae_limiter.operations.values import BatchGet, Item, Put, Update
 from zae_limiter.testing import ManualClock
 
 OLD = Limit.per_minute("rpm", 60)
@@ -288,3 +289,31 @@ async def test_a_clock_that_is_set_back_keeps_neither_old_limits_nor_old_refusal
     assert not await passes(here, "e", "r", rpm=15)  # the tokens of an hour ahead are not there yet
     limits, _, _ = await here.repository.resolve_limits("e", "r")
     assert [limit.capacity for limit in limits] == [20]
+
+
+async def test_a_capacity_of_nothing_blocks_until_it_is_raised(world: World) -> None:
+    limiter, wire = await world.process(config_cache_ttl=0)
+    await limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 10)])
+    await take(limiter, "e", "r", rpm=1)
+    await limiter.set_limits("e", [Limit.per_minute("rpm", 0)], resource="r")
+    for _ in range(2):
+        with pytest.raises(RateLimitExceeded, match="blocked: the limit has a capacity of 0") as caught:
+            await take(limiter, "e", "r", rpm=1)
+    assert (caught.value.retry_after_seconds, caught.value.retry_after_header) == (math.inf, None)
+    wire.sent()
+    with pytest.raises(RateLimitExceeded, match="blocked"):
+        await take(limiter, "e", "r", rpm=1)
+    assert not any(isinstance(each, Update | Put) for each in wire.sent())  # nothing is written for who is blocked
+    await take(limiter, "e", "r", rpm=0)
+    assert await limiter.available("e", "r") == {"rpm": 0}
+    await limiter.set_limits("e", [Limit.per_minute("rpm", 10)], resource="r")
+    assert not await passes(limiter, "e", "r", rpm=10)  # the bucket begins empty
+    world.clock.advance(60)
+    await take(limiter, "e", "r", rpm=10)
+
+
+async def test_what_blocks_at_first_takes_nothing(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_minute("rpm", 10), Limit.per_minute("tpm", 0)])
+    with pytest.raises(RateLimitExceeded, match="tpm requested, which is blocked"):
+        await take(limiter, "e", "r", rpm=1, tpm=1)
+    await take(limiter, "e", "r", rpm=10)

@@ -197,11 +197,11 @@ def _limits(rng: Random) -> tuple[Limit, ...]:
 
 
 def _limit(rng: Random, name: str) -> Limit:
-    capacity = rng.choice((1, 3, 10, 40))
+    capacity = rng.choice((0, 1, 3, 3, 10, 10, 40, 40))
     return Limit.custom(
         name,
         capacity,
         burst=capacity * rng.choice((1, 1, 2)),
-        refill_amount=rng.choice((1, 3, 7, capacity)),
+        refill_amount=rng.choice((1, 3, 7, capacity or 1)),
         refill_period=rng.choice(PERIODS),
     )

@@ -98,8 +98,8 @@ def _in_integer(shape: Integer, value: object, path: Path) -> Iterator[Finding]:
         yield Finding(path, f"must be an integer in decimal digits, not {show(value.text)}: {value.advice}")
     elif number is None:
         yield Finding(path, f"must be an integer, not {describe(value)}")
-    elif number < 1:
-        yield Finding(path, f"must be at least 1, not {show(number)}")
+    elif number < shape.least:
+        yield Finding(path, f"must be at least {shape.least}, not {show(number)}")
     elif number > shape.highest:
         yield Finding(path, f"must be at most {shape.highest}, not {show(number)}")
 
@@ -156,8 +156,12 @@ def _below(shape: Record, value: Mapping[object, object], path: Path, key: str) 
     if not floor or not isinstance(member.shape, Integer):
         return
     mine, least = read_integer(member.shape, value[key]), read_integer(member.shape, value.get(floor))
-    if mine is not None and least is not None and 0 < mine < least <= member.shape.highest:
+    if mine is None or least is None:
+        return
+    if member.shape.least <= mine < least <= member.shape.highest:
         yield Finding((*path, key), f"must be at least the {floor.lower()}: {mine} < {least}")
+    if least == 0 < mine:
+        yield Finding((*path, key), f"must be 0, not {show(mine)}: a {floor.lower()} of 0 blocks")
 
 
 def _in_key(kind: NameKind, key: object, path: Path) -> Iterator[Finding]:

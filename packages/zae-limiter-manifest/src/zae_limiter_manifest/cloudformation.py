@@ -95,7 +95,7 @@ def _spelled(shape: Shape) -> Shape:
     """The shape in CloudFormation's spelling, which passes numbers as text."""
     match shape:
         case Integer():
-            return Integer(shape.highest, as_text=True)
+            return Integer(shape.highest, as_text=True, least=shape.least)
         case NamedMap():
             return NamedMap(shape.kind, _spelled(shape.entry), shape.least, shape.most)
         case Record():

@@ -20,6 +20,7 @@ MAX_LIMITS: Final = 32  # of one bucket
 LIMIT_FIELDS: Final = ("capacity", "burst", "refill_amount", "refill_period")
 
 _AMOUNT: Final = Integer(MAX_AMOUNT)
+_AMOUNT_OR_NONE: Final = Integer(MAX_AMOUNT, least=0)
 _PERIOD: Final = Integer(MAX_REFILL_PERIOD_SECONDS)
 
 
@@ -27,17 +28,20 @@ _PERIOD: Final = Integer(MAX_REFILL_PERIOD_SECONDS)
 class LimitDecl:
     """One limit: capacity, burst and refill amount in tokens, refill period in seconds; raises `ManifestError`."""
 
-    capacity: int = field(metadata=about(_AMOUNT, "the nominal amount, in tokens"))
+    capacity: int = field(metadata=about(_AMOUNT_OR_NONE, "the nominal amount, in tokens; 0 blocks"))
     burst: int = field(
         kw_only=True,
         metadata=about(
-            _AMOUNT,
+            _AMOUNT_OR_NONE,
             "the largest number of tokens at once; at least the capacity, by default the capacity",
             at_least="capacity",
         ),
     )
     refill_amount: int = field(
-        kw_only=True, metadata=about(_AMOUNT, "the tokens that come back in every period; by default the capacity")
+        kw_only=True,
+        metadata=about(
+            _AMOUNT, "the tokens that come back in every period; by default the capacity, or 1 if that is 0"
+        ),
     )
     refill_period: int = field(
         kw_only=True, default=DEFAULT_REFILL_PERIOD_SECONDS, metadata=about(_PERIOD, "the period, in seconds")
@@ -49,7 +53,7 @@ class LimitDecl:
 
     @refill_amount.default
     def _refill_is_capacity(self) -> int:
-        return self.capacity
+        return self.capacity or 1
 
     def __attrs_post_init__(self) -> None:
         values = {name: getattr(self, name) for name in LIMIT_FIELDS}

@@ -46,7 +46,7 @@ def _member(member: Member) -> dict[str, Any]:
 def _schema(shape: Shape) -> dict[str, Any]:
     match shape:
         case Integer():
-            return {"type": "integer", "minimum": 1, "maximum": shape.highest}
+            return {"type": "integer", "minimum": shape.least, "maximum": shape.highest}
         case Choice():
             return {"enum": list(shape.words)}
         case Name():

@@ -11,10 +11,11 @@ from .naming import NameKind
 
 @frozen
 class Integer:
-    """An integer from 1 to `highest`, not a boolean; `as_text` also allows its digits as text."""
+    """An integer from `least` to `highest`, not a boolean; `as_text` also allows its digits as text."""
 
     highest: int
     as_text: bool = False
+    least: int = 1
 
 
 @frozen
@@ -53,7 +54,7 @@ class NamedMap:
 
 @frozen
 class Member:
-    """One key of a record, its meaning, and the key (`at_least`) whose integer is its lower bound."""
+    """One key of a record and its meaning; `at_least`: the key whose integer is its lower bound, and its value if 0."""
 
     shape: "Shape"
     text: str

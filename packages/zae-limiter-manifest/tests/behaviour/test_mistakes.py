@@ -12,7 +12,7 @@ resources:
   _default_:
     limits:
       wcu: {capacity: 10}
-      rpm: {capacity: "10", burst: 0, refil_amount: 5, refill_period: 1.5}
+      rpm: {capacity: "10", burst: x, refil_amount: 5, refill_period: 1.5}
       tpm: {burst: 5}
       x: {capacity: 10, burst: 9, refill_period: yes}
   gpt-4:
@@ -38,7 +38,7 @@ FOUND = """\
 7:3: resources._default_: "_default_" is reserved: it means all resources of an entity
 9:7: resources._default_.limits.wcu: "wcu" is a reserved name
 10:23: resources._default_.limits.rpm.capacity: must be an integer, not the string "10"
-10:36: resources._default_.limits.rpm.burst: must be at least 1, not 0
+10:36: resources._default_.limits.rpm.burst: must be an integer, not the string "x"
 10:39: resources._default_.limits.rpm.refil_amount: unknown key "refil_amount", did you mean `refill_amount`?
 10:71: resources._default_.limits.rpm.refill_period: must be an integer, not the float 1.5
 11:7: resources._default_.limits.tpm: `capacity` is missing
@@ -56,7 +56,7 @@ FOUND = """\
 21:23: entities.user-2.resources: must not be empty
 22:11: entities.user-3: must be a map, not a list
 25:24: entities.user-4.resources.gpt-4.limits.ttl: "ttl" is a reserved name
-25:40: entities.user-4.resources.gpt-4.limits.ttl.capacity: must be at least 1, not -1
+25:40: entities.user-4.resources.gpt-4.limits.ttl.capacity: must be at least 0, not -1
 """  # noqa: E501  # one message is one line
 
 
@@ -73,7 +73,7 @@ NOT_AS_YAML = """\
 namespace: a
 system: {on_unavailable: *policy}
 resources:
-  gpt-4: {limits: {rpm: {capacity: 0}}}
+  gpt-4: {limits: {rpm: {capacity: -1}}}
   gpt-4: {limits: {rpm: {capacity: 1, burst: *b, refill_period: 0}}}
   gpt-4: {limit: 5}
 ---
@@ -82,7 +82,7 @@ namespace: 1
 
 NOT_AS_YAML_FOUND = """\
 2:26: system.on_unavailable: the alias "policy" has no anchor above it
-4:36: resources.gpt-4.limits.rpm.capacity: must be at least 1, not 0
+4:36: resources.gpt-4.limits.rpm.capacity: must be at least 0, not -1
 5:3: resources.gpt-4: duplicate key "gpt-4", first in line 4
 5:46: resources.gpt-4.limits.rpm.burst: the alias "b" has no anchor above it
 5:65: resources.gpt-4.limits.rpm.refill_period: must be at least 1, not 0
@@ -113,8 +113,7 @@ def test_a_key_that_is_repeated_very_often_is_told_as_often() -> None:
         ("0x10", 'must be an integer in decimal digits, not "0x10": write 16'),
         ("0b1", 'must be an integer in decimal digits, not "0b1": write 1'),
         ("+5", 'must be an integer in decimal digits, not "+5": write 5'),
-        ("0", "must be at least 1, not 0"),
-        ("-5", "must be at least 1, not -5"),
+        ("-5", "must be at least 0, not -5"),
     ],
 )
 def test_a_number_is_written_in_decimal_digits(number: str, told: str) -> None:
@@ -140,7 +139,7 @@ def test_a_name_that_looks_like_a_number_is_told_to_stand_in_quotes_and_keeps_it
 
 
 def test_a_mistake_that_an_alias_repeats_is_told_once() -> None:
-    text = "namespace: a\nresources:\n  r1: &r {limits: {rpm: {capacity: 0}}}\n  r2: *r\n  r3: *r\n"
+    text = "namespace: a\nresources:\n  r1: &r {limits: {rpm: {capacity: -1}}}\n  r2: *r\n  r3: *r\n"
     with pytest.raises(ManifestError) as caught:
         load(text)
-    assert str(caught.value) == "<manifest>:3:36: resources.r1.limits.rpm.capacity: must be at least 1, not 0"
+    assert str(caught.value) == "<manifest>:3:36: resources.r1.limits.rpm.capacity: must be at least 0, not -1"

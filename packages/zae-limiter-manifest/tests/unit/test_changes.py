@@ -129,7 +129,7 @@ def test_an_entry_comes_back_as_the_change(side: tuple[Address, Any, Any], drift
         {"resource": "a#b"},
         {"entity": "user-1"},
         {"limits": {}},
-        {"limits": {"rpm": {"capacity": 0}}},
+        {"limits": {"rpm": {"capacity": -1}}},
         {"limits": {"rpm": {"capacity": 1, "more": 1}}},
         {"before": []},
     ],
@@ -143,8 +143,8 @@ def test_an_entry_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
 
 def test_a_bad_limit_in_an_entry_is_named_with_its_address() -> None:
     entry = Change(GPT_4, None, resource(rpm=1)).to_dict()
-    with pytest.raises(ManifestError, match=r"resource gpt-4: limits: limits\.rpm\.capacity: must be at least 1"):
-        Change.from_dict({**entry, "limits": {"rpm": {"capacity": 0}}})
+    with pytest.raises(ManifestError, match=r"resource gpt-4: limits: limits\.rpm\.capacity: must be at least 0"):
+        Change.from_dict({**entry, "limits": {"rpm": {"capacity": -1}}})
 
 
 def test_a_fingerprint_stays_the_same_from_release_to_release() -> None:

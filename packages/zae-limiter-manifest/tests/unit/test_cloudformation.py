@@ -83,7 +83,9 @@ def test_every_mistake_is_told_with_the_path_of_its_property() -> None:
         "Systems": {},
         "TakeOver": "maybe",
         "System": {"OnUnavailable": "allowed", "limits": {}},
-        "Resources": {"gpt-4": {"Limits": {"rpm": {"Capacity": "5", "Burst": "4"}, "wcu": {"Capacity": "0"}, "x": {}}}},
+        "Resources": {
+            "gpt-4": {"Limits": {"rpm": {"Capacity": "5", "Burst": "4"}, "wcu": {"Capacity": "-1"}, "x": {}}}
+        },
         "Entities": {"u#1": {"Resources": {}}},
     }
     with pytest.raises(ManifestError) as caught:

@@ -50,7 +50,6 @@ def resource_with(limit: Any, name: str = "rpm") -> dict[str, Any]:
         {"namespace": "a", "entities": {"u": {"resources": {}}}},
         resource_with({}),
         resource_with(5),
-        resource_with({"capacity": 0}),
         resource_with({"capacity": -1}),
         resource_with({"capacity": "10"}),
         resource_with({"capacity": 1.5}),

@@ -48,11 +48,11 @@ def test_aliases_share_limits() -> None:
 def test_from_dict_tells_every_mistake_without_a_place() -> None:
     with pytest.raises(ManifestError) as caught:
         LimitsManifest.from_dict(
-            {"namespace": "a", "systems": {}, "system": {"limits": {"rpm": {"capacity": 0}}}}, "event"
+            {"namespace": "a", "systems": {}, "system": {"limits": {"rpm": {"capacity": -1}}}}, "event"
         )
     assert str(caught.value).splitlines() == [
         'event: systems: unknown key "systems", did you mean `system`?',
-        "event: system.limits.rpm.capacity: must be at least 1, not 0",
+        "event: system.limits.rpm.capacity: must be at least 0, not -1",
     ]
 
 

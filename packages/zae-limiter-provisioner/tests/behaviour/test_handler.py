@@ -37,7 +37,7 @@ def test_an_unknown_action_is_an_error_that_names_the_actions_there_are(event: A
 
 
 def test_every_mistake_of_a_manifest_is_an_error_with_its_path() -> None:
-    bad = {"namespace": "tenant-alpha", "resources": {"gpt-4": {"limits": {"rpm": {"capacity": 0}}}}, "more": 1}
+    bad = {"namespace": "tenant-alpha", "resources": {"gpt-4": {"limits": {"rpm": {"capacity": -1}}}}, "more": 1}
     done = on_event({"action": "apply", "manifest": bad}, None)
     assert (done["status"], done["created"], done["namespace"]) == ("failed", 0, "tenant-alpha")
     assert {error["path"] for error in done["errors"]} == {"more", "resources.gpt-4.limits.rpm.capacity"}
