@@ -54,7 +54,7 @@ def record_of_this_release() -> VersionRecord:
 
 
 def record_over(found: VersionRecord) -> VersionRecord:
-    """The record that this release leaves where it found one: migrations alone change the schema, no bound is lowered."""
+    """The record that this release leaves in place of one: it never lowers the bound, and leaves the schema alone."""
     oldest = max(found.min_client_version, OLDEST_CLIENT, key=lambda each: parse_version("min_client_version", each))
     return VersionRecord(found.schema_version, core_version(), oldest)
 
@@ -67,9 +67,9 @@ def check_admits(record: VersionRecord, *, stack: str, oldest_client: str) -> No
 
 
 def check_compatible(record: VersionRecord, *, stack: str, client_version: str) -> None:
-    """Raise ``ClientTooOldError``, ``StackTooOldError`` or ``OlderClientsError`` if this client must not use that stack.
+    """Check whether this client may use that stack.
 
-    An older schema that this release reads is no hindrance, unless a client is admitted that would misread what this
+    Raises ``ClientTooOldError``, ``StackTooOldError`` and ``OlderClientsError``. An older schema that this release reads is no hindrance, unless a client is admitted that would misread what this
     release writes.
     """
     oldest = record.min_client_version

@@ -170,7 +170,6 @@ class MemoryTable:
         states = (projected(item, index) if index else item for item in page)
         return Page([copy_of(state) for state in states if state is not None], last)
 
-
     def _scan(self, scan: Scan) -> Page:
         start = _place(dict(scan.start), SK) if scan.start else ()
         items = sorted(self._items.values(), key=lambda item: _place(item, SK))
