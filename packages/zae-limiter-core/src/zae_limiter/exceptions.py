@@ -334,7 +334,8 @@ class OlderClientsError(VersionError):
     def __str__(self) -> str:
         upgrade = f"zae-limiter upgrade --name {self.stack}"
         return (
-            f"stack {self.stack!r} admits zae-limiter-core {self.min_client_version}, which does not know the new schema. "
+            f"stack {self.stack!r} admits zae-limiter-core {self.min_client_version}, which does not know the new "
+            f"schema. "
             f"Run `{upgrade} --oldest-client {self.oldest_client}`, which shuts older clients out; "
             f"wait until no process that was open before runs a release before {self.oldest_client}; "
             f"then run `{upgrade}`"

@@ -69,8 +69,8 @@ def check_admits(record: VersionRecord, *, stack: str, oldest_client: str) -> No
 def check_compatible(record: VersionRecord, *, stack: str, client_version: str) -> None:
     """Check whether this client may use that stack.
 
-    Raises ``ClientTooOldError``, ``StackTooOldError`` and ``OlderClientsError``. An older schema that this release reads is no hindrance, unless a client is admitted that would misread what this
-    release writes.
+    An older schema that this release reads is no hindrance, unless a client is admitted that would misread what this
+    release writes. Raises ``ClientTooOldError``, ``StackTooOldError``, ``OlderClientsError``.
     """
     oldest = record.min_client_version
     if parse_version("client_version", client_version) < parse_version("min_client_version", oldest):
