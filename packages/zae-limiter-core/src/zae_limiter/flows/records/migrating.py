@@ -113,7 +113,7 @@ def migrate(migrations: Sequence[Migration], *, stack: str, report: Report) -> F
         wanted = pending(record, migrations, stack=stack)
         if not wanted:
             return list(done.values())
-        check_admits(record, stack=stack, oldest_client=wanted[0].oldest_client)
+        check_admits(record, stack=stack, oldest_client=wanted[-1].oldest_client)
         done[wanted[0].schema_version] = yield from _run(wanted[0], record, report)
 
 

@@ -51,7 +51,7 @@ class Migration:
     change: Callable[[Item], Change | None]
 
 
-MIGRATIONS: Final[Sequence[Migration]] = ()  # in order; the first is from schema 1, the last leads to SCHEMA_VERSION
+MIGRATIONS: Final[Sequence[Migration]] = ()  # from schema 1, each to the next, up to SCHEMA_VERSION
 
 
 def newest_schema(migrations: Sequence[Migration]) -> int:

@@ -19,7 +19,7 @@ from zae_limiter.operations.errors import Denied, OutcomeUnknown, RaceLost, Stor
 from zae_limiter.operations.values import Delete, Get, Item, Operation, Put, Scan, Transact, Update
 from zae_limiter.schema.attributes import CASCADE
 from zae_limiter.schema.registry import namespace_items
-from zae_limiter.versions import SCHEMA_VERSION, MigrationProgress, VersionRecord
+from zae_limiter.versions import SCHEMA_VERSION, MigrationProgress, VersionRecord, parse_version
 
 COUNT = 41
 PAGE = 7
@@ -94,6 +94,8 @@ def is_done(table: MemoryTable) -> bool:
 
 def test_the_registry_leads_from_the_first_schema_to_this_releases_without_a_gap() -> None:
     assert [each.schema_version for each in MIGRATIONS] == list(range(1, SCHEMA_VERSION))
+    oldest = [parse_version("oldest_client", each.oldest_client) for each in MIGRATIONS]
+    assert oldest == sorted(oldest)
     assert (oldest_schema(REHEARSED), newest_schema(REHEARSED)) == (1, 3)
     assert oldest_schema(()) == newest_schema(()) == SCHEMA_VERSION
 
