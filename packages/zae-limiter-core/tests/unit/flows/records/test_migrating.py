@@ -16,7 +16,7 @@ from zae_limiter.flows.records.versions import change_version_record, get_versio
 from zae_limiter.flows.steps import Parallel, Sleep, Step, play
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import Denied, OutcomeUnknown, RaceLost, StoreError, Throttled
-from zae_limiter.operations.values import Delete, Get, Item, Operation, Put, Scan, Transact, Update
+from zae_limiter.operations.values import Delete, Get, Item, Key, Operation, Put, Scan, Transact, Update
 from zae_limiter.schema.attributes import CASCADE
 from zae_limiter.schema.registry import namespace_items
 from zae_limiter.versions import SCHEMA_VERSION, MigrationProgress, VersionRecord, parse_version
@@ -101,7 +101,7 @@ def test_the_registry_leads_from_the_first_schema_to_this_releases_without_a_gap
 
 
 def test_both_run_in_order_and_change_nothing_but_what_is_in_the_old_form(table: MemoryTable) -> None:
-    entity = table.execute(Get(rehearsal.Key("ns/ENTITY#e", "#META")))
+    entity = table.execute(Get(Key("ns/ENTITY#e", "#META")))
     done = Life(table).migrate()
     assert is_done(table)
     assert [(each.name, each.schema_version, each.changed) for each in done] == [
@@ -109,7 +109,7 @@ def test_both_run_in_order_and_change_nothing_but_what_is_in_the_old_form(table:
         ("shorten-again", 2, COUNT),
     ]
     assert entity is not None
-    assert table.execute(Get(rehearsal.Key("ns/ENTITY#e", "#META"))) == entity
+    assert table.execute(Get(Key("ns/ENTITY#e", "#META"))) == entity
 
 
 def test_a_table_of_the_newest_schema_is_left_alone(table: MemoryTable) -> None:
@@ -397,4 +397,4 @@ def test_a_change_of_the_record_keeps_what_another_process_wrote_meanwhile(table
     assert play(change_version_record("my-app", newer), life.perform)
     assert record(table) == VersionRecord(2, "0.2.0", "0.1.0")
     assert not play(change_version_record("my-app", newer), life.perform)
-    assert rehearsal.Key("_/SYSTEM#", "#VERSION") == VERSION_KEY
+    assert Key("_/SYSTEM#", "#VERSION") == VERSION_KEY
