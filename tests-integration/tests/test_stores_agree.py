@@ -3,7 +3,7 @@ What never does: what the operations are for.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -219,10 +219,11 @@ def test_the_stores_agree_on_the_pages_of_a_scan(dynamodb: SyncDynamoDBStore, li
     for store in stores:
         for item in written:
             store.perform(Put(item))
-        found, start = [], None
+        found: list[Item] = []
+        start: Mapping[str, str] | None = None
         while (page := store.perform(Scan(limit, start))).next is not None:
             assert len(page.items) == limit
-            found, start = found + page.items, page.next
+            found, start = [*found, *page.items], page.next
         assert sorted(found + page.items, key=lambda item: (item["PK"], item["SK"])) == written
 
 

@@ -17,8 +17,10 @@ ITEMS_PER_PAGE = 5
 def migrator(place: Place, pipe: Connection, ledger: Ledger) -> None:
     """When told to, migrate the table; the ledger has how many migrations this process finished."""
     migrating.ITEMS_PER_PAGE = ITEMS_PER_PAGE  # a few items have several pages
-    reach = {"region": "us-east-1", "endpoint_url": place.endpoint_url}
-    store = MortalStore(SyncDynamoDBStore(place.table_name, read_timeout=TIMEOUT, **reach), place)
+    reached = SyncDynamoDBStore(
+        place.table_name, region="us-east-1", endpoint_url=place.endpoint_url, read_timeout=TIMEOUT
+    )
+    store = MortalStore(reached, place)
     driver = SyncDriver(store, operation_timeout=TIMEOUT)
     driver.run(migrating.forecast(()))
     pipe.send("ready")

@@ -204,7 +204,7 @@ def test_a_run_that_is_stopped_is_continued_by_the_next(migrations: None) -> Non
         migration.migrate(Connection("my-app"), stop)
     assert 0 < sum("cascade" not in item for item in buckets()) < BUCKETS
     done = run("upgrade", "--yes")
-    assert done.exit_code == 0
+    assert done.exit_code == 0, done.output
     assert done.stderr.splitlines()[0].startswith("migration shorten-cascade: 6 of about")
     assert all(SHORTER in item for item in buckets())
 

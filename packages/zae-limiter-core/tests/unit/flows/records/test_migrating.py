@@ -76,7 +76,8 @@ def table() -> MemoryTable:
 
 
 def all_items(table: MemoryTable) -> list[Item]:
-    return table.execute(Scan(1000)).items
+    found: list[Item] = table.execute(Scan(1000)).items
+    return found
 
 
 def record(table: MemoryTable) -> VersionRecord | None:
