@@ -3,6 +3,7 @@
 import time
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
 from zae_limiter import (
     ClientTooOldError,
@@ -19,10 +20,12 @@ from ..connection import Connection
 from ..errors import CommandError
 from ..options import DEFAULT_NAMESPACE
 
+READ_SECONDS: Final = 10.0  # a migration rather waits than ends
+
 
 def open_table(connection: Connection) -> SyncRepository:
     """A repository for what belongs to no namespace. None is opened: `default` may be deleted, and stays so."""
-    return maintenance.open_table(Options(check_version=False, **connection.store_options()))
+    return maintenance.open_table(Options(check_version=False, read_timeout=READ_SECONDS, **connection.store_options()))
 
 
 def read_record(table: SyncRepository) -> VersionRecord | None:
