@@ -6,59 +6,33 @@ from typing import Any
 import pytest
 
 from support.core import rehearsal
-from support.core.rehearsal import FIRST, REHEARSED, SECOND, SHORT, bucket, key, migrated, puts, record_item
-from zae_limiter.exceptions import NoUpgradePathError, OlderClientsError
+from support.core.rehearsal import (
+    FIRST,
+    REHEARSED,
+    SHORT,
+    WRITES,
+    Killed,
+    Life,
+    bucket,
+    key,
+    migrated,
+    puts,
+    record_item,
+)
+from zae_limiter.exceptions import OlderClientsError
 from zae_limiter.flows.records import migrating
-from zae_limiter.flows.records.migrating import KEY, forecast, migrate, pending, unrecorded_schema
-from zae_limiter.flows.records.migrations import MIGRATIONS, Change, Migration, newest_schema, oldest_schema
-from zae_limiter.flows.records.versions import KEY as VERSION_KEY
-from zae_limiter.flows.records.versions import change_version_record, get_version_record
-from zae_limiter.flows.steps import Parallel, Sleep, Step, play
+from zae_limiter.flows.records.migrating import KEY, migrate
+from zae_limiter.flows.records.migrations import Change, Migration
+from zae_limiter.flows.records.versions import get_version_record
+from zae_limiter.flows.steps import play
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import Denied, OutcomeUnknown, RaceLost, StoreError, Throttled
 from zae_limiter.operations.values import Delete, Get, Item, Key, Operation, Put, Scan, Transact, Update
 from zae_limiter.schema.attributes import CASCADE
-from zae_limiter.schema.registry import namespace_items
-from zae_limiter.versions import SCHEMA_VERSION, MigrationProgress, VersionRecord, parse_version
+from zae_limiter.versions import MigrationProgress, VersionRecord
 
 COUNT = 41
 PAGE = 7
-WRITES = (Put, Update, Delete, Transact)
-
-
-class Killed(BaseException):
-    """The process is gone."""
-
-
-class Life:
-    """A process over a table: ``before`` sees each operation, and may raise in its place."""
-
-    def __init__(self, table: MemoryTable, before: Callable[[Operation[Any]], None] = lambda _: None) -> None:
-        self.table = table
-        self.writes = 0
-        self._before = before
-
-    def perform(self, step: Step) -> Any:
-        if isinstance(step, Sleep):
-            return None
-        if isinstance(step, Parallel):
-            return [self._attempt(part) for part in step.steps]
-        return self._execute(step)
-
-    def _attempt(self, operation: Any) -> Any:
-        try:
-            return self._execute(operation)
-        except StoreError as error:
-            return error
-
-    def _execute(self, operation: Any) -> Any:
-        self._before(operation)
-        answer = self.table.execute(operation)
-        self.writes += isinstance(operation, WRITES)
-        return answer
-
-    def migrate(self, *migrations: Migration) -> list[MigrationProgress]:
-        return play(migrate(migrations or REHEARSED, stack="my-app", report=lambda _: None), self.perform)
 
 
 @pytest.fixture(autouse=True)
@@ -91,14 +65,6 @@ def is_done(table: MemoryTable) -> bool:
     assert table.execute(Get(KEY)) is None
     assert len(all_items(table)) == COUNT + 2
     return record(table) == VersionRecord(3, "0.1.0", "0.1.0")
-
-
-def test_the_registry_leads_from_the_first_schema_to_this_releases_without_a_gap() -> None:
-    assert [each.schema_version for each in MIGRATIONS] == list(range(1, SCHEMA_VERSION))
-    oldest = [parse_version("oldest_client", each.oldest_client) for each in MIGRATIONS]
-    assert oldest == sorted(oldest)
-    assert (oldest_schema(REHEARSED), newest_schema(REHEARSED)) == (1, 3)
-    assert oldest_schema(()) == newest_schema(()) == SCHEMA_VERSION
 
 
 def test_both_run_in_order_and_change_nothing_but_what_is_in_the_old_form(table: MemoryTable) -> None:
@@ -329,73 +295,3 @@ def test_a_bound_that_is_lowered_meanwhile_keeps_the_migration_from_its_end(tabl
     table.execute(Put(record_item(oldest_client="0.3.0")))
     Life(table).migrate(newer)
     assert record(table) == VersionRecord(2, "0.1.0", "0.3.0")
-
-
-def test_a_forecast_counts_what_each_would_do_and_writes_nothing(table: MemoryTable) -> None:
-    before = all_items(table)
-    life = Life(table)
-    first, second = play(forecast(REHEARSED), life.perform)
-    assert (first.items, first.changed, second.items, second.changed) == (COUNT + 2, COUNT, COUNT + 2, COUNT)
-    assert (first.write_units, first.index_units) == (COUNT, 0)
-    assert first.read_units == -(-(COUNT + 2) // PAGE)  # a unit for each small page
-    assert (life.writes, all_items(table)) == (0, before)
-    assert play(forecast([]), life.perform) == []
-
-
-def test_only_what_a_table_still_needs_is_pending() -> None:
-    def names(schema_version: int) -> list[str]:
-        found = pending(VersionRecord(schema_version, "0.1.0", "0.1.0"), REHEARSED, stack="my-app")
-        return [each.name for each in found]
-
-    assert [names(version) for version in (1, 2, 3, 9)] == [[FIRST.name, SECOND.name], [SECOND.name], [], []]
-    with pytest.raises(NoUpgradePathError, match="begin at schema 1"):
-        names(0)
-
-
-def test_a_table_without_a_record_is_of_the_newest_schema_if_it_is_empty_and_else_of_the_oldest() -> None:
-    table = MemoryTable()
-
-    def schema() -> int:
-        return play(unrecorded_schema(REHEARSED, stack="my-app"), table.execute)
-
-    assert schema() == 3
-    table.execute(Put(bucket(1)))
-    with pytest.raises(NoUpgradePathError, match="neither a version record nor a namespace"):
-        schema()
-    by_name, _ = namespace_items("default", "ns", "2026-01-01T00:00:00Z")
-    table.execute(Put(by_name))
-    assert schema() == 1
-    table.execute(Put({name: value for name, value in by_name.items() if name != "name"}))
-    with pytest.raises(NoUpgradePathError):
-        schema()
-
-
-def test_a_table_without_a_record_is_not_migrated() -> None:
-    with pytest.raises(NoUpgradePathError, match="no version record"):
-        Life(MemoryTable()).migrate()
-
-
-@pytest.mark.parametrize("fields", [{"core_version": None}, {"schema_version": "0.7.0"}])
-def test_a_record_of_another_implementation_has_no_path(table: MemoryTable, fields: dict[str, Any]) -> None:
-    item = {**record_item(), **fields}
-    table.execute(Put({name: value for name, value in item.items() if value is not None}))
-    with pytest.raises(NoUpgradePathError, match=next(iter(fields))):
-        Life(table).migrate()
-
-
-def test_a_change_of_the_record_keeps_what_another_process_wrote_meanwhile(table: MemoryTable) -> None:
-    late = iter([True])
-
-    def before(operation: Operation[Any]) -> None:
-        if isinstance(operation, Put) and next(late, False):
-            table.execute(Put(record_item(2)))
-
-    def newer(found: VersionRecord | None) -> VersionRecord:
-        assert found is not None
-        return VersionRecord(found.schema_version, "0.2.0", found.min_client_version)
-
-    life = Life(table, before)
-    assert play(change_version_record("my-app", newer), life.perform)
-    assert record(table) == VersionRecord(2, "0.2.0", "0.1.0")
-    assert not play(change_version_record("my-app", newer), life.perform)
-    assert Key("_/SYSTEM#", "#VERSION") == VERSION_KEY
