@@ -3,7 +3,7 @@ What never does: what the operations are for.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -31,6 +31,7 @@ from zae_limiter.operations.values import (
     Page,
     Put,
     Query,
+    Scan,
     Transact,
     Update,
 )
@@ -211,6 +212,21 @@ def test_the_stores_agree_on_tokens(dynamodb: SyncDynamoDBStore, table_name: str
         assert store.perform(Get(key)) == {"PK": "p", "SK": "s", "n": 1}
 
 
+@pytest.mark.parametrize("limit", [1, 2, 9])
+def test_the_stores_agree_on_the_pages_of_a_scan(dynamodb: SyncDynamoDBStore, limit: int) -> None:
+    stores: tuple[SyncStore, SyncStore] = (SyncMemoryStore(), dynamodb)
+    written = [item_of(Key(pk, sk), {"n": 1}, {}) for pk in ("i", "j#1") for sk in ("a", "b")]
+    for store in stores:
+        for item in written:
+            store.perform(Put(item))
+        found: list[Item] = []
+        start: Mapping[str, str] | None = None
+        while (page := store.perform(Scan(limit, start))).next is not None:
+            assert len(page.items) == limit
+            found, start = [*found, *page.items], page.next
+        assert sorted(found + page.items, key=lambda item: (item["PK"], item["SK"])) == written
+
+
 def test_the_stores_agree_that_expiry_may_be_switched_on_twice(dynamodb: SyncDynamoDBStore) -> None:
     assert [dynamodb.perform(EnableTtl()), dynamodb.perform(EnableTtl())] == [None, None]
 
@@ -249,6 +265,7 @@ PLACES = {"GSI1PK": "c", "GSI1SK": "d", "GSI4PK": "ns", "GSI4SK": "x"}
         BatchWrite((Put(item_of(LARGE, {}, {})), Delete(SMALL))),
         Query("p"),
         Query("ns", "GSI4"),
+        Scan(10),
     ],
     ids=str,
 )

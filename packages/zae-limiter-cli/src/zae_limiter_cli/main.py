@@ -23,7 +23,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "status": Entry("stack.status:status", "Show the health of a stack: table, Lambdas, versions, latency."),
     "list": Entry("stack.status:list_stacks", "List the stacks that `deploy` created in a region."),
     "check": Entry("stack.versions:check", "Compare a stack with this release."),
-    "upgrade": Entry("stack.deploy:upgrade", "Upgrade a stack to this release."),
+    "upgrade": Entry("stack.upgrade:upgrade", "Upgrade a stack to this release, and migrate its table."),
     "delete": Entry("stack.delete:delete", "Delete a stack and everything in it."),
     "cfn-template": Entry("stack.cfn_template:cfn_template", "Print the stack's template for other tools."),
     "lambda-export": Entry("lambda_export:lambda_export", "Write the code of a Lambda to a zip file."),

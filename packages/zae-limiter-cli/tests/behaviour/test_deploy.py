@@ -157,7 +157,7 @@ def test_upgrade_brings_code_and_record_to_this_release_and_keeps_the_options(aw
     client = boto3.client("lambda")
     client.update_function_code(FunctionName="my-app-aggregator", ZipFile=build_artifact("provisioner").content)
     with SyncRepository.open("default", stack="my-app") as repository:
-        repository.set_version_record(VersionRecord(0, "0.0.9", "0.0.1"))
+        repository.set_version_record(VersionRecord(SCHEMA_VERSION, "0.0.9", "0.0.1"))
     upgraded = json.loads(succeed("upgrade", "-n", "my-app", "--output", "json"))
     assert upgraded["code"] == {"aggregator": "uploaded", "provisioner": "unchanged", "planner": "unchanged"}
     assert upgraded["version_record_written"] is True

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from .exceptions import LeaseExpiredError as LeaseExpiredError
     from .exceptions import NamespaceNotFoundError as NamespaceNotFoundError
     from .exceptions import NamespaceStateError as NamespaceStateError
+    from .exceptions import NoUpgradePathError as NoUpgradePathError
+    from .exceptions import OlderClientsError as OlderClientsError
     from .exceptions import RateLimitError as RateLimitError
     from .exceptions import RateLimiterUnavailable as RateLimiterUnavailable
     from .exceptions import RateLimitExceeded as RateLimitExceeded
@@ -99,6 +101,8 @@ _HOMES = {
     "Namespace": "namespaces",
     "NamespaceNotFoundError": "exceptions",
     "NamespaceStateError": "exceptions",
+    "NoUpgradePathError": "exceptions",
+    "OlderClientsError": "exceptions",
     "OnUnavailable": "limits",
     "Options": "settings",
     "ProvisionerLock": "provisioner",

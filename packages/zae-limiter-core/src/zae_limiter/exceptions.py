@@ -22,6 +22,8 @@ ZAELimiterError
 │   └── StaleStateError              another state was stored since this one was read
 ├── VersionError                     client and stack are incompatible
 │   ├── ClientTooOldError
+│   ├── NoUpgradePathError
+│   ├── OlderClientsError
 │   └── StackTooOldError
 └── ValidationError (ValueError)     invalid input; names the field, the value and the rule
     ├── InvalidIdentifierError       an entity, a parent or a resource
@@ -319,6 +321,41 @@ class StackTooOldError(VersionError):
         return (
             f"stack {self.stack!r} has schema {self.schema_version}, this client needs "
             f"{self.oldest_schema_version} or newer: upgrade it with `zae-limiter upgrade --name {self.stack}`"
+        )
+
+
+class OlderClientsError(VersionError):
+    """The stack still admits clients that do not know the schema that is to be written."""
+
+    def __init__(self, stack: str, min_client_version: str, oldest_client: str) -> None:
+        super().__init__(stack, min_client_version, oldest_client)
+        self.stack = stack
+        self.min_client_version = min_client_version
+        self.oldest_client = oldest_client
+
+    def __str__(self) -> str:
+        upgrade = f"zae-limiter upgrade --name {self.stack}"
+        return (
+            f"stack {self.stack!r} admits zae-limiter-core {self.min_client_version}, which does not know the new "
+            f"schema. "
+            f"Run `{upgrade} --oldest-client {self.oldest_client}`, which shuts older clients out; "
+            f"wait until no process that was open before runs a release before {self.oldest_client}; "
+            f"then run `{upgrade}`"
+        )
+
+
+class NoUpgradePathError(VersionError):
+    """The table is none that this release can use or upgrade; ``problem`` says how that shows."""
+
+    def __init__(self, stack: str, problem: str) -> None:
+        super().__init__(stack, problem)
+        self.stack = stack
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return (
+            f"no upgrade leads from table {self.stack!r} to this release, nothing was changed: {self.problem}. "
+            "Tables of other implementations are not converted: deploy a new stack, and set its limits"
         )
 
 

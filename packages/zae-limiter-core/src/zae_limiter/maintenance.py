@@ -11,20 +11,26 @@ meaning within a minor version of core; what is behind it may move.
   ``check_bucket`` and ``read_bucket_image`` refuse what core cannot have written; ``consumption``, ``writes``,
   ``anchor_of`` and ``shard_count_of`` read the images of a bucket.
 - **Its upkeep**, each a ``Flow`` to run: ``count_usage``, ``reanchor``, ``split_shard``, ``purged_namespaces``.
+- **Its migrations**: ``MIGRATIONS``, ``pending``, ``forecast`` and ``migrate``; ``change_version_record`` and
+  ``unrecorded_schema``. ``run`` runs such a flow on a table of ``open_table``, and raises public errors.
 - **Its shape**: keys, indexes and the request that creates it, for templates and policies.
 
 It is imported by Lambdas, cold: no AWS library is imported before the first request.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from .clock.system import SystemClock
 from .flows.bucket.reanchoring import reanchor
 from .flows.bucket.splitting import split_shard as _split_shard
 from .flows.process.namespace_state import NamespaceState, Settings
+from .flows.public_errors import with_public_errors
+from .flows.records.migrating import Forecast, forecast, migrate, pending, unrecorded_schema
+from .flows.records.migrations import MIGRATIONS, Change, Migration
 from .flows.records.registry import purged_namespaces
 from .flows.records.usage_counting import Use, count_usage
+from .flows.records.versions import change_version_record
 from .flows.steps import Flow
 from .operations.errors import StoreError
 from .operations.faults import is_invalid
@@ -55,15 +61,21 @@ from .wiring import clock_over, namespace_state_of
 if TYPE_CHECKING:
     from .sync.repository import SyncRepository
 
+T = TypeVar("T")
+
 __all__ = [
     "AUDIT_PREFIX",
     "INDEXES",
+    "MIGRATIONS",
     "REGISTRY",
     "TTL",
     "AuditAddress",
     "BucketId",
+    "Change",
     "Consumption",
     "Flow",
+    "Forecast",
+    "Migration",
     "SnapshotId",
     "StoreError",
     "SyncDriver",
@@ -75,24 +87,30 @@ __all__ = [
     "audit_resource",
     "audit_system",
     "bucket_of",
+    "change_version_record",
     "check_bucket",
     "consumption",
     "count_usage",
     "create_table_request",
+    "forecast",
     "is_audit_event",
     "is_invalid",
     "log_as_json",
+    "migrate",
     "open_table",
+    "pending",
     "pk_bucket",
     "pk_system",
     "purged_namespaces",
     "read_bucket_image",
     "read_item",
     "reanchor",
+    "run",
     "shard_count_of",
     "sk_state",
     "split_shard",
     "stream_mark",
+    "unrecorded_schema",
     "writes",
 ]
 
@@ -117,3 +135,8 @@ def open_table(options: Options) -> "SyncRepository":
     store = SyncDynamoDBStore(options.stack_name, **options.store_options())
     clock = clock_over(store, options)
     return SyncRepository(store, namespace_state_of(options, options.namespace_name, "", clock), options, clock)
+
+
+def run(table: "SyncRepository", flow: Flow[T]) -> T:
+    """The flow's result. Raises ``InfrastructureError`` and what the flow raises."""
+    return table.driver.run(with_public_errors(table.namespace_state.stack, flow))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from .exceptions import ClientTooOldError, StackTooOldError, ValidationError
+from .exceptions import ClientTooOldError, OlderClientsError, StackTooOldError, ValidationError
 
 SCHEMA_VERSION: Final = 1  # of the items that this release writes; rises if an older client would misread them
 OLDEST_SCHEMA_VERSION: Final = 1  # the oldest schema that this release supports
@@ -32,18 +32,53 @@ class VersionRecord:
         parse_version("min_client_version", self.min_client_version)
 
 
+@dataclass(frozen=True, slots=True)
+class MigrationProgress:
+    """How far a migration from ``schema_version`` to the next one is.
+
+    ``items`` were read and ``changed`` of them changed, all up to the key ``behind``; ``serial`` counts the writes of
+    the progress. The changes of a page that was cut short are made, and not counted.
+    """
+
+    name: str
+    schema_version: int
+    serial: int = 0
+    items: int = 0
+    changed: int = 0
+    behind: tuple[str, str] | None = None
+
+
 def record_of_this_release() -> VersionRecord:
     """The version record of a stack that this release deploys."""
     return VersionRecord(SCHEMA_VERSION, core_version(), OLDEST_CLIENT)
 
 
+def record_over(found: VersionRecord) -> VersionRecord:
+    """The record that this release leaves in place of one: it never lowers the bound, and leaves the schema alone."""
+    oldest = max(found.min_client_version, OLDEST_CLIENT, key=lambda each: parse_version("min_client_version", each))
+    return VersionRecord(found.schema_version, core_version(), oldest)
+
+
+def check_admits(record: VersionRecord, *, stack: str, oldest_client: str) -> None:
+    """Raise ``OlderClientsError`` if the stack admits clients before ``oldest_client``."""
+    admitted = parse_version("min_client_version", record.min_client_version)
+    if admitted < parse_version("oldest_client", oldest_client):
+        raise OlderClientsError(stack, record.min_client_version, oldest_client)
+
+
 def check_compatible(record: VersionRecord, *, stack: str, client_version: str) -> None:
-    """Raise ``ClientTooOldError`` or ``StackTooOldError`` if this client must not use that stack."""
+    """Check whether this client may use that stack.
+
+    An older schema that this release reads is no hindrance, unless a client is admitted that would misread what this
+    release writes. Raises ``ClientTooOldError``, ``StackTooOldError``, ``OlderClientsError``.
+    """
     oldest = record.min_client_version
     if parse_version("client_version", client_version) < parse_version("min_client_version", oldest):
         raise ClientTooOldError(stack, client_version, oldest)
     if record.schema_version < OLDEST_SCHEMA_VERSION:
         raise StackTooOldError(stack, record.schema_version, OLDEST_SCHEMA_VERSION)
+    if record.schema_version < SCHEMA_VERSION:
+        check_admits(record, stack=stack, oldest_client=OLDEST_CLIENT)
 
 
 def parse_version(field: str, value: object) -> tuple[int, int, int]:

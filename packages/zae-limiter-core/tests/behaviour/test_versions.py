@@ -5,8 +5,26 @@ from typing import Any
 import pytest
 
 from support.core.worlds import World
-from zae_limiter import ClientTooOldError, StackTooOldError, ValidationError, VersionError, VersionRecord
-from zae_limiter.versions import SCHEMA_VERSION, check_compatible, core_version, parse_version
+from zae_limiter import (
+    ClientTooOldError,
+    NoUpgradePathError,
+    OlderClientsError,
+    StackTooOldError,
+    ValidationError,
+    VersionError,
+    VersionRecord,
+    versions,
+)
+from zae_limiter.operations.values import Put
+from zae_limiter.schema.registry import version_item
+from zae_limiter.versions import (
+    OLDEST_CLIENT,
+    SCHEMA_VERSION,
+    check_compatible,
+    core_version,
+    parse_version,
+    record_over,
+)
 
 FITS = VersionRecord(SCHEMA_VERSION, core_version(), "0.1.0")
 
@@ -40,6 +58,37 @@ async def test_a_stack_that_is_too_old_is_told_how_to_upgrade_it(world: World) -
     with pytest.raises(StackTooOldError, match="zae-limiter upgrade --name my-app") as caught:
         await world.process(stack="my-app")
     assert (caught.value.schema_version, caught.value.oldest_schema_version) == (0, 1)
+
+
+async def test_a_table_before_a_migration_is_used_once_no_client_is_admitted_that_would_misread(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = await world.process()
+    monkeypatch.setattr(versions, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    await process.repository.set_version_record(VersionRecord(SCHEMA_VERSION, "0.0.9", "0.1.0"))
+    await world.process()
+    await process.repository.set_version_record(VersionRecord(SCHEMA_VERSION, "0.0.9", "0.0.9"))
+    with pytest.raises(OlderClientsError, match=r"upgrade --name my-app --oldest-client 0\.1\.0"):
+        await world.process(stack="my-app")
+
+
+@pytest.mark.parametrize("fields", [{"schema_version": "0.7.0"}, {"core_version": None}, {"min_client_version": "any"}])
+async def test_a_table_with_the_record_of_another_implementation_is_not_used(
+    world: World, fields: dict[str, Any]
+) -> None:
+    process = await world.process()
+    item = {**version_item(FITS), **fields}
+    world.table.execute(Put({name: value for name, value in item.items() if value is not None}))
+    told = "no upgrade leads from table 'my-app' to this release"
+    with pytest.raises(NoUpgradePathError, match=told):
+        await world.process(stack="my-app")
+    with pytest.raises(NoUpgradePathError, match=next(iter(fields))):
+        await process.repository.get_version_record()
+
+
+@pytest.mark.parametrize(("before", "after"), [("0.0.1", OLDEST_CLIENT), ("99.0.0", "99.0.0")])
+def test_a_release_leaves_the_schema_to_migrations_and_lowers_no_bound(before: str, after: str) -> None:
+    assert record_over(VersionRecord(7, "0.0.1", before)) == VersionRecord(7, core_version(), after)
 
 
 async def test_a_client_that_is_refused_registers_nothing(world: World) -> None:

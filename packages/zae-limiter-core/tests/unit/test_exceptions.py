@@ -20,6 +20,8 @@ from zae_limiter.exceptions import (
     LeaseExpiredError,
     NamespaceNotFoundError,
     NamespaceStateError,
+    NoUpgradePathError,
+    OlderClientsError,
     RateLimitError,
     RateLimiterUnavailable,
     RateLimitExceeded,
@@ -60,6 +62,8 @@ EVERY: list[ZAELimiterError] = [
     NamespaceStateError("id", "it is in use"),
     StaleStateError(7, 8),
     ClientTooOldError("my-app", "0.1.0", "0.2.0"),
+    NoUpgradePathError("my-app", "its version record has no 'core_version'"),
+    OlderClientsError("my-app", "0.1.0", "0.2.0"),
     StackTooOldError("my-app", 1, 2),
 ]
 

@@ -98,9 +98,12 @@ def begin(connection: Connection, request: DeployRequest) -> tuple[Any, Plan]:
     check_stack_name(connection.name)  # before anybody asks for credentials
     client = connection.client("cloudformation")
     plan = make_plan(client, connection.name, request)
-    if plan.stack is not None and not request.allow_downgrade:
+    if plan.stack is not None:
         with record.open_table(connection) as table:
-            record.refuse_downgrade(connection.name, record.read_record(table))
+            found = record.known_record(table, connection.name)
+        if not request.allow_downgrade:
+            record.refuse_downgrade(connection.name, found)
+        record.refuse_unusable(connection.name, found)
     return client, plan
 
 
@@ -163,7 +166,7 @@ def finish(
     code = upload_code(connection, artifacts, report)
     versions = {artifact.name: artifact.version for artifact in artifacts}
     with record.open_table(connection) as table:
-        recorded, default = record.write_record(table), record.register_default(table)
+        recorded, default = record.write_record(table, connection.name), record.register_default(table)
     return Deployed(action, stack, options, code, versions, recorded, default)
 
 

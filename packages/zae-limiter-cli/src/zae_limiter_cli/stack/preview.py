@@ -6,7 +6,7 @@ Never: a change; a change set is made and removed again.
 from collections.abc import Iterator
 from typing import Any, TypedDict
 
-from zae_limiter.versions import record_of_this_release
+from zae_limiter.versions import record_of_this_release, record_over
 
 from ..connection import Connection
 from . import cloudformation, record
@@ -59,9 +59,9 @@ def beside(connection: Connection, plan: Plan) -> Iterator[Change]:
         if function is None or function.code_sha256 != artifact.code_sha256:
             action = "~" if function and function.version else "+"
             yield {"action": action, "what": name, "kind": "code", "details": artifact.version}
-    ours = record_of_this_release()
     with record.open_table(connection) as table:
         before = None if plan.stack is None else record.read_record(table)
+    ours = record_over(before) if before else record_of_this_release()
     if before != ours:
         action, told = "~" if before else "+", f"schema {ours.schema_version}, core {ours.core_version}"
         yield {"action": action, "what": connection.name, "kind": "version record", "details": told}

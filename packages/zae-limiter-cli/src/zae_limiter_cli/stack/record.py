@@ -1,8 +1,12 @@
 """The version record of a stack's table, and its first namespace."""
 
 import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
 
 from zae_limiter import (
+    ClientTooOldError,
     InfrastructureNotFoundError,
     NamespaceNotFoundError,
     Options,
@@ -10,16 +14,18 @@ from zae_limiter import (
     VersionRecord,
     maintenance,
 )
-from zae_limiter.versions import core_version, parse_version, record_of_this_release
+from zae_limiter.versions import core_version, parse_version, record_of_this_release, record_over
 
 from ..connection import Connection
 from ..errors import CommandError
 from ..options import DEFAULT_NAMESPACE
 
+READ_SECONDS: Final = 10.0  # a migration rather waits than ends
+
 
 def open_table(connection: Connection) -> SyncRepository:
     """A repository for what belongs to no namespace. None is opened: `default` may be deleted, and stays so."""
-    return maintenance.open_table(Options(check_version=False, **connection.store_options()))
+    return maintenance.open_table(Options(check_version=False, read_timeout=READ_SECONDS, **connection.store_options()))
 
 
 def read_record(table: SyncRepository) -> VersionRecord | None:
@@ -30,13 +36,35 @@ def read_record(table: SyncRepository) -> VersionRecord | None:
         return None
 
 
-def write_record(table: SyncRepository) -> bool:
-    """Have the table say this release; ``False`` where it does already."""
-    record = record_of_this_release()
-    if table.get_version_record() == record:
-        return False
-    table.set_version_record(record)
-    return True
+def known_record(table: SyncRepository, stack: str) -> VersionRecord | None:
+    """What the table says, or what its first record will say; ``None`` where it is not there.
+
+    Raises ``NoUpgradePathError``, ``RateLimiterUnavailable``.
+    """
+    with suppress(InfrastructureNotFoundError):
+        return table.get_version_record() or _first_record(table, stack)
+    return None
+
+
+def write_record(table: SyncRepository, stack: str) -> bool:
+    """Have the table name this release; ``False`` where it does already. Its schema stays: migrations raise it."""
+    first = table.get_version_record() or _first_record(table, stack)
+    return maintenance.run(table, maintenance.change_version_record(stack, lambda now: record_over(now or first)))
+
+
+def _first_record(table: SyncRepository, stack: str) -> VersionRecord:
+    schema = maintenance.run(table, maintenance.unrecorded_schema(maintenance.MIGRATIONS, stack=stack))
+    return replace(record_of_this_release(), schema_version=schema)
+
+
+def refuse_unusable(stack: str, found: VersionRecord | None) -> None:
+    """Raise ``NoUpgradePathError`` or ``ClientTooOldError`` for a table that this release can make nothing of."""
+    if found is None:
+        return
+    maintenance.pending(found, maintenance.MIGRATIONS, stack=stack)
+    ours, oldest = core_version(), found.min_client_version
+    if parse_version("core_version", ours) < parse_version("min_client_version", oldest):
+        raise ClientTooOldError(stack, ours, oldest)
 
 
 def register_default(table: SyncRepository) -> bool:

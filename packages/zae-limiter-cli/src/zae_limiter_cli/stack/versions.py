@@ -5,7 +5,7 @@ from importlib.metadata import version
 from typing import Final, NamedTuple
 
 from zae_limiter import VersionError, VersionRecord
-from zae_limiter.versions import SCHEMA_VERSION, check_compatible, core_version, record_of_this_release
+from zae_limiter.versions import SCHEMA_VERSION, check_compatible, core_version, record_of_this_release, record_over
 
 from ..artifacts.builder import LambdaName, distribution_name
 from ..connection import Connection
@@ -60,10 +60,11 @@ def compare(connection: Connection) -> Comparison:
 
 def _recorded(found: VersionRecord | None) -> list[Part]:
     ours = record_of_this_release()
+    oldest = record_over(found).min_client_version if found else ours.min_client_version
     return [
         Part("schema", str(found.schema_version) if found else "-", str(ours.schema_version)),
         Part("core", found.core_version if found else "-", ours.core_version),
-        Part("oldest client", found.min_client_version if found else "-", ours.min_client_version),
+        Part("oldest client", found.min_client_version if found else "-", oldest),
     ]
 
 

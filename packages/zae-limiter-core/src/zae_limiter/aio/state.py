@@ -20,7 +20,7 @@ class StateMethods(FlowRunner):
 
     async def get_version_record(self) -> VersionRecord | None:
         """The version record of the stack; ``None`` without one, which fits every client."""
-        return await self._run(versions.get_version_record())
+        return await self._run(versions.get_version_record(self.namespace_state.stack))
 
     async def set_version_record(self, record: VersionRecord) -> None:
         """Replace the version record of the stack, for all namespaces; every open checks it."""

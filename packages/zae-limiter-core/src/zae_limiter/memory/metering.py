@@ -16,6 +16,7 @@ from ..operations.values import (
     Operation,
     Put,
     Query,
+    Scan,
     Transact,
     Update,
 )
@@ -27,6 +28,7 @@ _REQUEST_NAMES: Final = {
     Get: "GetItem",
     BatchGet: "BatchGetItem",
     Query: "Query",
+    Scan: "Scan",
     Put: "PutItem",
     Update: "UpdateItem",
     Delete: "DeleteItem",
@@ -77,6 +79,8 @@ def _read_units(operation: Operation[Any], answer: Any) -> float:
             return sum(read_units(_size([answer.items.get(key)])) for key in keys)
         case Query():
             return read_units(_size(answer.items), consistent=operation.index is None)
+        case Scan():
+            return read_units(_size(answer.items))
         case _:
             return 0
 

@@ -29,6 +29,7 @@ from ..operations.values import (
     Page,
     Put,
     Query,
+    Scan,
     Transact,
     Unwritten,
     Update,
@@ -58,6 +59,7 @@ class MemoryTable:
             Get: self._get,
             BatchGet: self._batch_get,
             Query: self._query,
+            Scan: self._scan,
             Put: self._put_or_delete,
             Delete: self._put_or_delete,
             Transact: self._transact,
@@ -167,6 +169,13 @@ class MemoryTable:
         last = {name: page[-1][name] for name in (*TABLE_KEYS, pk, sk)} if full else None
         states = (projected(item, index) if index else item for item in page)
         return Page([copy_of(state) for state in states if state is not None], last)
+
+    def _scan(self, scan: Scan) -> Page:
+        start = _place(dict(scan.start), SK) if scan.start else ()
+        items = sorted(self._items.values(), key=lambda item: _place(item, SK))
+        page = [item for item in items if _place(item, SK) > start][: scan.limit]
+        last = {name: page[-1][name] for name in TABLE_KEYS} if len(page) == scan.limit else None
+        return Page([copy_of(item) for item in page], last)
 
 
 def _attempt(write: Write, key: Key, before: Item | None) -> tuple[Item | None, Reason]:

@@ -18,7 +18,7 @@ from .values import Item, Value
 WRITE_UNIT_BYTES: Final = 1024
 READ_UNIT_BYTES: Final = 4096
 TRANSACTION_FACTOR: Final = 2
-READS: Final = frozenset(("GetItem", "BatchGetItem", "Query"))
+READS: Final = frozenset(("GetItem", "BatchGetItem", "Query", "Scan"))
 COUNTED: Final = READS | {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
 
 

@@ -30,6 +30,7 @@ from .values import (
     Page,
     Put,
     Query,
+    Scan,
     Transact,
     Unwritten,
     Update,
@@ -114,6 +115,11 @@ def _query(query: Query, table: str) -> Request:
     return request
 
 
+def _scan(scan: Scan, table: str) -> Request:
+    start = {} if scan.start is None else {"ExclusiveStartKey": write_item(scan.start)}
+    return {"TableName": table, "Limit": scan.limit, "ConsistentRead": True, **start}
+
+
 def _transact(transact: Transact, table: str) -> Request:
     request: Request = {"TransactItems": [_transact_item(write, table) for write in transact.writes]}
     if transact.token is not None:
@@ -171,14 +177,14 @@ def _read_found(_: BatchGet, answer: Answer) -> Found:
     return Found({Key(item[PK], item[SK]): item for item in items}, tuple(unread))
 
 
-def _read_page(query: Query, answer: Answer) -> Page:
+def _read_page(query: Query | Scan, answer: Answer) -> Page:
     last = answer.get("LastEvaluatedKey")
-    read = read_item if query.index is None else _read_row
+    read = read_item if isinstance(query, Query) and query.index is None else _read_row
     return Page([read(item) for item in answer["Items"]], read_item(last) if last else None)
 
 
 def _read_row(row: Answer) -> Item:
-    """A row of an index; its key alone where it has a number that no item of ours has, as a row of others may."""
+    """A row of an index or a scan; its key alone where it has a number that no item of ours has, as others' may."""
     try:
         return read_item(row)
     except ValueError:
@@ -213,6 +219,7 @@ _RENDERERS: Final[dict[type, tuple[str, Callable[[Any, str], Request]]]] = {
     Get: ("GetItem", _get),
     BatchGet: ("BatchGetItem", _batch_get),
     Query: ("Query", _query),
+    Scan: ("Scan", _scan),
     Put: ("PutItem", _put),
     Update: ("UpdateItem", _update),
     Delete: ("DeleteItem", _delete_or_check),
@@ -227,6 +234,7 @@ _READERS: Final[dict[type, Callable[[Any, Answer], Any]]] = {
     Get: _read_item,
     BatchGet: _read_found,
     Query: _read_page,
+    Scan: _read_page,
     Update: _read_attributes,
     BatchWrite: _read_unwritten,
     DescribeTable: _read_status,

@@ -76,6 +76,14 @@ class Query(Operation[Page]):
     start: Mapping[str, str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Scan(Operation[Page]):
+    """Read one page of the whole table, strongly consistent; ``start`` is the ``next`` of the page before."""
+
+    limit: int
+    start: Mapping[str, str] | None = None
+
+
 class Conditions(NamedTuple):
     """The conditions of a write, all of which must hold; ``exists=("PK",)`` means that the item exists.
 

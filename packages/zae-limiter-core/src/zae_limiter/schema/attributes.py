@@ -68,6 +68,12 @@ SCHEMA_VERSION: Final = "schema_version"
 CORE_VERSION: Final = "core_version"
 MIN_CLIENT_VERSION: Final = "min_client_version"
 
+# Of the progress of a migration; no limit has such a name, because a limit's begins with a letter.
+ITEMS_READ: Final = "_items_read"
+ITEMS_CHANGED: Final = "_items_changed"
+BEHIND_PK: Final = "_behind_pk"  # the key of the last item that was read
+BEHIND_SK: Final = "_behind_sk"
+
 # Of the provisioner's state.
 SERIAL: Final = "serial"
 TAG: Final = "tag"

@@ -99,6 +99,11 @@ def sk_version() -> str:
     return "#VERSION"
 
 
+def sk_migration() -> str:
+    """Return the sort key of the progress of a migration."""
+    return "#MIGRATION"
+
+
 def sk_audit(event_id: str) -> str:
     """Return the sort key of an audit event; it sorts like the event id."""
     return f"{AUDIT_PREFIX}{event_id}"

@@ -1,15 +1,19 @@
-"""The items of the registry: namespaces and the version record."""
+"""The items of the registry: namespaces, the version record, the progress of a migration."""
 
 from datetime import datetime
 from typing import Any, Final
 
 from ..namespaces import Namespace
-from ..versions import VersionRecord
+from ..versions import MigrationProgress, VersionRecord
 from . import keys
 from .attributes import (
+    BEHIND_PK,
+    BEHIND_SK,
     CORE_VERSION,
     CREATED_AT,
     DELETED,
+    ITEMS_CHANGED,
+    ITEMS_READ,
     MIN_CLIENT_VERSION,
     NAME,
     NAMESPACE_ID,
@@ -17,6 +21,7 @@ from .attributes import (
     PURGED,
     PURGING,
     SCHEMA_VERSION,
+    SERIAL,
     SK,
     TTL,
 )
@@ -58,3 +63,26 @@ def version_item(record: VersionRecord) -> Item:
 def read_version(item: Item) -> VersionRecord:
     """The versions in a version record."""
     return VersionRecord(item[SCHEMA_VERSION], item[CORE_VERSION], item[MIN_CLIENT_VERSION])
+
+
+def progress_item(progress: MigrationProgress) -> Item:
+    """The progress of a migration: one record for the table, beside its version record."""
+    behind = {} if progress.behind is None else dict(zip((BEHIND_PK, BEHIND_SK), progress.behind, strict=True))
+    return {
+        PK: keys.pk_system(keys.REGISTRY),
+        SK: keys.sk_migration(),
+        NAME: progress.name,
+        SCHEMA_VERSION: progress.schema_version,
+        SERIAL: progress.serial,
+        ITEMS_READ: progress.items,
+        ITEMS_CHANGED: progress.changed,
+        **behind,
+    }
+
+
+def read_progress(item: Item) -> MigrationProgress:
+    """The progress in its record."""
+    behind = (item[BEHIND_PK], item[BEHIND_SK]) if BEHIND_PK in item else None
+    return MigrationProgress(
+        item[NAME], item[SCHEMA_VERSION], item[SERIAL], item[ITEMS_READ], item[ITEMS_CHANGED], behind
+    )

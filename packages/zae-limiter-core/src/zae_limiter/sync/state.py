@@ -20,7 +20,7 @@ class SyncStateMethods(SyncFlowRunner):
 
     def get_version_record(self) -> VersionRecord | None:
         """The version record of the stack; ``None`` without one, which fits every client."""
-        return self._run(versions.get_version_record())
+        return self._run(versions.get_version_record(self.namespace_state.stack))
 
     def set_version_record(self, record: VersionRecord) -> None:
         """Replace the version record of the stack, for all namespaces; every open checks it."""

@@ -24,6 +24,7 @@ from zae_limiter.operations.values import (
     Page,
     Put,
     Query,
+    Scan,
     Transact,
     Unwritten,
     Update,
@@ -299,6 +300,18 @@ def test_a_query_pages_through_exactly_what_matches(
     assert pages(filled, limited) == expected
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 8, 100])
+def test_a_scan_pages_through_the_whole_table(filled: MemoryTable, limit: int) -> None:
+    found: list[Item] = []
+    page: Page = filled.execute(Scan(limit))
+    while page.next is not None:
+        assert len(page.items) == limit
+        found += page.items
+        page = filled.execute(Scan(limit, page.next))
+    keys = [(each["PK"], each["SK"]) for each in found + page.items]
+    assert sorted(keys) == [("other", "b#0"), *(("p", sk) for sk in ("a#1", "b", "b#1", "b#10", "b#2", "c", "é"))]
+
+
 def test_an_index_holds_what_its_projection_says(store: MemoryTable) -> None:
     places = {f"GSI{n}{part}": f"{n}{part}" for n in (1, 2, 3, 4) for part in ("PK", "SK")}
     store.execute(Put(item(n=1, **places)))
@@ -341,6 +354,8 @@ def test_a_meter_counts_requests_and_units() -> None:
     store.execute(BatchGet((KEY, OTHER)))
     store.execute(Query("ns", "GSI4"))
     assert meter.read_units == 3.5
+    store.execute(Scan(9))
+    assert meter.read_units == 4.5
     before = meter.snapshot()
     meter.reset()
     store.execute(Transact((Put(item(OTHER)), Check(KEY, EXISTS))))
@@ -349,4 +364,4 @@ def test_a_meter_counts_requests_and_units() -> None:
         store.execute(Transact((Put(item(OTHER)), Check(KEY, IS_NEW))))
     assert meter.write_units == 12
     assert meter.requests == {"TransactWriteItems": 2}
-    assert before.requests == {"PutItem": 1, "UpdateItem": 2, "GetItem": 1, "BatchGetItem": 1, "Query": 1}
+    assert before.requests == {"PutItem": 1, "UpdateItem": 2, "GetItem": 1, "BatchGetItem": 1, "Query": 1, "Scan": 1}

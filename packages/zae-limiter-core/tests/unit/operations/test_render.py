@@ -24,6 +24,7 @@ from zae_limiter.operations.values import (
     Page,
     Put,
     Query,
+    Scan,
     Transact,
     Unwritten,
     Update,
@@ -159,6 +160,11 @@ def query(condition: str, names: dict[str, str], values: dict[str, str], **more:
                 IndexName="GSI4",
             ),
         ),
+        (Scan(5), ("Scan", {"TableName": "t", "Limit": 5, "ConsistentRead": True})),
+        (
+            Scan(5, start={"PK": "p", "SK": "s"}),
+            ("Scan", {"TableName": "t", "Limit": 5, "ConsistentRead": True, "ExclusiveStartKey": KEY_MAP}),
+        ),
         (CreateTable(), ("CreateTable", create_table_request("t"))),
         (DescribeTable(), ("DescribeTable", {"TableName": "t"})),
         (
@@ -235,6 +241,7 @@ READ = {"PK": "p", "SK": "s", "n": -1}
             {"Responses": {"t": [ITEM]}, "UnprocessedKeys": {"t": {"Keys": [KEY_MAP]}}},
             Found({KEY: READ}, (KEY,)),
         ),
+        (Scan(5), {"Items": [ITEM], "LastEvaluatedKey": KEY_MAP}, Page([READ], {"PK": "p", "SK": "s"})),
         (Query("p"), {"Items": [ITEM]}, Page([READ], None)),
         (Query("p"), {"Items": [], "LastEvaluatedKey": KEY_MAP}, Page([], {"PK": "p", "SK": "s"})),
         (BatchWrite(()), {"UnprocessedItems": {}}, Unwritten()),
@@ -252,9 +259,10 @@ def test_an_answer_becomes_what_the_operation_promises(operation: Operation[Any]
 
 
 @pytest.mark.parametrize("strange", [{"N": "1.5"}, {"L": [{"N": "1E+40"}]}])
-def test_a_row_of_an_index_with_a_number_that_is_none_of_ours_has_its_key_alone(strange: Any) -> None:
+def test_a_row_of_an_index_or_a_scan_with_a_number_that_is_none_of_ours_has_its_key_alone(strange: Any) -> None:
     answer = {"Items": [{**ITEM, "GSI1PK": {"S": "q"}, "x": strange}, ITEM]}
-    assert read_answer(Query("q", "GSI1"), answer) == Page([{"PK": "p", "SK": "s"}, READ], None)
+    for operation in (Query("q", "GSI1"), Scan(5)):
+        assert read_answer(operation, answer) == Page([{"PK": "p", "SK": "s"}, READ], None)
     with pytest.raises(OutcomeUnknown, match="invalid literal"):
         read_answer(Query("p"), answer)
 

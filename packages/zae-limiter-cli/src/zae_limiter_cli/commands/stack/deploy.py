@@ -1,4 +1,4 @@
-"""`zae-limiter deploy` and `zae-limiter upgrade`."""
+"""`zae-limiter deploy`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...connection import Connection
     from ...stack.deploy import Deployed, DeployRequest
 
-_downgrade_option = click.option(
+downgrade_option = click.option(
     "--allow-downgrade", is_flag=True, help="Deploy even if a newer release deployed the stack."
 )
 
@@ -24,7 +24,7 @@ _downgrade_option = click.option(
 @connected
 @click.option("--plan", is_flag=True, help="Show the changes without making them.")
 @click.option("--wait/--no-wait", default=True, help="Wait for CloudFormation, then upload the code.  [default: wait]")
-@_downgrade_option
+@downgrade_option
 @output_option
 @quiet_option
 @tag_option
@@ -51,50 +51,23 @@ def deploy(
     if plan:
         _show_plan(connection, request, output)
     elif wait:
-        _deploy(connection, request, output, quiet=quiet)
+        show(connection, bring_about(connection, request, quiet=quiet), output)
     else:
         _start(connection, request, output)
 
 
-@click.command()
-@connected
-@click.option(
-    "--code-only", is_flag=True, help="Upload code only; another tool deploys the template of `cfn-template`."
-)
-@_downgrade_option
-@output_option
-@quiet_option
-def upgrade(
-    *, connection: "Connection", code_only: bool, allow_downgrade: bool, output: OutputForm, quiet: bool
-) -> None:
-    """Upgrade an existing stack to this release: template, code of the Lambdas, version record. Options stay."""
-    from ...stack.deploy import DeployRequest, upgrade_code
-    from ...stack.deploy import begin as begin_deploy
-
-    request = DeployRequest(allow_downgrade=allow_downgrade)
-    _, plan = begin_deploy(connection, request)
-    if plan.stack is None:
-        raise CommandError(
-            f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` creates it"
-        )
-    if code_only:
-        _show(connection, upgrade_code(connection, plan.stack, plan.options, reporter(quiet=quiet)), output)
-    else:
-        _deploy(connection, request, output, quiet=quiet)
-
-
-def _deploy(connection: "Connection", request: "DeployRequest", output: OutputForm, *, quiet: bool) -> None:
-    from ...stack.deploy import deploy as bring_about
+def bring_about(connection: "Connection", request: "DeployRequest", *, quiet: bool) -> "Deployed":
+    """Deploy, and wait for CloudFormation. Raises ``CommandError``."""
+    from ...stack.deploy import deploy
 
     try:
-        deployed = bring_about(connection, request, reporter(quiet=quiet))
+        return deploy(connection, request, reporter(quiet=quiet))
     except KeyboardInterrupt:
         name = connection.name
         raise CommandError(
             f"stopped waiting; CloudFormation continues: `zae-limiter status --name {name}` shows its progress. "
             f"Run `zae-limiter deploy --name {name}` again to upload the code of the Lambdas"
         ) from None
-    _show(connection, deployed, output)
 
 
 def _start(connection: "Connection", request: "DeployRequest", output: OutputForm) -> None:
@@ -127,9 +100,10 @@ def _show_plan(connection: "Connection", request: "DeployRequest", output: Outpu
         say_columns([(change["action"], change["what"], change["kind"], change["details"]) for change in changes])
 
 
-def _show(connection: "Connection", deployed: "Deployed", output: OutputForm) -> None:
+def show(connection: "Connection", deployed: "Deployed", output: OutputForm) -> None:
+    """Print what became of the stack."""
     if output == "json":
-        say_json(_as_json(connection, deployed))
+        say_json(as_json(connection, deployed))
         return
     if not deployed.changed:
         click.echo(f"No changes: stack {connection.name} is up to date.")
@@ -157,7 +131,8 @@ def _rows(connection: "Connection", deployed: "Deployed") -> list[tuple[str, str
     return rows
 
 
-def _as_json(connection: "Connection", deployed: "Deployed") -> dict[str, Any]:
+def as_json(connection: "Connection", deployed: "Deployed") -> dict[str, Any]:
+    """What became of the stack, for programs."""
     return {
         "stack": connection.name,
         "action": deployed.action,

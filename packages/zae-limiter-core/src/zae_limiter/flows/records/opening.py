@@ -9,7 +9,6 @@ from ...namespaces import Namespace
 from ...operations.errors import StoreError, TableExists, TableMissing
 from ...operations.values import CreateTable, DescribeTable, EnableTtl, Get, Item
 from ...schema.attributes import DELETED, NAMESPACE_ID
-from ...schema.registry import read_version
 from ...versions import check_compatible
 from ..public_errors import public_error
 from ..retry import read_all, with_retries
@@ -56,7 +55,7 @@ def _find(name: str, *, stack: str, client_version: str | None) -> Flow[Item | N
     key = registry.name_key(name)
     found = yield from read_all([key] if client_version is None else [key, versions.KEY])
     if client_version is not None and versions.KEY in found:
-        check_compatible(read_version(found[versions.KEY]), stack=stack, client_version=client_version)
+        check_compatible(versions.recorded(found[versions.KEY], stack), stack=stack, client_version=client_version)
     return found.get(key)
 
 

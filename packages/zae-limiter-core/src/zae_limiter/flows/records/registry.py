@@ -7,7 +7,7 @@ from ...exceptions import NamespaceNotFoundError, NamespaceStateError
 from ...namespaces import Namespace
 from ...naming import check_namespace, check_namespace_id
 from ...operations.errors import TransactionCancelled
-from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Transact
+from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Transact, Update
 from ...schema import keys
 from ...schema.attributes import CREATED_AT, DELETED, NAME, NAMESPACE_ID, PK, PURGED, PURGING
 from ...schema.registry import MARKS, namespace_items, read_namespace
@@ -157,7 +157,7 @@ def as_seen(item: Item | None) -> Conditions:
     return Conditions(absent=tuple(mark for mark in MARKS if mark not in item), equals=seen)
 
 
-def applied(*writes: Put | Delete) -> Flow[bool]:
+def applied(*writes: Put | Update | Delete) -> Flow[bool]:
     """Whether the transaction was applied; ``False`` after a lost race, even against an own write."""
     try:
         yield from with_retries(Transact(writes))

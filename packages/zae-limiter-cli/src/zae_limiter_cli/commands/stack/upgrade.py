@@ -1,0 +1,166 @@
+"""`zae-limiter upgrade`: the stack, and the migrations of its table."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...columns import say_columns, say_json
+from ...confirmation import confirm
+from ...errors import CommandError
+from ...options import OutputForm, connected, output_option, quiet_option, yes_option
+from ...progress import reporter
+from .deploy import as_json, bring_about, downgrade_option, show
+
+if TYPE_CHECKING:
+    from zae_limiter.maintenance import Forecast
+    from zae_limiter.versions import MigrationProgress
+
+    from ...connection import Connection
+    from ...stack.deploy import Deployed, Plan
+
+
+@click.command()
+@connected
+@click.option(
+    "--code-only", is_flag=True, help="Upload code only; another tool deploys the template of `cfn-template`."
+)
+@click.option("--dry-run", is_flag=True, help="Show the changes and migrations, and their cost, without making them.")
+@click.option(
+    "--oldest-client",
+    metavar="VERSION",
+    help="Only shut clients before this release of zae-limiter-core out, as a migration needs it.",
+)
+@downgrade_option
+@yes_option
+@output_option
+@quiet_option
+def upgrade(
+    *,
+    connection: "Connection",
+    code_only: bool,
+    dry_run: bool,
+    oldest_client: str | None,
+    allow_downgrade: bool,
+    yes: bool,
+    output: OutputForm,
+    quiet: bool,
+) -> None:
+    """Upgrade an existing stack to this release: template, code of both Lambdas, version record. Options stay.
+
+    Then migrate the items of its table to the schema of this release, if it has another one. A migration needs that no
+    older client is admitted (--oldest-client); run again, it goes on where it was stopped.
+    """
+    from ...stack.deploy import DeployRequest, begin, upgrade_code
+
+    request = DeployRequest(allow_downgrade=allow_downgrade)
+    _, plan = begin(connection, request)
+    if plan.stack is None:
+        raise CommandError(
+            f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` creates it"
+        )
+    if oldest_client is not None:
+        return _shut_out(connection, oldest_client, output)
+    if dry_run:
+        return _show_forecast(connection, plan, output, code_only=code_only)
+    if not yes:
+        _ask(connection)
+    if code_only:
+        deployed = upgrade_code(connection, plan.stack, plan.options, reporter(quiet=quiet))
+    else:
+        deployed = bring_about(connection, request, quiet=quiet)
+    return _migrate(connection, deployed, output, quiet=quiet)
+
+
+def _ask(connection: "Connection") -> None:
+    """Ask before anything is changed whether a migration may begin; one that is refused anyway is no question."""
+    from ...stack.migration import pending
+
+    wanted, refused = pending(connection)
+    if wanted and refused is None:
+        before, after = wanted[0].schema_version, wanted[-1].schema_version + 1
+        confirm(
+            f"Migrate table {connection.name} from schema {before} to {after}? "
+            f"No process that uses it may run a release of zae-limiter-core before {wanted[-1].oldest_client}."
+        )
+
+
+def _migrate(connection: "Connection", deployed: "Deployed", output: OutputForm, *, quiet: bool) -> None:
+    """Carry out what is pending, and show it with what became of the stack. Raises what refused it, behind that."""
+    from zae_limiter import VersionError
+
+    from ...stack.migration import migrate
+
+    done: list[MigrationProgress] = []
+    refused: VersionError | None = None
+    try:
+        done = migrate(connection, reporter(quiet=quiet))
+    except VersionError as error:
+        refused = error
+    if output == "json":
+        say_json({**as_json(connection, deployed), "migrations": [_progress(each) for each in done]})
+    elif deployed.changed or not (done or refused):
+        show(connection, deployed, output)
+    if done and output != "json":
+        click.echo(f"Table {connection.name} migrated to schema {done[-1].schema_version + 1}.")
+        say_columns([(each.name, f"{each.items:,} items read, {each.changed:,} changed") for each in done], indent="  ")
+    if refused is not None:
+        raise refused
+
+
+def _progress(progress: "MigrationProgress") -> dict[str, Any]:
+    fields = ("name", "schema_version", "items", "changed")
+    return {name: getattr(progress, name) for name in fields}
+
+
+def _shut_out(connection: "Connection", oldest_client: str, output: OutputForm) -> None:
+    from ...stack.migration import shut_out
+
+    changed = shut_out(connection, oldest_client)
+    if output == "json":
+        say_json({"stack": connection.name, "oldest_client": oldest_client, "changed": changed})
+    elif not changed:
+        click.echo(f"No changes: stack {connection.name} admits no client before {oldest_client}.")
+    else:
+        click.echo(f"Stack {connection.name} admits no client before zae-limiter-core {oldest_client} any more.")
+        click.echo(
+            "Those that have it open stay until they end. Next, when none of them is left: "
+            f"`zae-limiter upgrade --name {connection.name}`"
+        )
+
+
+def _show_forecast(connection: "Connection", plan: "Plan", output: OutputForm, *, code_only: bool) -> None:
+    from ...stack.migration import forecast, pending
+    from ...stack.preview import beside, preview
+
+    client = connection.client("cloudformation")
+    changes = list(beside(connection, plan)) if code_only else preview(client, plan, connection)
+    wanted, refused = pending(connection)
+    forecasts = forecast(connection, wanted)
+    if output == "json":
+        say_json({"changes": changes, "migrations": [_as_json(each) for each in forecasts], "refused": refused})
+        return
+    rows = [(change["action"], change["what"], change["kind"], change["details"]) for change in changes]
+    rows += [_row(connection.name, each) for each in forecasts]
+    if rows:
+        say_columns(rows)
+    else:
+        click.echo("No changes.")
+    if refused is not None:
+        click.echo(f"It would be refused now: {refused}")
+
+
+def _as_json(forecast: "Forecast") -> dict[str, Any]:
+    migration = ("name", "description", "schema_version", "oldest_client")
+    counted = ("items", "changed", "read_units", "write_units", "index_units")
+    return {
+        **{name: getattr(forecast.migration, name) for name in migration},
+        **{name: getattr(forecast, name) for name in counted},
+    }
+
+
+def _row(stack: str, forecast: "Forecast") -> tuple[str, str, str, str]:
+    version = forecast.migration.schema_version
+    items = f"{forecast.changed:,} of {forecast.items:,} items"
+    units = f"{forecast.read_units:,.0f} read units, {forecast.write_units + forecast.index_units:,} write units"
+    details = f"schema {version} to {version + 1}, {items}, {units}: {forecast.migration.description}"
+    return "~", stack, f"migration {forecast.migration.name}", details

@@ -1,0 +1,220 @@
+"""Carrying out migrations: page by page over the whole table, each item by a write that is conditional on its old form.
+
+The progress is stored behind each page, in place of the one that the page began with. So a run that was killed is
+continued by the next one, and of two runs at once each goes on from the other's progress: none of them needs a lock.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ...exceptions import NoUpgradePathError
+from ...operations.capacity import index_units, item_size, read_units, write_units
+from ...operations.errors import ConditionFailed, OutcomeUnknown, RaceLost, StoreError, Throttled
+from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Scan, Update
+from ...schema import keys
+from ...schema.attributes import MIN_CLIENT_VERSION, PK, SCHEMA_VERSION, SERIAL, SK
+from ...schema.registry import progress_item, read_namespace, read_progress
+from ...versions import MigrationProgress, VersionRecord, check_admits
+from ..index_rows import UNREADABLE
+from ..pages import PAUSES
+from ..retry import ATTEMPTS, read, with_retries
+from ..steps import Flow, Sleep, call_all
+from . import versions
+from .migrations import Migration, newest_schema, oldest_schema
+from .registry import applied
+
+KEY = Key(keys.pk_system(keys.REGISTRY), keys.sk_migration())
+ITEMS_PER_PAGE = 250
+WRITES_AT_ONCE = 25
+
+Report = Callable[[MigrationProgress], None]
+
+
+@dataclass(slots=True)
+class Forecast:
+    """What a migration would do: the items that it would read and change, and their units."""
+
+    migration: Migration
+    items: int = 0
+    changed: int = 0
+    read_units: float = 0
+    write_units: int = 0
+    index_units: int = 0
+
+
+def pending(record: VersionRecord, migrations: Sequence[Migration], *, stack: str) -> list[Migration]:
+    """The migrations that the table still needs, in order. Raises ``NoUpgradePathError``."""
+    oldest = oldest_schema(migrations)
+    if record.schema_version < oldest:
+        has = f"its items have schema {record.schema_version}"
+        raise NoUpgradePathError(stack, f"{has}, and the migrations of this release begin at schema {oldest}")
+    return [each for each in migrations if each.schema_version >= record.schema_version]
+
+
+def unrecorded_schema(migrations: Sequence[Migration], *, stack: str) -> Flow[int]:
+    """The schema of a table without a version record: the newest where it is empty, else the oldest.
+
+    A migration leaves items alone that are in the new form already. Raises ``NoUpgradePathError`` for items without a
+    namespace that this project registered.
+    """
+    first = yield from with_retries(Scan(limit=1))
+    if not first.items:
+        return newest_schema(migrations)
+    names = yield from with_retries(Query(keys.pk_system(keys.REGISTRY), begins_with=keys.NAMESPACE_PREFIX, limit=1))
+    try:
+        read_namespace(names.items[0])
+    except UNREADABLE as error:
+        raise NoUpgradePathError(stack, "it has items, and neither a version record nor a namespace of ours") from error
+    return oldest_schema(migrations)
+
+
+def forecast(wanted: Sequence[Migration]) -> Flow[list[Forecast]]:
+    """What these migrations would do, one after the other. Reads the whole table, and writes nothing."""
+    forecasts = [Forecast(each) for each in wanted]
+    scan = Scan(limit=ITEMS_PER_PAGE)
+    while wanted:
+        page: Page = yield from with_retries(scan)
+        items = page.items
+        for each in forecasts:
+            items = _foreseen(each, items)
+        if page.next is None:
+            break
+        scan = replace(scan, start=page.next)
+    return forecasts
+
+
+def _foreseen(forecast: Forecast, items: list[Item]) -> list[Item]:
+    """Count a page, and return it as the migration leaves it."""
+    forecast.items += len(items)
+    forecast.read_units += read_units(sum(map(item_size, items)))
+    left = []
+    for item in items:
+        change = forecast.migration.change(item)
+        after = item if change is None else change.after(item)
+        left.append(after)
+        if change is not None:
+            forecast.changed += 1
+            forecast.write_units += write_units(item, after)
+            forecast.index_units += index_units(item, after)
+    return left
+
+
+def migrate(migrations: Sequence[Migration], *, stack: str, report: Report) -> Flow[list[MigrationProgress]]:
+    """Carry out the migrations that the table needs, in order; returns the last progress of each.
+
+    ``report`` gets the progress before the first page and behind each. Every call goes on from the stored progress.
+    Raises ``NoUpgradePathError``, ``OlderClientsError``, ``StoreError``.
+    """
+    done: dict[int, MigrationProgress] = {}
+    while True:
+        record = yield from versions.get_version_record(stack)
+        if record is None:
+            raise NoUpgradePathError(stack, "it has no version record")
+        wanted = pending(record, migrations, stack=stack)
+        if not wanted:
+            return list(done.values())
+        check_admits(record, stack=stack, oldest_client=wanted[-1].oldest_client)
+        done[wanted[0].schema_version] = yield from _run(wanted[0], record, report)
+
+
+def _run(migration: Migration, record: VersionRecord, report: Report) -> Flow[MigrationProgress]:
+    """One migration, until it is finished by this run or by another, or the version record is another one."""
+    progress = yield from _begin(migration)
+    report(progress)
+    while True:
+        start = None if progress.behind is None else dict(zip((PK, SK), progress.behind, strict=True))
+        page: Page = yield from with_retries(Scan(ITEMS_PER_PAGE, start))
+        changed = yield from _change_all(migration, page.items)
+        behind = None if page.next is None else (page.next[PK], page.next[SK])
+        further = replace(
+            progress,
+            serial=progress.serial + 1,
+            items=progress.items + len(page.items),
+            changed=progress.changed + changed,
+            behind=behind,
+        )
+        if behind is None:
+            yield from _finish(progress, record)
+            report(further)
+            return further
+        stored = yield from _store(further, progress)
+        if stored is None:
+            return progress
+        progress = stored
+        report(progress)
+
+
+def _begin(migration: Migration) -> Flow[MigrationProgress]:
+    """The stored progress; a new one where there is none, or one of another migration."""
+    for _ in range(ATTEMPTS):
+        item = yield from read(KEY)
+        if item is not None and item[SCHEMA_VERSION] == migration.schema_version:
+            return read_progress(item)
+        new = MigrationProgress(migration.name, migration.schema_version)
+        seen = Conditions(absent=(PK,)) if item is None else _unchanged(read_progress(item))
+        try:
+            yield from with_retries(Put(progress_item(new), seen))
+        except ConditionFailed:  # another run began at the same time, or our own first answer was lost
+            continue
+        return new
+    raise RaceLost
+
+
+def _store(further: MigrationProgress, before: MigrationProgress) -> Flow[MigrationProgress | None]:
+    """Store the progress in place of the one before. Returns another run's that came first, ``None`` at its end."""
+    try:
+        yield from with_retries(Put(progress_item(further), _unchanged(before)))
+    except ConditionFailed as failure:
+        if failure.item is None or failure.item[SCHEMA_VERSION] != before.schema_version:
+            return None
+        return read_progress(failure.item)
+    return further
+
+
+def _finish(progress: MigrationProgress, record: VersionRecord) -> Flow[None]:
+    """Raise the schema of the table, and remove the progress. Whoever lost a race finds out by the version record."""
+    known = {SCHEMA_VERSION: progress.schema_version, MIN_CLIENT_VERSION: record.min_client_version}
+    raised = Update(versions.KEY, set={SCHEMA_VERSION: progress.schema_version + 1}, when=Conditions(equals=known))
+    yield from applied(raised, Delete(KEY, _unchanged(progress)))
+
+
+def _unchanged(progress: MigrationProgress) -> Conditions:
+    return Conditions(equals={SCHEMA_VERSION: progress.schema_version, SERIAL: progress.serial})
+
+
+def _change_all(migration: Migration, items: Sequence[Item]) -> Flow[int]:
+    """Change the items that are in the old form, some at the same time, and return their number.
+
+    An item that somebody else changed meanwhile is looked at again, as it is then.
+    """
+    waiting = [item for item in items if migration.change(item) is not None]
+    count = fruitless = 0
+    while waiting:
+        wave, waiting = waiting[:WRITES_AT_ONCE], waiting[WRITES_AT_ONCE:]
+        again, error = yield from _change_wave(migration, wave)
+        count += len(wave) - len(again)
+        fruitless = fruitless + 1 if len(again) == len(wave) else 0
+        if fruitless == ATTEMPTS:
+            raise error or RaceLost()
+        if again:
+            yield Sleep(PAUSES[min(fruitless, len(PAUSES) - 1)])
+        waiting = again + waiting
+    return count
+
+
+def _change_wave(migration: Migration, wave: Sequence[Item]) -> Flow[tuple[list[Item], StoreError | None]]:
+    """Write the items; returns those that still are in the old form, and the error of one."""
+    updates = [change.update(item) for item in wave if (change := migration.change(item)) is not None]
+    answers = yield from call_all(updates)
+    again: list[Item] = []
+    error: StoreError | None = None
+    for item, answer in zip(wave, answers, strict=True):
+        if isinstance(answer, ConditionFailed):
+            if answer.item is not None and migration.change(answer.item) is not None:
+                again.append(answer.item)
+        elif isinstance(answer, (Throttled, OutcomeUnknown)):
+            again.append(item)
+            error = answer
+        elif isinstance(answer, StoreError):
+            raise answer
+    return again, error
