@@ -115,6 +115,10 @@ simulate-processes *args:
 kill-splits *args:
     ZAEL_TEST_EVERY_WRITE=1 uv run pytest tests-integration/tests/test_shards_killed.py {{args}}
 
+# A thousand entities applied to a local stack that stops and goes on, under load, on moto and dynoxide
+stress-local *args:
+    ZAEL_TEST_ENTITIES=1000 uv run pytest tests-integration/tests/test_local_stress.py {{args}}
+
 # Processes that end in every way, over a store behind a fault proxy: `just lifecycle --times 200 --stop-seconds 120`
 lifecycle *args:
     PYTHONPATH=tests-integration uv run python -m lifecycle {{args}}
