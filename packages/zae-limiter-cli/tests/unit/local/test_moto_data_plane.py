@@ -101,7 +101,7 @@ def test_a_transaction_copies_no_table(account: Account, dynamodb: Any) -> None:
 
 def test_a_transaction_without_a_key_or_a_table_is_refused(account: Account, dynamodb: Any, ranged: str) -> None:
     half = {"Put": {"TableName": ranged, "Item": {"PK": {"S": "a"}}}}
-    with pytest.raises(ClientError, match="ValidationException|TransactionCanceled"):
+    with pytest.raises(ClientError, match=r"ValidationException|TransactionCanceled"):
         dynamodb.transact_write_items(TransactItems=[half])
     with pytest.raises(ClientError, match="ResourceNotFound"):
         dynamodb.transact_write_items(TransactItems=[{"Update": addition("nowhere", "a")}])
