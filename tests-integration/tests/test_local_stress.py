@@ -27,7 +27,7 @@ from zae_limiter_manifest import dump
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a process's memory is read in /proc")
 
-ENTITIES = {"moto": 300, "dynoxide": 1000}  # so that it takes some 15 seconds; `just stress-local` has 1,000 on both
+ENTITIES = {"moto": 300, "dynoxide": 1000}  # moto is slow; `just stress-local` has 1,000 on both
 PAUSES = (1.0, 0.5)  # seconds before each stop; the first ends in the middle of the apply
 STOP_SECONDS = 3.5  # longer than a caller waits for an answer, so that all of them ask again
 CALLERS = 4
