@@ -3,6 +3,9 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 
 packages := "core manifest provisioner aggregator cli"
 
+# Tests start many interpreters: without kept bytecode each `local up` takes 1.5 s more, to compile moto
+export PYTHONDONTWRITEBYTECODE := ""
+
 # List the recipes
 default:
     @just --list
@@ -114,6 +117,10 @@ simulate-processes *args:
 # A process that splits a bucket under load, killed after each of its writes in turn (some minutes)
 kill-splits *args:
     ZAEL_TEST_EVERY_WRITE=1 uv run pytest tests-integration/tests/test_shards_killed.py {{args}}
+
+# A thousand entities applied to a local stack that stops and goes on, under load, on moto and dynoxide
+stress-local *args:
+    ZAEL_TEST_ENTITIES=1000 uv run pytest tests-integration/tests/test_local_stress.py {{args}}
 
 # Processes that end in every way, over a store behind a fault proxy: `just lifecycle --times 200 --stop-seconds 120`
 lifecycle *args:

@@ -22,6 +22,7 @@ from zae_limiter.schema.audit import audit_item
 from zae_limiter.sync.store import SyncDynamoDBStore
 from zae_limiter.usage import WINDOW_SECONDS, Window
 
+ACQUIRES = 150  # moto does some twenty a second; test_aggregator has more on faster stores
 TIMEOUT_SECONDS = 180
 BATCH = 500
 
@@ -52,9 +53,9 @@ def invoke(stack: Embedded, records: Sequence[Record]) -> None:
     assert json.load(answer["Payload"]) == {"batchItemFailures": []}
 
 
-def test_usage_of_500_acquires_is_exact_when_every_record_comes_again(embedded: Embedded) -> None:
+def test_usage_is_exact_when_every_record_comes_again(embedded: Embedded) -> None:
     asyncio.run(prepare(embedded.endpoint_url, embedded.name))
-    consumed = +consume(embedded.endpoint_url, embedded.name, acquires=500, callers=20)
+    consumed = +consume(embedded.endpoint_url, embedded.name, acquires=ACQUIRES, callers=20)
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while any(counted(embedded, window) != consumed for window in WINDOW_SECONDS) and time.monotonic() < deadline:
         time.sleep(1)

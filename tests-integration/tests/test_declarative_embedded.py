@@ -247,7 +247,7 @@ def test_twenty_mistakes_are_twenty_lines_with_their_places_and_nothing_is_sent(
 
 
 def test_a_saved_plan_an_export_and_500_entities(shell: Shell, request: pytest.FixtureRequest) -> None:
-    # moto copies its whole table for every transaction: 500 take it minutes
+    # moto is slow: test_local_stress has more
     count = 500 if "dynoxide" in request.node.name else 50
     text = named("tenant-many", dump(many(count)))
     wanted = shell.file(text)

@@ -12,7 +12,7 @@ from ..connection import Connection
 from .credentials import Credentials, kept_id, random_id
 from .data_plane import DataPlane
 from .engines import Engine
-from .server import HOST, Server, listen
+from .server import Server, listen
 
 if TYPE_CHECKING:
     from .pump.pump import Pump
@@ -40,7 +40,7 @@ class Aws:
 
 @contextmanager
 def serving(
-    engine: Engine, directory: Path, credentials: Credentials, *, port: int = 0, data: Path | None = None
+    engine: Engine, directory: Path, credentials: Credentials, *, port: int | None = 0, data: Path | None = None
 ) -> Iterator[Aws]:
     """An AWS until the end of the block, for those who have its credentials.
 
@@ -48,8 +48,8 @@ def serving(
     """
     with ExitStack() as parts:
         listening = parts.enter_context(listen(port))
-        port = listening.getsockname()[1]
-        url = f"http://{HOST}:{port}"
+        host, port = listening.getsockname()
+        url = f"http://{host}:{port}"
         key = kept_id(data / KEY_FILE) if data else random_id()
         data_plane = DataPlane(engine, directory / "data-plane.log", key)
         parts.callback(data_plane.close)

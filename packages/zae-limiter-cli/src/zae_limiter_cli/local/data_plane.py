@@ -33,7 +33,7 @@ class DataPlane:
     def application(self, moto: Application) -> Application:
         """The way to its items, once it answers. Raises ``CommandError`` where it does not."""
         if self._child is None:
-            from .moto_server import MotoDataPlane
+            from .moto_data_plane import MotoDataPlane
 
             return MotoDataPlane(moto)
         self._wait(self._child)

@@ -4,8 +4,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
+from urllib.parse import urlsplit
 
+from .server import DEFAULT_PORT
 from .state_dir import Running
+
+
+def another_port(running: Running) -> str | None:
+    """Why a stack that asked for no port is not at the default one; ``None`` if it is."""
+    port = urlsplit(running.endpoint_url).port
+    if port == DEFAULT_PORT:
+        return None
+    return f"Port {DEFAULT_PORT} is in use, so {running.name} took {port}."
 
 
 def ready(running: Running, *, detached: bool) -> str:

@@ -3,12 +3,14 @@
 import os
 import socket
 import threading
+from contextlib import suppress
 from typing import Final
 
 from ..errors import CommandError
 from .wsgi import Application
 
 HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 4588
 BACKLOG: Final = 128
 
 
@@ -32,11 +34,18 @@ class Server:
         self._server.server_close()
 
 
-def listen(port: int) -> socket.socket:
-    """A socket on a port of this machine, on any for 0. Raises ``CommandError`` where it is not to be had."""
+def listen(port: int | None) -> socket.socket:
+    """A socket on a port of this machine, on any for 0; on the default port for ``None``, or on any if it is in use.
+
+    Raises ``CommandError`` if a port that was asked for is not to be had.
+    """
+    if port is None:
+        with suppress(OSError):
+            return socket.create_server((HOST, DEFAULT_PORT), backlog=BACKLOG)
+        port = 0
     try:
         return socket.create_server((HOST, port), backlog=BACKLOG)
     except OSError as error:
         raise CommandError(
-            f"--port {port}: {os.strerror(error.errno or 0)}; choose another one, or 0 for any"
+            f"--port {port}: {os.strerror(error.errno or 0)}; choose another one, or leave it out to get a free one"
         ) from error

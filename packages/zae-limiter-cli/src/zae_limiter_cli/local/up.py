@@ -25,7 +25,7 @@ class UpRequest:
     """What `local up` was asked for."""
 
     name: str
-    port: int
+    port: int | None = None
     data_plane: Choice = "auto"
     data: Path | None = None
 

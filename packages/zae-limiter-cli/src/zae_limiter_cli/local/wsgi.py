@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from typing import Any, Final
@@ -38,6 +39,19 @@ def put_body(environ: Environ, body: bytes) -> None:
     """Have a request another body."""
     environ["wsgi.input"] = BytesIO(body)
     environ["CONTENT_LENGTH"] = str(len(body))
+
+
+def is_awaited(environ: Environ) -> bool:
+    """Whether the caller still waits for an answer, as far as its connection tells."""
+    connection: socket.socket | None = environ.get("werkzeug.socket")
+    if connection is None:
+        return True
+    try:
+        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
 
 
 def call(application: Application, environ: Environ) -> Answer:

@@ -7,8 +7,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from zae_limiter_cli.errors import CommandError
+from zae_limiter_cli.local import server
 from zae_limiter_cli.local.credentials import Credentials
-from zae_limiter_cli.local.messages import ready, status, status_json
+from zae_limiter_cli.local.messages import another_port, ready, status, status_json
+from zae_limiter_cli.local.server import DEFAULT_PORT
 from zae_limiter_cli.local.state_dir import Running, StateDir
 from zae_limiter_cli.local.status_client import readers
 from zae_limiter_cli.main import main
@@ -56,7 +58,22 @@ def test_its_commands_are_listed() -> None:
 @pytest.mark.parametrize("detached", [[], ["--detach"]], ids=["in front", "detached"])
 def test_a_port_in_use_is_one_line(taken: int, detached: list[str]) -> None:
     told = fail("up", "--name", "my-app", "--port", str(taken), *detached)
-    assert told == f"--port {taken}: Address already in use; choose another one, or 0 for any"
+    assert told == f"--port {taken}: Address already in use; choose another one, or leave it out to get a free one"
+
+
+def test_without_a_port_the_default_one_is_taken_or_else_a_free_one_which_is_said(
+    taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        free = other.getsockname()[1]
+    monkeypatch.setattr(server, "DEFAULT_PORT", free)
+    with server.listen(None) as first, server.listen(None) as second:
+        assert first.getsockname()[1] == free
+        assert second.getsockname()[1] not in (free, taken)
+    assert another_port(RUNNING) is None
+    moved = replace(RUNNING, endpoint_url="http://127.0.0.1:40001")
+    assert another_port(moved) == "Port 4588 is in use, so my-app took 40001."
+    assert str(DEFAULT_PORT) in run("up", "--help").stdout
 
 
 @pytest.mark.parametrize("name", ["", "a", "my_app", "1st", "../up", "x" * 46])

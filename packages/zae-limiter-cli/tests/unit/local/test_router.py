@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from support.cli.account import Account, addition, at_once
 from zae_limiter.schema.table import create_table_request
-from zae_limiter_cli.local.moto_server import ITEMS_ACCOUNT
+from zae_limiter_cli.local.moto_items import ITEMS_ACCOUNT
 
 IN_THE_PLANE = ("X-Moto-Account-Id", ITEMS_ACCOUNT)
 TEMPLATE = """{"Resources": {"Table": {"Type": "AWS::DynamoDB::Table", "Properties": {
@@ -151,19 +151,3 @@ def test_other_services_answer_too(account: Account) -> None:
     buckets.create_bucket(Bucket=name)
     buckets.put_object(Bucket=name, Key="key", Body=b"content")
     assert buckets.get_object(Bucket=name, Key="key")["Body"].read() == b"content"
-
-
-def test_an_iterator_expires_where_a_transaction_is_taken_back(account: Account, dynamodb: Any) -> None:
-    name, arn = account.table()
-    streams = account.client("dynamodbstreams")
-    (shard,) = streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
-    start = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
-    first = streams.get_shard_iterator(**start)["ShardIterator"]
-    second = streams.get_records(ShardIterator=first)["NextShardIterator"]
-    impossible = {**addition(name, "other"), "ConditionExpression": "attribute_exists(nothing)"}
-    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
-        dynamodb.transact_write_items(TransactItems=[{"Update": addition(name, "a")}, {"Update": impossible}])
-    for iterator in (first, second):
-        with pytest.raises(ClientError, match="ExpiredIteratorException"):
-            streams.get_records(ShardIterator=iterator)
-    assert streams.get_records(ShardIterator=streams.get_shard_iterator(**start)["ShardIterator"])["Records"] == []

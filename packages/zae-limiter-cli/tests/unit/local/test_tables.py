@@ -3,7 +3,8 @@ from collections.abc import Iterable
 import pytest
 
 from support.cli.account import Account
-from zae_limiter_cli.local.moto_server import MotoDataPlane, application
+from zae_limiter_cli.local.moto_data_plane import MotoDataPlane
+from zae_limiter_cli.local.moto_server import application
 from zae_limiter_cli.local.tables import Tables
 from zae_limiter_cli.local.wsgi import Application, Environ, StartResponse, ask
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,16 +14,13 @@ if TYPE_CHECKING:
     from ...local.engines import Choice
     from ...local.state_dir import Running
 
-DEFAULT_PORT: Final = 4588
-
 
 @click.command()
 @stack_option
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
+    show_default="4588, or a free one if that is in use",
     help="Port on 127.0.0.1; 0 takes any free one.",
 )
 @click.option("--detach", "-d", is_flag=True, help="Run in the background.")
@@ -36,7 +33,7 @@ DEFAULT_PORT: Final = 4588
     help="Engine that holds the items; auto takes the fastest one installed.",
 )
 @debug_option
-def up(name: str, port: int, data_plane: "Choice", *, detach: bool, data: Path | None) -> None:
+def up(name: str, port: int | None, data_plane: "Choice", *, detach: bool, data: Path | None) -> None:
     """Start a local stack in a few seconds: the stack that `deploy` creates, on this machine.
 
     It runs until Ctrl-C, with --detach until `zae-limiter local down`. Then all of it is gone, except for the items
@@ -49,14 +46,18 @@ def up(name: str, port: int, data_plane: "Choice", *, detach: bool, data: Path |
 
     check_stack_name(name)
     click.echo(f"Starting {name}, which takes a few seconds.")
-    if detach:
-        arguments = ["--name", name, "--port", str(port), "--data-plane", data_plane]
-        running = detached.start(StateDir(name), [*arguments, *(["--data", str(data)] if data else [])])
-        click.echo(messages.ready(running, detached=True))
-        return
 
     def ready(running: "Running") -> None:
-        click.echo(messages.ready(running, detached=False))
+        another = messages.another_port(running) if port is None else None
+        if another is not None:
+            click.echo(another)
+        click.echo(messages.ready(running, detached=detach))
+
+    if detach:
+        options = {"--name": name, "--port": port, "--data-plane": data_plane, "--data": data}
+        given = [[option, str(value)] for option, value in options.items() if value is not None]
+        ready(detached.start(StateDir(name), [word for words in given for word in words]))
+        return
 
     run(UpRequest(name, port, data_plane, data), ready)
     click.echo(f"{name} is down")

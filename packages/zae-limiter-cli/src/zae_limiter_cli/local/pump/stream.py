@@ -1,13 +1,15 @@
 """A table's stream, read shard by shard from the end of the last batch."""
 
+import logging
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from .records import Record, event_record, fold, keys_alone, sequence_number
 
 MOST_RECORDS: Final = 999  # of one GetRecords, and one more
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,8 @@ class Stream:
                 yield shard["ShardId"]
 
     def _read_shard(self, shard: str, source: str, limit: int) -> Batch | None:
-        position = self._positions.get(shard)
-        start = {"ShardIteratorType": "TRIM_HORIZON"}
-        if position is not None:
-            start = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": position}
         # One more than is wanted: a record that announces the next one goes with it.
-        page = self._page(limit + 1, StreamArn=self._arn, ShardId=shard, **start)
+        page = self._page(shard, limit + 1)
         if not page["Records"]:
             if page.get("NextShardIterator") is None:
                 self._ended.add(shard)
@@ -81,9 +79,20 @@ class Stream:
         records = fold(found)[:limit]
         return Batch(shard, records, sequence_number(records[-1]))
 
-    def _page(self, limit: int, **start: str) -> dict[str, Any]:
+    def _page(self, shard: str, limit: int) -> dict[str, Any]:
+        refusals = self._client.exceptions
         while True:
-            iterator = self._client.get_shard_iterator(**start)["ShardIterator"]
-            with suppress(self._client.exceptions.ExpiredIteratorException):
-                page: dict[str, Any] = self._client.get_records(ShardIterator=iterator, Limit=limit)
-                return page
+            position = self._positions.get(shard)
+            start = {"ShardIteratorType": "TRIM_HORIZON"}
+            if position is not None:
+                start = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": position}
+            try:
+                found = self._client.get_shard_iterator(StreamArn=self._arn, ShardId=shard, **start)
+                page: dict[str, Any] = self._client.get_records(ShardIterator=found["ShardIterator"], Limit=limit)
+            except refusals.ExpiredIteratorException:
+                continue
+            except refusals.TrimmedDataAccessException:
+                if self._positions.pop(shard, None) is not None:
+                    logger.warning("%s: records were trimmed before they were read; the oldest one is next", self._arn)
+                continue
+            return page
