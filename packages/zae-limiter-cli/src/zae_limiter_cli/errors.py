@@ -98,11 +98,9 @@ def _message(error: Exception) -> str | None:
 
 def _core_message(error: Exception) -> str:
     """What core says, on one line; where it names the API as the way out, the options and commands instead."""
-    from zae_limiter import EntityNotFoundError, NamespaceNotFoundError, ValidationError
+    from zae_limiter import EntityNotFoundError, NamespaceNotFoundError, RateLimiterUnavailable, ValidationError
 
-    causes = list(_causes(error))
-    if "botocore" in sys.modules and (told := next(filter(None, map(_aws_message, causes)), None)):
-        return told
+    told = " ".join(str(error).split())
     match error:
         case NamespaceNotFoundError(deleted_id=None):
             return f"there is no namespace {error.namespace!r}: `zae-limiter namespace list` lists the namespaces"
@@ -113,8 +111,19 @@ def _core_message(error: Exception) -> str:
             return f"there is no entity {error.entity_id!r}: check the id and --namespace"
         case ValidationError(field="cascade"):
             return "--cascade: the entity needs a parent to consume from: pass --parent ID"
-    told = " ".join(str(error).split())
-    return f"{told}: {_CHECK}" if any(isinstance(cause, OSError) for cause in causes) else told
+        case RateLimiterUnavailable() if any(isinstance(cause, OSError) for cause in _causes(error)):
+            return f"{told}: {_CHECK}"
+        case _:
+            return _unsent(error) or told
+
+
+def _unsent(error: Exception) -> str | None:
+    """Why the SDK had nothing to send a request with, such as no region; ``None`` if a request was sent."""
+    if "botocore" not in sys.modules:
+        return None
+    from botocore.exceptions import BotoCoreError
+
+    return next((_aws_message(cause) for cause in _causes(error) if isinstance(cause, BotoCoreError)), None)
 
 
 def _causes(error: BaseException) -> Iterator[Exception]:

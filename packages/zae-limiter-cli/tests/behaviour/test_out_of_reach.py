@@ -64,3 +64,17 @@ def test_a_namespace_that_is_missing_or_deleted(table: Table) -> None:
     table.repository.delete_namespace("gone")
     told = f"the namespace 'gone' was deleted: `zae-limiter namespace recover {namespace_id}` recovers it"
     assert refused("system", "get-defaults", "-N", "gone") == told
+
+
+@pytest.mark.parametrize("transport", ["http", "sdk"])
+def test_a_table_that_is_missing(aws: str, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZAEL_TRANSPORT", transport)
+    told = "there is no table 'my-app': create it with `zae-limiter deploy --name my-app`"
+    assert refused("system", "get-defaults") == told
+
+
+def test_a_file_of_certificates_that_cannot_be_read(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", "missing.pem")
+    assert refused("system", "get-defaults", "--endpoint-url", "https://127.0.0.1:1").endswith(
+        "No such file or directory"
+    )
