@@ -49,7 +49,8 @@ class Connection:
         import boto3
 
         self._prepare()
-        return boto3.Session(region_name=self.region, profile_name=self.profile)
+        region = self.region or os.environ.get("AWS_REGION")  # boto3 reads AWS_DEFAULT_REGION alone, core reads both
+        return boto3.Session(region_name=region, profile_name=self.profile)
 
     def store_options(self) -> dict[str, Any]:
         """The same for core: the arguments of ``SyncRepository.open``."""

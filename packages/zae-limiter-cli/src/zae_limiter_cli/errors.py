@@ -10,6 +10,7 @@ import click
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DEBUG: Final = "zae_limiter_cli.debug"
+_CHECK: Final = "check --endpoint-url, --region and the network"
 
 
 def _remember(context: click.Context, _: click.Parameter, debug: bool) -> None:  # noqa: FBT001  click's signature
@@ -64,7 +65,7 @@ def _code_one() -> Iterator[None]:
         error.exit_code = 1  # type: ignore[misc]  # click means it for classes
         raise
     except click.UsageError as error:
-        told = " ".join(error.format_message().split())
+        told = f"{' '.join(error.format_message().split()).removesuffix('.')}."
         way = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
         raise click.ClickException(f"{told}{way}") from error
 
@@ -82,8 +83,10 @@ def _shown(error: Exception) -> click.ClickException | None:
 def _message(error: Exception) -> str | None:
     from zae_limiter import ZAELimiterError
 
-    if isinstance(error, (CommandError, ZAELimiterError)):
+    if isinstance(error, CommandError):
         return str(error)
+    if isinstance(error, ZAELimiterError):
+        return _core_message(error)
     if "botocore" in sys.modules and (told := _aws_message(error)) is not None:
         return told
     if isinstance(error, OSError) and error.filename is not None:
@@ -91,6 +94,41 @@ def _message(error: Exception) -> str | None:
     if isinstance(error, UnicodeDecodeError):
         return f"the file is not UTF-8 text: {error.reason} at byte {error.start}"
     return None
+
+
+def _core_message(error: Exception) -> str:
+    """What core says, on one line; where it names the API as the way out, the options and commands instead."""
+    from zae_limiter import EntityNotFoundError, NamespaceNotFoundError, RateLimiterUnavailable, ValidationError
+
+    told = " ".join(str(error).split())
+    match error:
+        case NamespaceNotFoundError(deleted_id=None):
+            return f"there is no namespace {error.namespace!r}: `zae-limiter namespace list` lists the namespaces"
+        case NamespaceNotFoundError():
+            way_out = f"`zae-limiter namespace recover {error.deleted_id}` recovers it"
+            return f"the namespace {error.namespace!r} was deleted: {way_out}"
+        case EntityNotFoundError():
+            return f"there is no entity {error.entity_id!r}: check the id and --namespace"
+        case ValidationError(field="cascade"):
+            return "--cascade: the entity needs a parent to consume from: pass --parent ID"
+        case RateLimiterUnavailable() if any(isinstance(cause, OSError) for cause in _causes(error)):
+            return f"{told}: {_CHECK}"
+        case _:
+            return _unsent(error) or told
+
+
+def _unsent(error: Exception) -> str | None:
+    """Why the SDK had nothing to send a request with, such as no region; ``None`` if a request was sent."""
+    if "botocore" not in sys.modules:
+        return None
+    from botocore.exceptions import BotoCoreError
+
+    return next((_aws_message(cause) for cause in _causes(error) if isinstance(cause, BotoCoreError)), None)
+
+
+def _causes(error: BaseException) -> Iterator[Exception]:
+    while isinstance(cause := error.__cause__, Exception):
+        yield (error := cause)
 
 
 def _aws_message(error: Exception) -> str | None:
@@ -108,8 +146,10 @@ def _aws_message(error: Exception) -> str | None:
         case aws.ClientError():
             answer = error.response.get("Error", {})
             return f"AWS refused {error.operation_name}: {answer.get('Message')} ({answer.get('Code')})"
+        case aws.InvalidRegionError():
+            return f"{str(error).removesuffix('.')}: check --region and AWS_REGION"
         case aws.EndpointConnectionError():
-            return f"{error}: check --endpoint-url, --region and the network"
+            return f"{error}: {_CHECK}"
         case ResponseParserError():
             return "the endpoint's answer is not in AWS's format: an emulator may not support this request"
         case aws.BotoCoreError():

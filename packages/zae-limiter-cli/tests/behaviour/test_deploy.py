@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,11 @@ def succeed(*args: str) -> str:
 
 def deploy(*args: str) -> Any:
     return json.loads(succeed("deploy", "-n", "my-app", "--output", "json", *args))
+
+
+def squeezed(told: str) -> str:
+    """Columns as wide as what is in them."""
+    return re.sub("  +", "  ", told)
 
 
 def fail(*args: str) -> str:
@@ -93,7 +99,7 @@ def test_options_of_a_stack_that_another_tool_made_from_the_parametrized_templat
         Parameters=[{"ParameterKey": "ProvisionerMemory", "ParameterValue": "1024"}],
     )
     upgraded = json.loads(succeed("upgrade", "-n", "my-app", "--code-only", "--output", "json"))
-    assert (upgraded["action"], set(upgraded["code"].values())) == ("unchanged", {"uploaded"})
+    assert (upgraded["status"], set(upgraded["code"].values())) == ("CREATE_COMPLETE", {"uploaded"})
     options = make_plan(boto3.client("cloudformation"), "my-app", DeployRequest({"tracing": True})).options
     assert options == StackOptions(aggregator_memory=512, provisioner_memory=1024, tracing=True)
 
@@ -164,6 +170,40 @@ def test_upgrade_brings_code_and_record_to_this_release_and_keeps_the_options(aw
     with SyncRepository.open("default", stack="my-app") as repository:
         assert repository.get_version_record() == VersionRecord(SCHEMA_VERSION, core_version(), "0.1.0")
     assert client.get_function(FunctionName="my-app-aggregator")["Configuration"]["MemorySize"] == 512
+
+
+@pytest.mark.parametrize("command", ["deploy", "upgrade"])
+def test_what_only_writes_the_version_record_says_so(command: str, aws: str) -> None:
+    deploy()
+    old = VersionRecord(SCHEMA_VERSION, "0.0.9", "0.0.1")
+    with SyncRepository.open("default", stack="my-app") as repository:
+        repository.set_version_record(old)
+        assert succeed(command, "-n", "my-app").startswith("Stack my-app updated: version record.\n")
+        repository.set_version_record(old)
+    told = json.loads(succeed(command, "-n", "my-app", "--output", "json"))
+    assert (told["action"], told["changed"], told["version_record_written"]) == ("updated", True, True)
+
+
+def test_an_archive_that_is_turned_off_leaves_its_bucket_which_is_named(aws: str) -> None:
+    bucket = deploy()["outputs"]["ArchiveBucketName"]
+    boto3.client("s3").put_object(Bucket=bucket, Key="audit/one", Body=b"1")
+    assert f"ArchiveBucket  AWS::S3::Bucket  bucket {bucket} stays" in squeezed(
+        succeed("deploy", "-n", "my-app", "--no-archive", "--plan")
+    )
+    told = succeed("deploy", "-n", "my-app", "--no-archive")
+    assert (
+        f"archive  none any more; bucket {bucket} stays with its audit events: `aws s3 rb s3://{bucket} --force`"
+        in squeezed(told)
+    )
+    assert deploy()["bucket_left"] is None
+
+
+def test_without_waiting_the_bucket_that_stays_is_named_too(aws: str) -> None:
+    bucket = deploy()["outputs"]["ArchiveBucketName"]
+    told = succeed("deploy", "-n", "my-app", "--no-archive", "--no-wait")
+    assert (
+        f"Archive: bucket {bucket} stays with its audit events: `aws s3 rb s3://{bucket} --force` removes it.\n" in told
+    )
 
 
 def test_upgrade_and_check_of_a_stack_that_is_not_there_say_so(aws: str) -> None:

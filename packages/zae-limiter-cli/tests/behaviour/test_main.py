@@ -35,6 +35,7 @@ def test_help_lists_the_commands() -> None:
     [
         (["nothing"], "No such command"),
         (["demo", "--nothing"], "--nothing"),
+        (["demo", "surplus"], "Got unexpected extra argument (surplus)."),
         (["limits", "plan"], "Missing option"),
         (["demo", "--name", "table"], "--endpoint-url"),
         (["demo", "--region", "eu-central-1"], "--endpoint-url"),

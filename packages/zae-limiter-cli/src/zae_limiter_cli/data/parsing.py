@@ -47,7 +47,9 @@ def parse_amounts(texts: Iterable[str]) -> dict[str, int]:
             raise CommandError(f"--tokens {text!r}: must be {AMOUNT_FORM}, like rpm:100")
         if found[1] in amounts:
             raise CommandError(f"--tokens {text!r}: {found[1]} is given twice: pass one amount for each limit")
-        amounts[found[1]] = int(found[2])
+        if not (amount := int(found[2])):
+            raise CommandError(f"--tokens {text!r}: must be at least 1")
+        amounts[found[1]] = amount
     return amounts
 
 

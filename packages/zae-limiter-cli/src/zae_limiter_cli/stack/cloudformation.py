@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from botocore.exceptions import ClientError
 
 STACK_TAG: Final = "zae-limiter:stack"
+ARCHIVE_OUTPUT: Final = "ArchiveBucketName"
 CAPABILITIES: Final = ("CAPABILITY_NAMED_IAM",)
 
 _NO_CHANGES: Final = "No updates are to be performed"
@@ -18,8 +19,12 @@ _NO_CHANGES: Final = "No updates are to be performed"
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A stack as it is; ``protected`` says that it cannot be deleted."""
+    """A stack as it is; ``protected`` says that it cannot be deleted.
 
+    The id finds it for some months after its deletion, its name does not.
+    """
+
+    id: str
     name: str
     status: str
     reason: str
@@ -43,6 +48,11 @@ class Stack:
     def usable(self) -> bool:
         """Whether it is whole, if only as it was before a change that failed."""
         return self.well or self.status == "UPDATE_ROLLBACK_COMPLETE"
+
+    @property
+    def archive_bucket(self) -> str | None:
+        """The bucket with the archived audit events, which the stack does not delete; ``None`` without an archive."""
+        return self.outputs.get(ARCHIVE_OUTPUT)
 
 
 def find(client: Any, name: str) -> Stack | None:
@@ -135,6 +145,7 @@ def _unless_equal(send: Callable[[], object]) -> bool:
 
 def _stack(found: Mapping[str, Any]) -> Stack:
     return Stack(
+        id=found["StackId"],
         name=found["StackName"],
         status=found["StackStatus"],
         reason=found.get("StackStatusReason", ""),

@@ -1,7 +1,7 @@
 """A deployment: the stack, the code, the version record, and the namespace `default`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ..artifacts.builder import LAMBDAS, Artifact, LambdaName, build_artifact
@@ -11,7 +11,7 @@ from ..progress import Reporter
 from . import cloudformation, record
 from .cloudformation import Stack
 from .code import Function, Outcome, find_function, function_name, upload
-from .events import Follower, failure, way_out
+from .events import Event, Follower, failure, way_out
 from .options import StackOptions, check_stack_name
 from .ownership import check_ours
 from .template.build import METADATA, plain
@@ -39,6 +39,13 @@ class Plan:
     template: Mapping[str, Any]
     equal: bool
 
+    @property
+    def bucket_left(self) -> str | None:
+        """The archive's bucket, if the stack has one now and shall have none: it stays, outside the stack."""
+        if self.stack is None or cloudformation.ARCHIVE_OUTPUT in self.template["Outputs"]:
+            return None
+        return self.stack.archive_bucket
+
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
@@ -51,11 +58,18 @@ class Deployed:
     versions: Mapping[LambdaName, str]
     recorded: bool
     default_namespace: bool
+    bucket_left: str | None = None
 
     @property
     def changed(self) -> bool:
         """Whether anything is not as it was before."""
-        return self.action != "unchanged" or self.recorded or "uploaded" in self.code.values()
+        return self.action != "unchanged" or bool(self.changed_beside)
+
+    @property
+    def changed_beside(self) -> list[str]:
+        """What changed that CloudFormation knows nothing of."""
+        uploaded = [f"code of the {name}" for name, outcome in self.code.items() if outcome == "uploaded"]
+        return [*uploaded, *(["version record"] if self.recorded else [])]
 
 
 def make_plan(client: Any, name: str, request: DeployRequest) -> Plan:
@@ -85,7 +99,7 @@ def deploy(connection: Connection, request: DeployRequest, report: Reporter) -> 
     client, plan = begin(connection, request)
     artifacts = build_artifacts(plan.options)  # before anything is changed: they may be impossible
     action, stack = _settle(client, connection.name, plan, report)
-    return finish(connection, stack, plan.options, action, artifacts, report)
+    return replace(finish(connection, stack, plan.options, action, artifacts, report), bucket_left=plan.bucket_left)
 
 
 def upgrade_code(connection: Connection, stack: Stack, options: StackOptions, report: Reporter) -> Deployed:
@@ -171,9 +185,7 @@ def finish(
 
 
 def _settle(client: Any, name: str, plan: Plan, report: Reporter) -> tuple[Action, Stack]:
-    follower = Follower(client, name, lambda event: report(str(event)))
-    if plan.stack is not None:
-        follower.skip()
+    follower = _follower(client, name, plan.stack, lambda event: report(str(event)))
     action = start(client, name, plan)
     if action == "unchanged" and plan.stack is not None:
         return action, plan.stack
@@ -183,6 +195,10 @@ def _settle(client: Any, name: str, plan: Plan, report: Reporter) -> tuple[Actio
     if not stack.well:
         raise failure(stack, action, follower.failures)
     return action, stack
+
+
+def _follower(client: Any, name: str, stack: Stack | None, report: Callable[[Event], None]) -> Follower:
+    return Follower(client, name, report) if stack is None else Follower.of(client, stack, report)
 
 
 def _own_tags(stack: Stack) -> dict[str, str]:

@@ -17,47 +17,65 @@ _CANCELLED: Final = ("Resource creation cancelled", "Resource update cancelled",
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened to one resource of a stack."""
+    """What happened to one resource of a stack; ``physical`` is its name outside the stack."""
 
     resource: str
     kind: str
     status: str
     reason: str
+    physical: str
 
     @property
     def failed(self) -> bool:
         """Whether this is why something did not work, rather than what came of that."""
         return self.status.endswith("_FAILED") and not self.reason.startswith(_CANCELLED)
 
+    @property
+    def is_full_bucket(self) -> bool:
+        """Whether a bucket could not be deleted because of what is in it."""
+        return self.kind == "AWS::S3::Bucket" and self.status == "DELETE_FAILED" and "not empty" in self.reason
+
     def __str__(self) -> str:
         told = f"{self.status.lower().replace('_', ' '):<27} {self.resource} ({self.kind.removeprefix('AWS::')})"
-        return f"{told}: {' '.join(self.reason.split())}" if self.failed else told
+        if self.failed:
+            return f"{told}: {' '.join(self.reason.split()) or 'CloudFormation gives no reason'}"
+        return f"{told}: {self.physical} stays" if self.status == "DELETE_SKIPPED" else told
 
 
 @dataclass(slots=True)
 class Follower:
-    """Tells the events of one stack that came after it was made, which is before the work is begun."""
+    """Tells the events of one stack that came after it was made, which is before the work is begun.
+
+    Its ``stack_id`` still finds the events of a stack that is deleted; a stack that is yet to be created has none.
+    """
 
     client: Any
     name: str
     report: Callable[[Event], None]
     sleep: Callable[[float], None] = time.sleep
+    stack_id: str = ""
     failures: list[Event] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
 
-    def skip(self) -> "Follower":
-        """Pass over what has happened so far: the newest event, and all before it."""
-        self._seen.update(each["EventId"] for each in islice(self._pages(), 1))
-        return self
+    @classmethod
+    def of(cls, client: Any, stack: Stack, report: Callable[[Event], None]) -> "Follower":
+        """Of a stack that is there: what has happened so far, the newest event and all before it, is passed over."""
+        follower = cls(client, stack.name, report, stack_id=stack.id)
+        follower._seen.update(each["EventId"] for each in islice(follower._pages(), 1))
+        return follower
 
     def wait(self) -> Stack | None:
         """The stack when CloudFormation is done with it, ``None`` when it is gone."""
-        while (stack := find(self.client, self.name)) is not None:
-            self._report_new()
-            if not stack.moving:
-                break
+        while (stack := self._look()) is not None and stack.moving:
             self.sleep(POLL_SECONDS)
         return stack
+
+    def _look(self) -> Stack | None:
+        stack = find(self.client, self.name)
+        if stack is not None:
+            self.stack_id = self.stack_id or stack.id
+        self._report_new()  # the last ones come when the stack is gone
+        return stack if stack is not None and stack.id == self.stack_id else None
 
     def _report_new(self) -> None:
         fresh = []
@@ -75,11 +93,13 @@ class Follower:
     def _pages(self) -> Iterator[Mapping[str, Any]]:
         from botocore.exceptions import ClientError
 
+        if not self.stack_id:
+            return
         try:
-            for page in self.client.get_paginator("describe_stack_events").paginate(StackName=self.name):
+            for page in self.client.get_paginator("describe_stack_events").paginate(StackName=self.stack_id):
                 yield from page["StackEvents"]
         except ClientError as error:
-            if not is_missing(error):  # the next look finds no stack
+            if not is_missing(error):  # an emulator may forget a stack with its events
                 raise
 
 
@@ -89,14 +109,27 @@ def _event(told: Mapping[str, Any]) -> Event:
         kind=told["ResourceType"],
         status=told["ResourceStatus"],
         reason=told.get("ResourceStatusReason", ""),
+        physical=told.get("PhysicalResourceId", ""),
     )
 
 
 def failure(stack: Stack, verb: str, failures: Sequence[Event]) -> CommandError:
     """Why the stack could not be made, changed or deleted: a line, one for each event that failed, and the way out."""
-    lines = [f"stack {stack.name} could not be {verb}: it is {stack.status}"]
-    lines += [f"  {event}" for event in failures] or [f"  {stack.reason}" for _ in (1,) if stack.reason]
-    return CommandError("\n".join([*lines, f"  {way_out(stack)}"]))
+    told = [str(event) for event in failures]
+    if stack.reason and not any(event.reason for event in failures):
+        told.append(stack.reason)
+    told += [
+        f"bucket {each.physical} is not empty: {way_to_remove(each.physical)}"
+        for each in failures
+        if each.is_full_bucket
+    ]
+    head = f"stack {stack.name} could not be {verb}: it is {stack.status}"
+    return CommandError("\n  ".join([head, *told, way_out(stack)]))
+
+
+def way_to_remove(bucket: str) -> str:
+    """How to delete a bucket of a stack, with all that is in it."""
+    return f"`aws s3 rb s3://{bucket} --force` removes it"
 
 
 def way_out(stack: Stack) -> str:

@@ -8,7 +8,7 @@ from ..connection import Connection
 from ..errors import CommandError
 from ..progress import Reporter
 from .cloudformation import Stack
-from .events import Follower, failure
+from .events import Follower, failure, way_to_remove
 
 
 def check_deletable(stack: Stack) -> None:
@@ -25,14 +25,14 @@ def delete(connection: Connection, stack: Stack, bucket: str | None, report: Rep
 
     Raises ``CommandError`` where something stays, and says what.
     """
-    follower = Follower(connection.client("cloudformation"), stack.name, lambda event: report(str(event))).skip()
+    follower = Follower.of(connection.client("cloudformation"), stack, lambda event: report(str(event)))
     with _naming_what_stays(stack, bucket):
         _delete_stack(follower)
         return 0 if bucket is None else _delete_bucket(connection.client("s3"), bucket, report)
 
 
 def _delete_stack(follower: Follower) -> None:
-    follower.client.delete_stack(StackName=follower.name)
+    follower.client.delete_stack(StackName=follower.stack_id)
     left = follower.wait()
     if left is not None:
         raise failure(left, "deleted", follower.failures)
@@ -62,7 +62,7 @@ def _naming_what_stays(stack: Stack, bucket: str | None) -> Iterator[None]:
 
 
 def _stays(bucket: str | None) -> str:
-    return f"; bucket {bucket} stays: `aws s3 rb s3://{bucket} --force` removes it" if bucket else ""
+    return f"; bucket {bucket} stays: {way_to_remove(bucket)}" if bucket else ""
 
 
 def _empty(client: Any, bucket: str, report: Reporter) -> int:
@@ -82,4 +82,4 @@ def _empty(client: Any, bucket: str, report: Reporter) -> int:
 
 def archive_of(stack: Stack) -> str | None:
     """The bucket that outlives the stack; ``None`` where it has none."""
-    return stack.outputs.get("ArchiveBucketName")
+    return stack.archive_bucket

@@ -82,7 +82,7 @@ def test_credit_gives_tokens_up_to_the_burst_and_is_audited(used: Table) -> None
             "there is no bucket of nobody on gpt-4: all tokens are available",
         ),
         (["credit", "key", "-r", "gpt-4", "-t", "rpm:1"], "tokens 'rpm': is no limit of the bucket, which has: rpd"),
-        (["credit", "key", "-r", "gpt-4", "-t", "rpd:0"], "tokens['rpd'] 0: must be at least 1"),
+        (["credit", "key", "-r", "gpt-4", "-t", "rpd:0"], "--tokens 'rpd:0': must be at least 1"),
         (["credit", "key", "-r", "gpt-4", "-t", "rpd"], "--tokens 'rpd': must be name:amount"),
         (["credit", "key", "-r", "gpt-4"], "Missing option '--tokens' / '-t'"),
         (["reset", "key"], "Missing option '--resource' / '-r'"),

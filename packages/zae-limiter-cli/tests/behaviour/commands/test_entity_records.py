@@ -80,16 +80,16 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
     table.repository.create_entity("team")
     assert run("entity", "children", "team").stdout == "Entity team has no children.\n"
     assert document("entity", "children", "team") == []
-    assert refused("entity", "children", "taem") == "there is no entity 'taem': create it first"
+    assert refused("entity", "children", "taem") == "there is no entity 'taem': check the id and --namespace"
 
 
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        (["show", "nobody"], "there is no entity 'nobody': create it first"),
+        (["show", "nobody"], "there is no entity 'nobody': check the id and --namespace"),
         (["create", "team"], "entity 'team' exists already"),
-        (["create", "key", "--parent", "nobody"], "there is no entity 'nobody': create it first"),
-        (["create", "key", "--cascade"], "cascade True: needs a parent_id to cascade to"),
+        (["create", "key", "--parent", "nobody"], "there is no entity 'nobody': check the id and --namespace"),
+        (["create", "key", "--cascade"], "--cascade: the entity needs a parent to consume from: pass --parent ID"),
         (["create", "a#b"], "entity_id 'a#b': must be 1 to 256 characters"),
         (["create", "key", "-m", "a"], "--metadata 'a': must be key=value"),
         (
@@ -99,8 +99,8 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
         (["update", "team", "--parent", "x", "--no-parent"], "--parent and --no-parent contradict each other"),
         (["update", "team", "--entity-name", "x", "--no-entity-name"], "--entity-name and --no-entity-name contradict"),
         (["update", "team", "--parent", "team"], "parent_id 'team': an entity cannot be its own parent"),
-        (["update", "nobody", "--cascade"], "there is no entity 'nobody': create it first"),
-        (["delete", "nobody", "-y"], "there is no entity 'nobody': create it first"),
+        (["update", "nobody", "--cascade"], "there is no entity 'nobody': check the id and --namespace"),
+        (["delete", "nobody", "-y"], "there is no entity 'nobody': check the id and --namespace"),
         (["delete", "team", "-y"], "entity 'team' has children, 1: delete them first"),
         (["show", "team", "-N", "nowhere"], "there is no namespace 'nowhere'"),
     ],

@@ -67,6 +67,27 @@ def test_exit_code_2_says_that_there_are_changes_or_drift(stack: Stack) -> None:
     stack.ok("diff", "-f", file)
 
 
+def test_diff_shows_what_is_pending_with_both_values_in_every_form(stack: Stack) -> None:
+    stack.ok("apply", "--yes", "-f", stack.write(ALPHA))
+    raised = stack.write(ALPHA.replace("500", "600"))
+    assert stack.ok("diff", "-f", raised, "--exit-code").splitlines()[1:] == [
+        "  ~ resource gpt-4 (pending)",
+        "      rpm: capacity is 500, declared 600",
+        "No drift. Pending: 1 change that nobody has applied yet.",
+    ]
+    row = "| resource `gpt-4` (pending) | rpm: capacity is 500, declared 600 |\n"
+    assert row in stack.ok("diff", "-f", raised, "-o", "markdown")
+    (alpha,) = json.loads(stack.ok("diff", "-f", raised, "-o", "json"))["namespaces"]
+    (pending,) = alpha["pending"]
+    assert (alpha["drifted"], pending["before"], pending["limits"]) == (
+        [],
+        {"rpm": {"capacity": 500}},
+        {"rpm": {"capacity": 600}},
+    )
+    assert [(each["field"], each["before"], each["after"]) for each in pending["fields"]] == [("capacity", 500, 600)]
+    stack.ok("plan", "-f", raised, "--exit-code", code=2)
+
+
 def test_unmanaged_items_are_counted_and_listed_where_asked_for(stack: Stack) -> None:
     file = stack.write(ALPHA)
     stack.world.repository().set_resource_defaults("by-hand", rpm(400))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -14,7 +15,7 @@ from zae_limiter_cli.stack.deploy import DeployRequest, Plan, make_plan, start
 from zae_limiter_cli.stack.events import Event, Follower, failure
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.ownership import check_ours
-from zae_limiter_cli.stack.remove import check_deletable
+from zae_limiter_cli.stack.remove import check_deletable, delete
 from zae_limiter_cli.stack.template.build import plain
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,8 +28,8 @@ def described(status: str, reason: str = "", **more: Any) -> dict[str, Any]:
     return {"Stacks": [{**stack, "StackStatusReason": reason, **more}]}
 
 
-def events(*told: tuple[str, str, str, str]) -> dict[str, Any]:
-    """Events as CloudFormation lists them, the newest first."""
+def events(*told: tuple[str, str, str, str], kind: str = "AWS::Lambda::Function", name: str = "") -> dict[str, Any]:
+    """Events as CloudFormation lists them, the newest first; ``name`` is the resource's own."""
     return {
         "StackEvents": [
             {
@@ -36,9 +37,10 @@ def events(*told: tuple[str, str, str, str]) -> dict[str, Any]:
                 "EventId": event_id,
                 "StackName": "my-app",
                 "LogicalResourceId": resource,
-                "ResourceType": "AWS::Lambda::Function",
+                "PhysicalResourceId": name,
+                "ResourceType": kind,
                 "ResourceStatus": status,
-                "ResourceStatusReason": reason,
+                **({"ResourceStatusReason": reason} if reason else {}),
                 "Timestamp": NOW,
             }
             for event_id, resource, status, reason in reversed(told)
@@ -58,7 +60,12 @@ def stubber() -> Iterator[Stubber]:
 
 def stack(status: str, **more: Any) -> Stack:
     fields = {"reason": "", "outputs": {}, "parameters": {}, "tags": {}, "protected": False, "changed_at": ""}
-    return Stack(**{"name": "my-app", "status": status, **fields, **more})
+    return Stack(**{"id": "arn", "name": "my-app", "status": status, **fields, **more})
+
+
+def connected(stubber: Stubber) -> Any:
+    """A connection whose only client is the stubbed one."""
+    return SimpleNamespace(client=lambda _: stubber.client)
 
 
 def follow(stubber: Stubber) -> tuple[Stack | None, list[str], list[Event]]:
@@ -86,7 +93,7 @@ def test_events_of_earlier_operations_are_passed_over(stubber: Stubber) -> None:
     stubber.add_response("describe_stacks", described("UPDATE_COMPLETE"))
     stubber.add_response("describe_stack_events", events(earlier, ("2", "Table", "UPDATE_COMPLETE", "")))
     told: list[Event] = []
-    Follower(stubber.client, "my-app", told.append).skip().wait()
+    Follower.of(stubber.client, stack("UPDATE_IN_PROGRESS"), told.append).wait()
     assert [event.status for event in told] == ["UPDATE_COMPLETE"]
 
 
@@ -110,24 +117,79 @@ def test_a_failure_tells_each_cause_on_a_line_and_what_to_do(stubber: Stubber) -
     ]
 
 
+def test_a_failure_without_a_reason_says_so_and_tells_the_stacks_own(stubber: Stubber) -> None:
+    reason = "The following resource(s) failed to create: [AggregatorFunction]."
+    stubber.add_response("describe_stacks", described("ROLLBACK_COMPLETE", reason))
+    stubber.add_response("describe_stack_events", events(("1", "AggregatorFunction", "CREATE_FAILED", "")))
+    ended, told, failures = follow(stubber)
+    assert ended is not None
+    line = "create failed               AggregatorFunction (Lambda::Function): CloudFormation gives no reason"
+    assert told == [line]
+    assert str(failure(ended, "created", failures)).splitlines()[1:3] == [f"  {line}", f"  {reason}"]
+
+
 def test_a_failure_without_events_tells_the_stacks_own_reason() -> None:
     told = str(failure(stack("UPDATE_ROLLBACK_COMPLETE", reason="no such key"), "updated", []))
     assert told.splitlines()[1:] == ["  no such key", "  fix the cause and deploy again: the stack is as before"]
 
 
-def test_a_stack_that_goes_away_is_gone(stubber: Stubber) -> None:
-    stubber.add_response("describe_stacks", described("DELETE_IN_PROGRESS"))
-    stubber.add_response("describe_stack_events", events(("1", "Table", "DELETE_IN_PROGRESS", "")))
-    stubber.add_client_error("describe_stacks", "ValidationError", GONE)
-    ended, told, _ = follow(stubber)
-    assert ended is None
+def test_a_stack_that_is_deleted_is_followed_by_its_id_to_its_last_event(stubber: Stubber) -> None:
+    begun, skipped = ("1", "Table", "DELETE_IN_PROGRESS", ""), ("2", "ArchiveBucket", "DELETE_SKIPPED", "")
+    by_id, by_name = {"StackName": "arn"}, {"StackName": "my-app"}
+    stubber.add_response("describe_stacks", described("DELETE_IN_PROGRESS"), by_name)
+    stubber.add_response("describe_stack_events", events(begun), by_id)
+    stubber.add_client_error("describe_stacks", "ValidationError", GONE, expected_params=by_name)
+    stubber.add_response(
+        "describe_stack_events", events(begun, skipped, kind="AWS::S3::Bucket", name="my-archive"), by_id
+    )
+    ended, told, failures = follow(stubber)
+    assert (ended, failures) == (None, [])
+    assert told == [
+        "delete in progress          Table (Lambda::Function)",
+        "delete skipped              ArchiveBucket (S3::Bucket): my-archive stays",
+    ]
+
+
+def test_another_stack_of_the_same_name_is_not_taken_for_the_deleted_one(stubber: Stubber) -> None:
+    stubber.add_response("describe_stack_events", events())
+    stubber.add_response("delete_stack", {}, {"StackName": "arn"})
+    stubber.add_response("describe_stacks", described("CREATE_IN_PROGRESS", StackId="another"))
+    stubber.add_response("describe_stack_events", events(("1", "my-app", "DELETE_COMPLETE", "")), {"StackName": "arn"})
+    told: list[str] = []
+    assert delete(connected(stubber), stack("CREATE_COMPLETE"), None, told.append) == 0
     assert len(told) == 1
 
 
-def test_a_stack_that_goes_away_before_its_events_are_read_is_gone(stubber: Stubber) -> None:
+def test_a_stack_that_nobody_finds_any_more_is_gone(stubber: Stubber) -> None:
+    stubber.add_client_error("describe_stacks", "ValidationError", GONE)
+    assert follow(stubber) == (None, [], [])
+
+
+def test_a_bucket_that_cannot_be_deleted_because_it_is_full_is_named_with_the_way_out(stubber: Stubber) -> None:
+    full = ("1", "ArchiveBucket", "DELETE_FAILED", "The bucket you tried to delete is not empty (Status Code: 409)")
+    stubber.add_response("describe_stack_events", events())
+    stubber.add_response("delete_stack", {})
+    stubber.add_response("describe_stacks", described("DELETE_FAILED"))
+    stubber.add_response("describe_stack_events", events(full, kind="AWS::S3::Bucket", name="my-archive"))
+    told: list[str] = []
+    with pytest.raises(CommandError) as refused:
+        delete(connected(stubber), stack("CREATE_COMPLETE"), None, told.append)
+    assert str(refused.value).splitlines() == [
+        "stack my-app could not be deleted: it is DELETE_FAILED",
+        f"  {told[0]}",
+        "  bucket my-archive is not empty: `aws s3 rb s3://my-archive --force` removes it",
+        "  fix the cause, then `zae-limiter delete --name my-app` again",
+    ]
+    assert told[0].endswith(
+        "ArchiveBucket (S3::Bucket): The bucket you tried to delete is not empty (Status Code: 409)"
+    )
+
+
+def test_events_that_went_with_their_stack_are_no_error(stubber: Stubber) -> None:
     stubber.add_response("describe_stacks", described("DELETE_IN_PROGRESS"))
     stubber.add_client_error("describe_stack_events", "ValidationError", "Stack [my-app] does not exist")
     stubber.add_client_error("describe_stacks", "ValidationError", GONE)
+    stubber.add_client_error("describe_stack_events", "ValidationError", "Stack [my-app] does not exist")
     assert follow(stubber) == (None, [], [])
 
 

@@ -22,7 +22,7 @@ def render_plan(*plans: Plan) -> str:
 
 
 def render_drift(*plans: Plan, list_unmanaged: bool = False) -> str:
-    """A section for each namespace with findings: the number of drifted items, and a table of them."""
+    """A section for each namespace with findings: the numbers of drifted and pending items, and a table of them."""
     return document([_drift_section(plan, list_unmanaged=list_unmanaged) for plan in plans])
 
 
@@ -47,12 +47,16 @@ def _rows(change: Change) -> Iterator[str]:
 
 def _drift_section(plan: Plan, *, list_unmanaged: bool) -> Section:
     unmanaged = plan.unmanaged if list_unmanaged else ()
-    rows = [*map(_drift_row, plan.drifted), *(f"| {_item(address)} | unmanaged |" for address in unmanaged)]
+    rows = [
+        *map(_drift_row, (*plan.drifted, *plan.pending)),
+        *(f"| {_item(address)} | unmanaged |" for address in unmanaged),
+    ]
     return Section(plan.namespace, words.drift_summary(plan), words.remarks(plan, code), _DRIFT_HEAD, rows)
 
 
 def _drift_row(change: Change) -> str:
-    return f"| {_item(change.address)}{words.notes(change)} | {'<br>'.join(words.drifted_parts(change))} |"
+    notes = words.notes(change, beside_drift=True)
+    return f"| {_item(change.address)}{notes} | {'<br>'.join(words.live_and_declared(change))} |"
 
 
 def _applied_section(answer: Answer) -> Section:

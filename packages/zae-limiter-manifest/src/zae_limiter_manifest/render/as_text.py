@@ -22,7 +22,7 @@ def render_plan(*plans: Plan, color: bool = False) -> str:
 
 
 def render_drift(*plans: Plan, color: bool = False, list_unmanaged: bool = False) -> str:
-    """The items that were changed or deleted out of band, with their live and declared limits."""
+    """The items changed or deleted out of band, then the pending ones, with their live and declared limits."""
     return _join((_drift(plan, list_unmanaged=list_unmanaged) for plan in plans), color=color)
 
 
@@ -66,9 +66,9 @@ def _plan(plan: Plan) -> Iterator[str]:
 
 def _drift(plan: Plan, *, list_unmanaged: bool) -> Iterator[str]:
     yield from _heading(plan)
-    for change in plan.drifted:
-        yield f"  {_drift_mark(change)} {change.address}{words.notes(change)}"
-        yield from (f"      {part}" for part in words.drifted_parts(change))
+    for change in (*plan.drifted, *plan.pending):
+        yield f"  {_drift_mark(change)} {change.address}{words.notes(change, beside_drift=True)}"
+        yield from (f"      {part}" for part in words.live_and_declared(change))
     if list_unmanaged:
         yield from (f"  {address} (unmanaged)" for address in plan.unmanaged)
     yield words.drift_summary(plan)
@@ -86,6 +86,9 @@ def _heading(plan: Plan) -> Iterator[str]:
 
 
 def _drift_mark(change: Change) -> str:
+    """What was done out of band; of a pending change, what an apply will do."""
+    if not change.drift:
+        return words.MARKS[change.action]
     return words.MARKS["delete" if change.before is None else "update"]
 
 

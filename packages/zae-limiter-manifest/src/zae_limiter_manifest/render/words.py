@@ -22,11 +22,13 @@ class Part(NamedTuple):
     text: str
 
 
-def notes(change: Change) -> str:
-    """A note on a change, such as ` (changed out of band)`; mostly empty."""
+def notes(change: Change, *, beside_drift: bool = False) -> str:
+    """A note on a change, such as ` (changed out of band)`; mostly empty. Beside drift, the others are `pending`."""
     found = []
     if change.drift:
         found.append("deleted out of band" if change.before is None else "changed out of band")
+    elif beside_drift:
+        found.append("pending")
     if change.adopted:
         found.append("adopted")
     return f" ({', '.join(found)})" if found else ""
@@ -56,10 +58,11 @@ def _step(each: FieldChange) -> str:
     return " -> ".join(str(side) for side in (each.before, each.after) if side is not None)
 
 
-def drifted_parts(change: Change) -> list[str]:
+def live_and_declared(change: Change) -> list[str]:
     """The differences between live and declared, limit by limit: `rpm: capacity is 400, declared 500`."""
     grouped = groupby(change.fields(), key=lambda each: each.limit)
-    return [f"{f'{limit}: ' if limit else ''}{'; '.join(map(_apart, fields))}" for limit, fields in grouped]
+    found = [f"{f'{limit}: ' if limit else ''}{'; '.join(map(_apart, fields))}" for limit, fields in grouped]
+    return found or [UNCHANGED]
 
 
 def _apart(each: FieldChange) -> str:

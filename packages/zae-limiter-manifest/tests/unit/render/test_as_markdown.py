@@ -152,6 +152,19 @@ def test_drift_is_a_table_of_live_and_declared() -> None:
     )
 
 
+def test_what_is_pending_is_a_row_of_the_same_table() -> None:
+    pending = Change(GPT_4, resource(rpm=4), resource(rpm=5))
+    assert as_markdown.render_drift(Plan("a", (pending,), declared=1)) == (
+        "### Limits of `a`\n"
+        "\n"
+        "No drift. Pending: 1 change that nobody has applied yet.\n"
+        "\n"
+        "| item | live and declared |\n"
+        "|---|---|\n"
+        "| resource `gpt-4` (pending) | rpm: capacity is 4, declared 5 |\n"
+    )
+
+
 def test_what_was_applied_is_counted_and_what_failed_listed() -> None:
     answer = Answer.applied(PLAN, errors=[Failure("not_written", "@all <b>away</b>\n# x", address=USER)])
     assert as_markdown.render_applied(answer) == (

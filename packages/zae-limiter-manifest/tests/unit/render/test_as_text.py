@@ -1,5 +1,6 @@
 import re
 
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,15 +95,34 @@ def test_drift_is_shown_with_what_stands_there_and_what_is_declared() -> None:
         "      tpm: capacity is 7, not declared\n"
         "  ~ resource old (changed out of band)\n"
         "      rpm: capacity is 1, not declared\n"
+        "  + resource new (pending)\n"
+        "      rpm: capacity is absent, declared 1\n"
         "Drift: 3 items. Pending: 1 change that nobody has applied yet. Unmanaged: 1 item.\n"
     )
     assert "  entity user-123/gpt-4 (unmanaged)\n" in as_text.render_drift(plan, list_unmanaged=True)
 
 
-def test_no_drift_is_said_also_where_changes_are_pending() -> None:
+def test_what_is_pending_is_shown_with_both_values_too() -> None:
     assert as_text.render_drift(Plan("a")) == "Namespace a\nNo drift.\n"
-    pending = Plan("a", (Change(GPT_4, None, resource(rpm=1)),))
-    assert as_text.render_drift(pending).splitlines()[1].startswith("No drift. Pending: 1 change ")
+    adopted = Change(Address("as-it-is"), resource(rpm=1), resource(rpm=1), adopted=True)
+    pending = (adopted, *(evolve(change, drift=False) for change in CHANGES))
+    assert as_text.render_drift(Plan("a", pending)) == (
+        "Namespace a\n"
+        "  ~ resource as-it-is (pending, adopted)\n"
+        "      limits stay as they are\n"
+        "  ~ system (pending)\n"
+        "      on_unavailable is allow, not declared\n"
+        "      rpm: capacity is absent, declared 5\n"
+        "  + resource gpt-4 (pending)\n"
+        "      rpm: capacity is absent, declared 1000\n"
+        "      tpm: capacity is absent, declared 50; burst is absent, declared 75\n"
+        "  - resource old (pending)\n"
+        "      rpm: capacity is 10, not declared\n"
+        "  ~ entity user-123/gpt-4 (pending)\n"
+        "      rpm: capacity is 500, declared 600\n"
+        "      tpm: capacity is absent, declared 1\n"
+        "No drift. Pending: 5 changes that nobody has applied yet.\n"
+    )
 
 
 def test_what_was_applied_is_counted() -> None:

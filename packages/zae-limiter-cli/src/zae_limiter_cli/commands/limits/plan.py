@@ -66,7 +66,11 @@ def plan(
 def diff(
     *, connection: "Connection", files: tuple[str, ...], form: DocumentForm, exit_code: bool, unmanaged: bool
 ) -> None:
-    """Show items changed or deleted out of band since the last apply. Pending items are only counted."""
+    """Show drift, items changed or deleted out of band since the last apply, then what is pending; read-only.
+
+    Exit codes: 0; 1 for an error; with --exit-code 2 for drift. Pending changes alone are 0 here, and 2 of `limits
+    plan --exit-code`.
+    """
     from zae_limiter_manifest import Request
 
     from ...limits.files import load_files

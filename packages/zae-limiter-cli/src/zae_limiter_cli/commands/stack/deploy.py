@@ -78,13 +78,15 @@ def _start(connection: "Connection", request: "DeployRequest", output: OutputFor
     left = sorted({change["kind"] for change in beside(connection, plan)})
     action = start(client, connection.name, plan)
     if output == "json":
-        say_json({"stack": connection.name, "action": action, "waited": False})
+        say_json({"stack": connection.name, "action": action, "waited": False, "bucket_left": plan.bucket_left})
         return
     begun = {"created": "is being created", "updated": "is being updated", "unchanged": "does not change"}[action]
     click.echo(f"Stack {connection.name} {begun}. `zae-limiter status --name {connection.name}` shows its status.")
     if left:
         again = f"run `zae-limiter deploy --name {connection.name}` without --no-wait when it is done"
         click.echo(f"Still missing: {' and '.join(left)}: {again}.")
+    if plan.bucket_left:
+        click.echo(f"Archive: {_left(plan.bucket_left)}.")
 
 
 def _show_plan(connection: "Connection", request: "DeployRequest", output: OutputForm) -> None:
@@ -108,7 +110,10 @@ def show(connection: "Connection", deployed: "Deployed", output: OutputForm) -> 
     if not deployed.changed:
         click.echo(f"No changes: stack {connection.name} is up to date.")
         return
-    click.echo(f"Stack {connection.name} {deployed.action}.")
+    if deployed.action == "unchanged":
+        click.echo(f"Stack {connection.name} updated: {', '.join(deployed.changed_beside)}.")
+    else:
+        click.echo(f"Stack {connection.name} {deployed.action}.")
     say_columns(_rows(connection, deployed), indent="  ")
     click.echo(f"Next: `zae-limiter status --name {connection.name}`")
 
@@ -120,8 +125,10 @@ def _rows(connection: "Connection", deployed: "Deployed") -> list[tuple[str, str
     rows = [("table", connection.name)]
     for name, outcome in deployed.code.items():
         rows.append((name, f"{function_name(connection.name, name)} {deployed.versions[name]}, code {outcome}"))
-    if "ArchiveBucketName" in outputs:
-        rows.append(("archive", outputs["ArchiveBucketName"]))
+    if archive := deployed.stack.archive_bucket:
+        rows.append(("archive", archive))
+    if deployed.bucket_left:
+        rows.append(("archive", f"none any more; {_left(deployed.bucket_left)}"))
     policies = [key for key in outputs if key.endswith("PolicyArn")]
     if policies:
         rows.append(("policies", f"{len(policies)}, whose ARNs are outputs of the stack"))
@@ -131,16 +138,23 @@ def _rows(connection: "Connection", deployed: "Deployed") -> list[tuple[str, str
     return rows
 
 
+def _left(bucket: str) -> str:
+    from ...stack.events import way_to_remove
+
+    return f"bucket {bucket} stays with its audit events: {way_to_remove(bucket)}"
+
+
 def as_json(connection: "Connection", deployed: "Deployed") -> dict[str, Any]:
     """What became of the stack, for programs."""
     return {
         "stack": connection.name,
-        "action": deployed.action,
+        "action": "updated" if deployed.changed and deployed.action == "unchanged" else deployed.action,
         "changed": deployed.changed,
         "status": deployed.stack.status,
         "code": dict(deployed.code),
         "versions": dict(deployed.versions),
         "version_record_written": deployed.recorded,
         "default_namespace": deployed.default_namespace,
+        "bucket_left": deployed.bucket_left,
         "outputs": dict(deployed.stack.outputs),
     }

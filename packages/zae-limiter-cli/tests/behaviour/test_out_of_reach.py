@@ -1,0 +1,80 @@
+"""Commands without a region, credentials, a profile, an endpoint or a namespace: one line with the way out."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.cli.by_hand import refused, run
+from support.cli.tables import Table, making
+
+REGION = "there is no AWS region: pass --region, or set AWS_REGION"
+CREDENTIALS = "Unable to locate credentials: set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass"
+COMMANDS = [["system", "get-defaults"], ["limits", "state"], ["usage", "list", "--resource", "gpt-4"]]
+
+
+@pytest.fixture(params=COMMANDS, ids=" ".join)
+def command(request: pytest.FixtureRequest, aws: str) -> list[str]:
+    """Commands that ask the table, and one that asks a Lambda."""
+    found: list[str] = request.param
+    return found
+
+
+def test_without_a_region(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    assert refused(*command) == REGION
+
+
+def test_without_credentials(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    assert refused(*command).startswith(CREDENTIALS)
+
+
+def test_with_a_region_or_a_profile_that_does_not_exist(command: list[str]) -> None:
+    assert refused(*command, "--profile", "nobody") == (
+        "The config profile (nobody) could not be found: `aws configure list-profiles` lists the profiles"
+    )
+    assert refused(*command, "--region", "nowhere_1").endswith("supported format: check --region and AWS_REGION")
+
+
+def test_with_an_endpoint_that_does_not_answer(command: list[str]) -> None:
+    told = refused(*command, "--endpoint-url", "http://127.0.0.1:1")
+    assert "http://127.0.0.1:1" in told
+    assert told.endswith(": check --endpoint-url, --region and the network")
+
+
+def test_the_region_may_be_given_as_aws_region_to_every_command(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    assert run("status").stdout.startswith("FAILED  stack  there is none")
+    with making():
+        assert run("system", "get-defaults").exit_code == 0
+
+
+@pytest.fixture
+def table(aws: str) -> Iterator[Table]:
+    with making() as table:
+        yield table
+
+
+def test_a_namespace_that_is_missing_or_deleted(table: Table) -> None:
+    known = "`zae-limiter namespace list` lists the namespaces"
+    assert refused("system", "get-defaults", "-N", "missing") == f"there is no namespace 'missing': {known}"
+    namespace_id = table.repository.register_namespace("gone").namespace_id
+    table.repository.delete_namespace("gone")
+    told = f"the namespace 'gone' was deleted: `zae-limiter namespace recover {namespace_id}` recovers it"
+    assert refused("system", "get-defaults", "-N", "gone") == told
+
+
+@pytest.mark.parametrize("transport", ["http", "sdk"])
+def test_a_table_that_is_missing(aws: str, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZAEL_TRANSPORT", transport)
+    told = "there is no table 'my-app': create it with `zae-limiter deploy --name my-app`"
+    assert refused("system", "get-defaults") == told
+
+
+def test_a_file_of_certificates_that_cannot_be_read(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", "missing.pem")
+    assert refused("system", "get-defaults", "--endpoint-url", "https://127.0.0.1:1").endswith(
+        "No such file or directory"
+    )
