@@ -50,7 +50,7 @@ def test_what_is_no_limit_is_named_with_the_form(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("rpm:0", "capacity of limit 'rpm' 0: must be from 1 to "),
+        ("rpm:10:9", "burst of limit 'rpm' 9: must be at least the capacity"),
         ("rpm:10:9", "burst of limit 'rpm' 9: must be at least the capacity, 10"),
         ("rp m:10", "limit 'rp m': must be 1 to 64 characters"),
         ("wcu:10", "limit 'wcu': is reserved"),
