@@ -8,16 +8,7 @@ from zae_limiter.maintenance import AUDIT_PREFIX, sk_state
 from ...artifacts.builder import LambdaName
 from ...artifacts.requirements import RUNTIME
 from ..code import function_name
-from .grants import (
-    AGGREGATOR_CALLS,
-    PROVISIONER_CALLS,
-    PROVISIONER_INDEXES,
-    logging_to,
-    on_indexes,
-    on_table,
-    reading_stream,
-    with_key,
-)
+from .grants import aggregating, logging_to, over_tls, provisioning, reading_stream, with_key
 from .language import Resources, Value, allow, attribute, document, ref, resource, text, when
 from .names import role_name
 from .table import STREAM_ARN
@@ -41,7 +32,7 @@ def aggregator() -> Resources:
     }
     return {
         **_function("aggregator", environment),
-        **_role("aggregator", [on_table(AGGREGATOR_CALLS), *reading_stream()]),
+        **_role("aggregator", [*aggregating(), *reading_stream()]),
         **_grant("aggregator", "Traces", [_tracing()]),
         **_grant("aggregator", "Archives", [allow(["s3:PutObject"], text("${ArchiveBucket.Arn}/*"))]),
         **_grant(
@@ -65,14 +56,23 @@ def aggregator() -> Resources:
             DeletionPolicy="Delete",
             UpdateReplacePolicy="Delete",
         ),
+        "DeadLettersPolicy": resource(
+            "SQS::QueuePolicy",
+            {"Queues": [ref("DeadLetters")], "PolicyDocument": over_tls("sqs", attribute("DeadLetters", "Arn"))},
+            condition="HasAggregator",
+        ),
     }
 
 
 def provisioner() -> Resources:
     """The provisioner, and what comes with it."""
+    environment = {
+        "ZAEL_STACK": ref("AWS::StackName"),
+        "ZAEL_RESPONSE_HOST": when("HasResponseHost", ref("ResponseHost")),
+    }
     return {
-        **_function("provisioner", {"ZAEL_STACK": ref("AWS::StackName")}),
-        **_role("provisioner", [on_table(PROVISIONER_CALLS), on_indexes(PROVISIONER_INDEXES)]),
+        **_function("provisioner", environment),
+        **_role("provisioner", provisioning()),
         **_grant("provisioner", "Traces", [_tracing()]),
         **_grant("provisioner", "UsesKey", [with_key("dynamodb", ["Decrypt"])]),
     }
@@ -85,7 +85,7 @@ def _function(name: LambdaName, environment: Resources) -> Resources:
         "Runtime": RUNTIME,
         "Handler": f"zae_limiter_{name}.handler.on_event",
         "Code": {"ZipFile": NO_CODE_YET},
-        "Role": when(f"Own{prefix}Role", attribute(f"{prefix}Role", "Arn"), ref(f"{prefix}RoleArn")),
+        "Role": when(f"Given{prefix}Role", ref(f"{prefix}RoleArn"), attribute(f"{prefix}Role", "Arn")),
         "Architectures": [ref("Architecture")],
         "MemorySize": ref(f"{prefix}Memory"),
         "Timeout": ref(f"{prefix}Timeout"),
@@ -130,16 +130,18 @@ def _tracing() -> Value:
 
 def _stream() -> Value:
     buckets = {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"Keys": {"SK": {"S": [sk_state()]}}}}
+    changed_audit = {"eventName": ["MODIFY"], "dynamodb": {"Keys": {"SK": {"S": [{"prefix": AUDIT_PREFIX}]}}}}
     expired_audit = {
         "eventName": ["REMOVE"],
         "userIdentity": {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]},
         "dynamodb": {"Keys": {"SK": {"S": [{"prefix": AUDIT_PREFIX}]}}},
     }
+    patterns = (buckets, changed_audit, expired_audit)
     mapping = {
         "EventSourceArn": STREAM_ARN,
         "FunctionName": ref(FUNCTIONS["aggregator"]),
         "StartingPosition": "TRIM_HORIZON",
-        "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern)} for pattern in (buckets, expired_audit)]},
+        "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern)} for pattern in patterns]},
         "BatchSize": ref("BatchSize"),
         "MaximumBatchingWindowInSeconds": ref("BatchWindow"),
         "MaximumRetryAttempts": ref("RetryAttempts"),
