@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 GAP = "  "
-WIDTH = 120
+WIDTH = 1000
 
 
 def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
@@ -24,17 +24,17 @@ def say_json(value: Any) -> None:
 
 
 def say_compact_json(value: Any) -> None:
-    """The same in less room: what fits into a line is one, and a level is indented by a blank."""
+    """The same in little room, for what takes a template of 51,200 bytes at most: what fits into a long line is one."""
     click.echo(_compact(value))
 
 
 def _compact(value: Any, *, head: str = "", depth: int = 0) -> str:
     """The value behind ``head``, which stands so deep."""
-    flat = head + json.dumps(value)
+    flat = head + json.dumps(value, separators=(",", ":"))
     if depth + len(flat) < WIDTH or not isinstance(value, (dict, list)):
         return flat
     if isinstance(value, dict):
-        named, ends = [(f"{json.dumps(name)}: ", part) for name, part in value.items()], "{}"
+        named, ends = [(f"{json.dumps(name)}:", part) for name, part in value.items()], "{}"
     else:
         named, ends = [("", part) for part in value], "[]"
     parts = [_compact(part, head=name, depth=depth + 1) for name, part in named]

@@ -43,7 +43,6 @@ from .schema.keys import (
     pk_audit,
     pk_bucket,
     pk_entity,
-    pk_resource,
     pk_system,
     sk_state,
 )
@@ -89,7 +88,6 @@ __all__ = [
     "pk_audit",
     "pk_bucket",
     "pk_entity",
-    "pk_resource",
     "pk_system",
     "purged_namespaces",
     "read_bucket_image",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from ..errors import CommandError
 
@@ -34,7 +35,9 @@ RETENTION_DAYS: Final = (
 PLACE: Final = "{}"  # where our part of a name stands in a format
 NAME_PART: Final = "[A-Za-z0-9+=,.@_-]"
 NAME_FORMAT: Final = rf"|{NAME_PART}+\{{\}}{NAME_PART}*|\{{\}}{NAME_PART}+"
+AWS_SUFFIXES: Final = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws")
 HOST: Final = r"|[A-Za-z0-9.-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?"
+PRODUCTION: Final = ("point_in_time_recovery", "deletion_protection", "alarms", "archive")
 LONGEST_NAME: Final = 45  # that of the provisioner has 64 characters at most
 
 _OFF: Final = (False, 0, "", "off")  # what switches an option off
@@ -90,7 +93,6 @@ class StackOptions:
         "Host of an emulator's CloudFormation, to which the provisioner may reply, too.",
         like=HOST,
         form="a host, or host:port",
-        needs="provisioner",
     )
     architecture: str = _choice("x86_64", "Architecture of both Lambdas.", among=("x86_64", "arm64"))
     log_retention_days: int = _choice(30, "Retention of the logs of both Lambdas, days.", among=RETENTION_DAYS)
@@ -154,8 +156,8 @@ class StackOptions:
         changed = replace(self, **asked)
         for each in fields(self):
             needed = each.metadata.get("needs")
-            if needed is not None and asked.get(each.name, _OFF[0]) not in _OFF and getattr(changed, needed) in _OFF:
-                raise CommandError(f"{_given(each.name, asked[each.name])} has no effect: {flag(needed)} is off")
+            if needed is not None and asked.get(each.name, False) not in _OFF and getattr(changed, needed) in _OFF:
+                raise CommandError(_in_vain(each.name, asked[each.name], needed))
         return changed
 
     def chosen(self) -> dict[str, Any]:
@@ -182,8 +184,29 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _given(name: str, value: object) -> str:
-    return flag(name) if value is True else f"{flag(name)} {value}"
+def without(name: str) -> str:
+    """How the command line turns an option off."""
+    return f"--no-{flag(name)[2:]}"
+
+
+def in_production(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What was chosen, and what `--production` asks for besides."""
+    return {**chosen, **{name: True for name in PRODUCTION if chosen.get(name) is None}}
+
+
+def emulator_host(endpoint_url: str) -> str | None:
+    """The host of an emulator's endpoint; ``None`` for one of AWS."""
+    host = urlsplit(endpoint_url).hostname or ""
+    if host.endswith(AWS_SUFFIXES):
+        return None
+    return f"[{host}]" if ":" in host else host
+
+
+def _in_vain(name: str, value: object, needed: str) -> str:
+    given = flag(name) if value is True else f"{flag(name)} {value}"
+    asked = f"{given} (which --production asks for, too)" if name in PRODUCTION else given
+    instead = f"pass {without(name)}" if value is True else f"leave {flag(name)} out"
+    return f"{asked} needs {flag(needed)}, which is off: turn that on, or {instead}"
 
 
 def _check(each: Field[Any], value: object) -> None:

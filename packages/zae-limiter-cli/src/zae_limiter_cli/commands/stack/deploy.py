@@ -7,9 +7,9 @@ import click
 
 from ...columns import say_columns, say_json
 from ...errors import CommandError
-from ...options import OutputForm, connected, output_option, quiet_option
+from ...options import OutputForm, connected, output_option
 from ...progress import reporter
-from .options import stack_options, tag_option
+from .options import errors_only_option, production_option, stack_options, tag_option
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -26,8 +26,9 @@ _downgrade_option = click.option(
 @click.option("--wait/--no-wait", default=True, help="Wait for CloudFormation, then upload the code.  [default: wait]")
 @_downgrade_option
 @output_option
-@quiet_option
+@errors_only_option
 @tag_option
+@production_option
 @stack_options
 def deploy(
     *,
@@ -38,6 +39,7 @@ def deploy(
     output: OutputForm,
     quiet: bool,
     tags: Mapping[str, str],
+    production: bool,
     chosen: Mapping[str, Any],
 ) -> None:
     """Create or update the stack NAME: table, Lambdas with their code, alarms, policies, archive of audit events.
@@ -46,14 +48,20 @@ def deploy(
     namespace `default` and lists the parts of the stack.
     """
     from ...stack.deploy import DeployRequest
+    from ...stack.options import emulator_host, in_production
 
+    if production:
+        chosen = in_production(chosen)
+        reporter(quiet=quiet)(_asked_for(chosen))
+    if connection.endpoint_url is not None and chosen["response_host"] is None:
+        chosen = {**chosen, "response_host": emulator_host(connection.endpoint_url)}
     request = DeployRequest(chosen, tags, allow_downgrade)
     if plan:
         _show_plan(connection, request, output)
     elif wait:
         _deploy(connection, request, output, quiet=quiet)
     else:
-        _start(connection, request, output)
+        _start(connection, request, output, quiet=quiet)
 
 
 @click.command()
@@ -63,7 +71,7 @@ def deploy(
 )
 @_downgrade_option
 @output_option
-@quiet_option
+@errors_only_option
 def upgrade(
     *, connection: "Connection", code_only: bool, allow_downgrade: bool, output: OutputForm, quiet: bool
 ) -> None:
@@ -78,7 +86,8 @@ def upgrade(
             f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` creates it"
         )
     if code_only:
-        _show(connection, upgrade_code(connection, plan.stack, plan.options, reporter(quiet=quiet)), output)
+        done = upgrade_code(connection, plan.stack, plan.options, reporter(quiet=quiet))
+        _show(connection, done, output, quiet=quiet)
     else:
         _deploy(connection, request, output, quiet=quiet)
 
@@ -94,10 +103,10 @@ def _deploy(connection: "Connection", request: "DeployRequest", output: OutputFo
             f"stopped waiting; CloudFormation continues: `zae-limiter status --name {name}` shows its progress. "
             f"Run `zae-limiter deploy --name {name}` again to upload the code of the Lambdas"
         ) from None
-    _show(connection, deployed, output)
+    _show(connection, deployed, output, quiet=quiet)
 
 
-def _start(connection: "Connection", request: "DeployRequest", output: OutputForm) -> None:
+def _start(connection: "Connection", request: "DeployRequest", output: OutputForm, *, quiet: bool) -> None:
     from ...stack.deploy import begin, start
     from ...stack.preview import beside
 
@@ -106,6 +115,8 @@ def _start(connection: "Connection", request: "DeployRequest", output: OutputFor
     action = start(client, connection.name, plan)
     if output == "json":
         say_json({"stack": connection.name, "action": action, "waited": False})
+        return
+    if quiet:
         return
     begun = {"created": "is being created", "updated": "is being updated", "unchanged": "does not change"}[action]
     click.echo(f"Stack {connection.name} {begun}. `zae-limiter status --name {connection.name}` shows its status.")
@@ -127,9 +138,11 @@ def _show_plan(connection: "Connection", request: "DeployRequest", output: Outpu
         say_columns([(change["action"], change["what"], change["kind"], change["details"]) for change in changes])
 
 
-def _show(connection: "Connection", deployed: "Deployed", output: OutputForm) -> None:
+def _show(connection: "Connection", deployed: "Deployed", output: OutputForm, *, quiet: bool) -> None:
     if output == "json":
         say_json(_as_json(connection, deployed))
+        return
+    if quiet:
         return
     if not deployed.changed:
         click.echo(f"No changes: stack {connection.name} is up to date.")
@@ -137,6 +150,15 @@ def _show(connection: "Connection", deployed: "Deployed", output: OutputForm) ->
     click.echo(f"Stack {connection.name} {deployed.action}.")
     say_columns(_rows(connection, deployed), indent="  ")
     click.echo(f"Next: `zae-limiter status --name {connection.name}`")
+
+
+def _asked_for(chosen: Mapping[str, Any]) -> str:
+    """What `--production` asks for, and what was given otherwise."""
+    from ...stack.options import PRODUCTION, flag, without
+
+    on = ", ".join(flag(name) for name in PRODUCTION if chosen[name])
+    off = ", ".join(without(name) for name in PRODUCTION if not chosen[name])
+    return f"--production asks for {on or 'nothing'}" + (f"; you have given {off}" if off else "")
 
 
 def _rows(connection: "Connection", deployed: "Deployed") -> list[tuple[str, str]]:
@@ -153,6 +175,9 @@ def _rows(connection: "Connection", deployed: "Deployed") -> list[tuple[str, str
         rows.append(("policies", f"{len(policies)}, whose ARNs are outputs of the stack"))
     if options.alarms:
         rows.append(("alarms", options.alarm_topic_arn or "without notifications: set --alarm-topic-arn"))
+    days = f"to any second of the last {options.recovery_days} days"
+    rows.append(("recovery", days if options.point_in_time_recovery else "none: set --point-in-time-recovery"))
+    rows.append(("deletion", "refused" if options.deletion_protection else "possible: set --deletion-protection"))
     rows.append(("namespace", "default" if deployed.default_namespace else "default was deleted, and stays deleted"))
     return rows
 

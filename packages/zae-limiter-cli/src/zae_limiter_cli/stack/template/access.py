@@ -52,7 +52,7 @@ def roles() -> Resources:
             },
             condition="HasAppRoles",
         )
-        for use in (*USES, "Purge")
+        for use in USES
     }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from zae_limiter.maintenance import INDEXES, REGISTRY, pk_audit, pk_bucket, pk_entity, pk_resource, pk_system
+from zae_limiter.maintenance import INDEXES, REGISTRY, pk_audit, pk_bucket, pk_entity, pk_system
 
 from .language import Value, allow, attribute, document, ref, text
 from .table import STREAM_ARN, TABLE_ARN, index_arn
@@ -21,6 +21,7 @@ REMOVE: Final = ("BatchWriteItem", "DeleteItem")
 NAMESPACE_TAG: Final = "zael-namespace-id"
 OWN_NAMESPACE: Final = f"${{aws:PrincipalTag/{NAMESPACE_TAG}}}"
 EVERY_NAMESPACE: Final = "*"
+LEADING_KEYS: Final = "dynamodb:LeadingKeys"
 ADMIN_INDEX: Final = "GSI4"  # its key is the namespace, which no pattern of leading keys can tell from another's
 
 
@@ -68,9 +69,8 @@ def aggregating() -> list[Value]:
 def purging() -> list[Value]:
     """Removing deleted namespaces with their audit events, which nothing else here can remove."""
     return [
-        on_table(READ_ITEMS),
+        on_table((*READ_ITEMS, *REMOVE)),
         on_indexes([ADMIN_INDEX]),
-        on_table(REMOVE),
         on_table(["PutItem"], keys=[pk_system(REGISTRY)]),
     ]
 
@@ -104,14 +104,13 @@ def logging_to(group: str) -> Value:
 
 def _writing(namespace: str) -> list[Value]:
     """Every record; audit events are added, never updated or removed. IAM cannot tell a new item from an old one."""
-    events = pk_audit(namespace, "*")
-    others = [
-        _buckets(namespace),
-        pk_entity(namespace, "*"),
-        pk_resource(namespace, "*"),
-        pk_system(namespace),
+    events = pk_audit(EVERY_NAMESPACE, "*")
+    no_event = {"ForAllValues:StringNotLike": {LEADING_KEYS: [events]}}
+    others = {**(_leading(_own(namespace)) or {}), **no_event}
+    return [
+        allow(_dynamodb(WRITE), TABLE_ARN, others),
+        on_table(["PutItem"], keys=[pk_audit(namespace, "*")]),
     ]
-    return [on_table(WRITE, keys=others), on_table(["PutItem"], keys=[events])]
 
 
 def _querying(arns: Sequence[Value], *, keys: Sequence[str] = ()) -> Value:
@@ -123,7 +122,7 @@ def _dynamodb(calls: Sequence[str]) -> list[str]:
 
 
 def _leading(keys: Sequence[str]) -> Value:
-    return {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(keys)}} if keys else None
+    return {"ForAllValues:StringLike": {LEADING_KEYS: list(keys)}} if keys else None
 
 
 def _readable(namespace: str) -> list[str]:

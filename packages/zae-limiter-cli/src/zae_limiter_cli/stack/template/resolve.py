@@ -10,7 +10,7 @@ Values = Mapping[str, Any]
 
 
 def resolve(template: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    """The template without parameters, their rules and conditions; ``values`` has those of parameters and pseudo parameters.
+    """The template without parameters, rules and conditions; ``values`` has those of parameters and pseudo parameters.
 
     What refers to resources, or to a pseudo parameter that has no value here, stays as it is.
     """
