@@ -226,7 +226,8 @@ def test_the_provisioner_replies_to_the_emulator_whose_address_was_given(aws: st
 
     deploy()
     assert host() is None  # the address of the environment may be a proxy of AWS
-    deploy("--endpoint-url", aws)
+    told = "  replies      of the provisioner go to CloudFormation, or to 127.0.0.1\n"
+    assert told in succeed("deploy", "-n", "my-app", "--endpoint-url", aws)
     assert host() == "127.0.0.1"
     assert deploy()["action"] == "unchanged"
     deploy("--endpoint-url", aws, "--response-host", "localhost.localstack.cloud:4566")

@@ -36,7 +36,7 @@ PLACE: Final = "{}"  # where our part of a name stands in a format
 NAME_PART: Final = "[A-Za-z0-9+=,.@_-]"
 NAME_FORMAT: Final = rf"|{NAME_PART}+\{{\}}{NAME_PART}*|\{{\}}{NAME_PART}+"
 AWS_SUFFIXES: Final = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws")
-HOST: Final = r"|[A-Za-z0-9.-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?"
+HOST: Final = r"|[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?"
 PRODUCTION: Final = ("point_in_time_recovery", "deletion_protection", "alarms", "archive")
 LONGEST_NAME: Final = 45  # that of the provisioner has 64 characters at most
 

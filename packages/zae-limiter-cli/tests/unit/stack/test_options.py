@@ -133,7 +133,7 @@ def test_production_is_what_was_given_and_else_all_protection() -> None:
     [
         ("http://localhost:4566", "localhost"),
         ("http://localhost.localstack.cloud:4566/", "localhost.localstack.cloud"),
-        ("http://user@localstack:4566", "localstack"),
+        ("http://user@local_stack:4566", "local_stack"),
         ("http://[::1]:4566", "[::1]"),
         ("https://dynamodb.eu-central-1.amazonaws.com", None),
         ("https://lambda.cn-north-1.amazonaws.com.cn", None),

@@ -168,6 +168,8 @@ def _rows(connection: "Connection", deployed: "Deployed") -> list[tuple[str, str
     rows = [("table", connection.name)]
     for name, outcome in deployed.code.items():
         rows.append((name, f"{function_name(connection.name, name)} {deployed.versions[name]}, code {outcome}"))
+    if options.response_host:
+        rows.append(("replies", f"of the provisioner go to CloudFormation, or to {options.response_host}"))
     if "ArchiveBucketName" in outputs:
         rows.append(("archive", outputs["ArchiveBucketName"]))
     policies = [key for key in outputs if key.endswith("PolicyArn")]
