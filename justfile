@@ -2,6 +2,7 @@
 set shell := ["bash", "-euo", "pipefail", "-c"]
 
 packages := "core manifest provisioner aggregator cli"
+checkov_version := "3.3.30"
 
 # Tests start many interpreters: without kept bytecode each `local up` takes 1.5 s more, to compile moto
 export PYTHONDONTWRITEBYTECODE := ""
@@ -138,6 +139,16 @@ bench *names:
 # Writes per admission for few and many processes, in virtual time
 model-writes: (bench "model_writes")
 
+# The templates as checkov sees them, in an environment of its own; .checkov.yaml has what it leaves out, and why
+checkov:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    uv run python tools/templates.py "$scratch"
+    uv run zae-limiter limits cfn-template -f testdata/tenant-alpha.limits.yaml > "$scratch/limits.yaml"
+    uv tool run --python ">=3.11,<3.14" --from checkov=={{checkov_version}} checkov --config-file .checkov.yaml --directory "$scratch"
+
 # The site
 docs:
     uv run --group docs mkdocs build --strict
@@ -235,4 +246,4 @@ install-beside:
     PYTHONPATH=tests-integration uv run python tools/install_beside.py
 
 # Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, and no extras
-test-all: check wheels-test (test-pythons "fast") integration integration-sdk
+test-all: check checkov wheels-test (test-pythons "fast") integration integration-sdk

@@ -5,7 +5,6 @@ https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import Any, Final, NamedTuple
 
 from zae_limiter.audit import AuditEvent
@@ -111,7 +110,11 @@ def _read(record: Record) -> BucketChange | ExpiredEvent | None:
         if bucket.pk not in key.values():
             raise ValueError("the key spells the number of its shard in another way")
         return None if _is_removal(record) else _bucket_change(record, check_bucket(bucket))
-    return _expired_event(record, key) if is_audit_event(key) and _is_by_ttl(record) else None
+    if not is_audit_event(key):
+        return None
+    if record["eventName"] == "MODIFY" and record["dynamodb"]["OldImage"] != record["dynamodb"]["NewImage"]:
+        raise ValueError("an audit event was overwritten: the stream has its earlier values in OldImage")
+    return _expired_event(record, key) if _is_by_ttl(record) else None
 
 
 def _key(keys: Mapping[str, Any]) -> dict[str, str]:
@@ -123,13 +126,10 @@ def _key(keys: Mapping[str, Any]) -> dict[str, str]:
 
 def _expired_event(record: Record, key: Mapping[str, str]) -> ExpiredEvent:
     try:
-        address, event = audit_event_of(key, read_item(record["dynamodb"]["OldImage"]))
-        date.fromisoformat(event.at[:10])  # the day is a part of the object's name
+        image = read_item(record["dynamodb"]["OldImage"])
     except ValueError as error:
-        raise ValueError(
-            "the audit event has another id than its key, or no time, or a number that is a fraction"
-        ) from error
-    return ExpiredEvent(_position(record), address, event)
+        raise ValueError("the audit event has a number that is a fraction, or an attribute of no type") from error
+    return ExpiredEvent(_position(record), *audit_event_of(key, image))
 
 
 def _bucket_change(record: Record, bucket: BucketId) -> BucketChange:

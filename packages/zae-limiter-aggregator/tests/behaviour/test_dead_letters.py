@@ -53,6 +53,17 @@ def test_a_record_that_can_never_be_read_goes_to_the_queue_and_the_rest_is_count
     assert next(iter(damage)) in letter["problem"]
 
 
+def test_an_audit_event_that_was_overwritten_raises_the_alarm_of_dead_letters() -> None:
+    life = Life(WITH_QUEUE)
+    at = "2024-01-01T10:00:00.000Z"
+    before = audit_item("ns", AuditEvent(f"{at}-1", "e", "limits_set", "alice", at, None, None, None), expires_at=1)
+    result = life.take([used(life, 1), record(2, before, {**before, "principal": "mallory"}), used(life, 3, uses=2)])
+    assert (result.failures, counted(life)) == ((), [({"tpm": 2}, 2)])
+    (letter,) = life.letters
+    assert letter["key"] == {"PK": "ns/AUDIT#e", "SK": f"#AUDIT#{at}-1"}
+    assert letter["problem"].startswith("an audit event was overwritten")
+
+
 def test_a_letter_that_the_queue_does_not_take_makes_its_record_come_again() -> None:
     life = Life(WITH_QUEUE)
     life.refuses = lambda letter: letter["sequenceNumber"] == "2"

@@ -1,14 +1,19 @@
 import gzip
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from support.aggregator.streams import record
 from zae_limiter.audit import AuditEvent
+from zae_limiter.schema.audit import audit_item
 from zae_limiter.schema.keys import AuditAddress
 from zae_limiter_aggregator.archive import archive_event, object_body, object_key
-from zae_limiter_aggregator.records import ExpiredEvent, Position
+from zae_limiter_aggregator.records import ExpiredEvent, Position, UnreadableRecord, read_record
 from zae_limiter_aggregator.settings import Settings
 
 EVENT_ID = "2024-01-01T10:00:00.000Z-00000001-abcdef-00000"
@@ -58,9 +63,47 @@ def test_the_same_event_is_the_same_bytes() -> None:
     assert object_body(expired(after={"b": 1, "a": 2})) == object_body(expired(after={"a": 2, "b": 1}))
 
 
-def test_an_event_without_a_day_is_not_kept_anywhere() -> None:
-    with pytest.raises(ValueError, match="isoformat"):
-        object_key("audit/", expired(at="yesterday"))
+NAMES = [
+    "ns",
+    "key-abc",
+    "$SYSTEM",
+    "$RESOURCE:openai/gpt-4",
+    "",
+    ".",
+    "..",
+    "../x",
+    "a/b",
+    "a\nb",
+    "a\0b",
+    "é",
+    "x" * 2048,
+]
+SERIALS = ["-1", "-00000001-abcdef-00000", "-1+2-3", "", "-", "/../x", "-a/b", "-a\nb", "-" + "x" * 2048, "-é", "-.."]
+TIMES = ["2024-01-01T10:00:00.000Z", "2024-02-30T10:00:00.000Z", "../../..T10", "", "2024-01-01", "yesterday"]
+KEY = re.compile(
+    r"audit/date=[0-9-]{10}/[A-Za-z0-9_-]{1,64}/[A-Za-z0-9$][A-Za-z0-9_.:@$%-]*/2024-[0-9A-Za-z:.+-]*\.jsonl\.gz"
+)
+
+
+@given(
+    *(st.sampled_from(NAMES) | st.text(max_size=300) for _ in range(2)),
+    st.sampled_from(TIMES) | st.text(max_size=24),
+    st.sampled_from(SERIALS) | st.text(max_size=90).map("-".__add__),
+)
+def test_whatever_a_key_of_the_table_holds_no_object_is_outside_its_place(
+    namespace: str, entity: str, at: str, serial: str
+) -> None:
+    event = AuditEvent(at + serial, entity, "limits_set", None, at, None, None, None)
+    try:
+        found = read_record(record(7, audit_item(namespace, event, expires_at=1), None, by_ttl=True))
+    except UnreadableRecord:
+        return
+    assert isinstance(found, ExpiredEvent)
+    key = object_key("audit/", found)
+    assert KEY.fullmatch(key)
+    assert key.split("/")[1:3] == [f"date={at[:10]}", namespace]
+    assert key.count("/") == 4
+    assert len(key) <= 1024
 
 
 def test_keeping_it_is_one_put() -> None:
@@ -73,5 +116,6 @@ def test_keeping_it_is_one_put() -> None:
             "Key": object_key("audit/", expired()),
             "Body": object_body(expired()),
             "ContentType": "application/gzip",
+            "ChecksumAlgorithm": "SHA256",
         }
     ]

@@ -64,12 +64,51 @@ def test_dynamodb_local_spells_a_removal_by_ttl_in_another_way() -> None:
     assert read_record(gone) is None
 
 
+def audit(namespace: str = "ns", entity: str = "e", at: str = EVENT.at, serial: str = "-1") -> dict[str, Any]:
+    event = AuditEvent(at + serial, entity, "limits_set", None, at, None, None, None)
+    return record(7, audit_item(namespace, event, expires_at=1), None, by_ttl=True)
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        *(
+            (audit(namespace=name), "the key of the audit event has no valid namespace id")
+            for name in ("", "..", "n\n")
+        ),
+        (audit(namespace="n" * 2000), "the key of the audit event has no valid namespace id"),
+        (audit(namespace="../x"), "the key is not one of audit events"),
+        *((audit(entity=name), "the key of the audit event has no valid entity") for name in ("", "..", "a/b", "e\n")),
+        (audit(entity="$RESOURCE:../x"), "the key of the audit event has no valid entity"),
+        (audit(entity="e" * 2000), "the key of the audit event has no valid entity"),
+        *((audit(at=at), "the audit event has no time") for at in ("", "2024-02-30T10:00:00.000Z", "../../../x")),
+        *(
+            (audit(serial=serial), "the id of the audit event is not its time and a serial")
+            for serial in ("", "/../x", "-a/b", "-1\n", "-" + "1" * 2000)
+        ),
+        (
+            record(7, {**AUDIT, "entity_id": "e"}, None, by_ttl=True),
+            "the audit event has another entity or id than its key",
+        ),
+        (
+            record(7, AUDIT, {**AUDIT, "principal": "mallory"}),
+            "an audit event was overwritten: the stream has its earlier values in OldImage",
+        ),
+    ],
+)
+def test_an_audit_event_that_core_cannot_have_written_names_what_is_wrong(broken: dict[str, Any], told: str) -> None:
+    with pytest.raises(UnreadableRecord) as refused:
+        read_record(broken)
+    assert str(refused.value) == told
+
+
 @pytest.mark.parametrize(
     "other",
     [
         record(7, AUDIT, None),
         {**record(7, AUDIT, None), "userIdentity": {"type": "Service", "principalId": "somebody.else"}},
         record(7, None, AUDIT),
+        record(7, AUDIT, AUDIT),
         record(7, None, {"PK": "ns/ENTITY#a", "SK": "#META"}),
         record(7, {"PK": "ns/ENTITY#a", "SK": "#USAGE#r#2024-01-01", "tpm": 5}, None, by_ttl=True),
         {**record(7, None, {"PK": "anything", "SK": "at all"}), "eventName": "NEW_KIND"},

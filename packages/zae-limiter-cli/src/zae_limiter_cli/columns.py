@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 GAP = "  "
-WIDTH = 140
+WIDTH = 1000
 
 
 def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
@@ -24,7 +24,7 @@ def say_json(value: Any) -> None:
 
 
 def say_compact_json(value: Any) -> None:
-    """The same in less room: what fits into a line is one, and a level is indented by a blank."""
+    """The same in little room, for what takes a template of 51,200 bytes at most: what fits into a long line is one."""
     click.echo(_compact(value))
 
 

@@ -2,11 +2,13 @@ import json
 import re
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
 from click.testing import CliRunner, Result
 
+from support.cli.calls import answering
 from zae_limiter import Limit, SyncRateLimiter, SyncRepository, VersionRecord
 from zae_limiter.versions import SCHEMA_VERSION, core_version
 from zae_limiter_cli.artifacts.builder import LAMBDAS, build_artifact
@@ -134,11 +136,110 @@ def test_without_waiting_the_code_is_left_for_the_next_time(aws: str) -> None:
     assert "Still missing" not in succeed("deploy", "-n", "my-app", "--no-wait", "--aggregator-memory", "512")
 
 
-def test_progress_goes_to_standard_error_and_can_be_kept_quiet(aws: str) -> None:
+def test_progress_goes_to_standard_error(aws: str) -> None:
     done = run("deploy", "-n", "my-app")
     assert "create complete" in done.stderr
     assert "uploading the code of my-app-aggregator" in done.stderr
-    assert run("deploy", "-n", "my-app", "--quiet", "--aggregator-memory", "512").stderr == ""
+
+
+def test_what_is_to_be_quiet_prints_errors_only_and_the_json_that_was_asked_for(aws: str) -> None:
+    for words in (
+        ["deploy", "--production", "--no-deletion-protection"],
+        ["deploy"],
+        ["deploy", "--no-wait", "--aggregator-memory", "512"],
+        ["upgrade"],
+        ["upgrade", "--code-only"],
+    ):
+        assert run(*words, "-n", "my-app", "--quiet").output == "", words
+    assert json.loads(succeed("deploy", "-n", "my-app", "-q", "-o", "json"))["action"] == "unchanged"
+    table = boto3.client("dynamodb")
+    table.update_table(TableName="my-app", DeletionProtectionEnabled=True)
+    assert fail("delete", "-n", "my-app", "-q", "--yes").startswith("table my-app is protected from deletion")
+    table.update_table(TableName="my-app", DeletionProtectionEnabled=False)
+    assert run("delete", "-n", "my-app", "-q", "--yes", "--keep-archive").output == ""
+
+
+def options_now() -> StackOptions:
+    return make_plan(boto3.client("cloudformation"), "my-app", DeployRequest()).options
+
+
+def test_production_says_what_it_asks_for_and_upgrade_keeps_it(aws: str) -> None:
+    done = run("deploy", "-n", "my-app", "--production", "--recovery-days", "7")
+    asked = "--point-in-time-recovery, --deletion-protection, --alarms, --archive"
+    assert done.stderr.startswith(f"--production asks for {asked}\n")
+    assert "  recovery     to any second of the last 7 days\n  deletion     refused\n" in done.stdout
+    wanted = StackOptions(point_in_time_recovery=True, recovery_days=7, deletion_protection=True)
+    assert options_now() == wanted
+    succeed("upgrade", "-n", "my-app")
+    assert options_now() == wanted
+    assert boto3.client("dynamodb").describe_table(TableName="my-app")["Table"]["DeletionProtectionEnabled"]
+    told = (
+        "stack my-app is protected from deletion: `zae-limiter deploy --name my-app --no-deletion-protection` removes"
+    )
+    assert fail("delete", "-n", "my-app", "--yes").startswith(told)
+    assert boto3.client("lambda").list_functions()["Functions"] != []
+    sent = Mock(return_value={})
+    with answering("UpdateTerminationProtection", sent), answering("UpdateStack", sent):  # moto changes no table
+        succeed("deploy", "-n", "my-app", "--no-deletion-protection")
+    assert sent.call_count == 2
+
+
+def test_what_is_given_beside_production_wins_and_what_cannot_be_is_refused(aws: str) -> None:
+    done = run("deploy", "-n", "my-app", "--production", "--no-alarms", "--no-deletion-protection")
+    asked = "--point-in-time-recovery, --archive; you have given --no-deletion-protection, --no-alarms"
+    assert done.stderr.startswith(f"--production asks for {asked}\n")
+    assert options_now() == StackOptions(point_in_time_recovery=True, alarms=False)
+    told = run("deploy", "-n", "other", "--production", "--no-aggregator").stderr
+    assert told.endswith("needs --aggregator, which is off: turn that on, or pass --no-archive\n")
+    assert fail("deploy", "-n", "other", "--recovery-days", "7").startswith("--recovery-days 7 needs")
+    assert boto3.client("dynamodb").list_tables()["TableNames"] == ["my-app"]
+    template = json.loads(succeed("cfn-template", "--production"))
+    defaults = {name: each["Default"] for name, each in template["Parameters"].items()}
+    assert (defaults["PointInTimeRecovery"], defaults["DeletionProtection"]) == ("true", "true")
+
+
+@pytest.mark.filterwarnings("ignore:Unable to delete ArchivePolicy:UserWarning")  # moto has made none
+@pytest.mark.parametrize(("before", "after"), [("off", "governance"), ("compliance", "off")])
+@pytest.mark.parametrize("more", [(), ("--plan",), ("--no-wait",)], ids=" ".join)
+def test_the_archive_that_is_there_neither_gets_object_lock_nor_loses_it(
+    before: str, after: str, more: tuple[str, ...], aws: str
+) -> None:
+    deploy("--archive-lock", before, "--no-provisioner")
+    told = fail("deploy", "-n", "my-app", "--archive-lock", after, "--aggregator-memory", "512", *more)
+    why = "was made without, and what it has stays unlocked" if before == "off" else "has Object Lock, which S3 never"
+    assert told.startswith(f"--archive-lock {after}: the archive of stack my-app {why}")
+    again = "`zae-limiter deploy --name my-app"
+    assert f"{again} --no-archive`, then {again} --archive --archive-lock {after}`" in told
+    assert options_now() == StackOptions(archive_lock=before, provisioner=False)
+    if more:
+        return
+    deploy("--no-archive")
+    deploy("--archive", "--archive-lock", after)
+    assert options_now().archive_lock == after
+
+
+def test_object_lock_may_become_stricter_and_longer(aws: str) -> None:
+    deploy("--archive-lock", "governance", "--no-provisioner")
+    assert deploy("--archive-lock", "compliance", "--archive-lock-days", "30")["action"] == "updated"
+    assert options_now().archive_lock_days == 30
+
+
+def test_the_provisioner_replies_to_the_emulator_whose_address_was_given(aws: str) -> None:
+    def host() -> str | None:
+        found = boto3.client("lambda").get_function(FunctionName="my-app-limits-provisioner")["Configuration"]
+        value: str | None = found["Environment"]["Variables"].get("ZAEL_RESPONSE_HOST")
+        return value
+
+    deploy()
+    assert host() is None  # the address of the environment may be a proxy of AWS
+    told = "  replies      of the provisioner go to CloudFormation, or to 127.0.0.1\n"
+    assert told in succeed("deploy", "-n", "my-app", "--endpoint-url", aws)
+    assert host() == "127.0.0.1"
+    assert deploy()["action"] == "unchanged"
+    deploy("--endpoint-url", aws, "--response-host", "localhost.localstack.cloud:4566")
+    assert host() == "localhost.localstack.cloud:4566"
+    deploy("--response-host", "")
+    assert host() is None
 
 
 def test_a_default_namespace_that_was_deleted_stays_so(aws: str) -> None:

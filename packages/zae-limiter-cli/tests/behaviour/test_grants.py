@@ -33,6 +33,9 @@ from zae_limiter_provisioner.table import _table
 pytestmark = pytest.mark.slow
 
 RPM = [Limit.per_minute("rpm", 100)]
+USED_BY_PEOPLE = tuple(
+    f"{use}Policy" for use in ("Acquire", "Read", "Full", "Own", "Purge", "InvokeProvisioner", "InvokePlanner")
+)
 SERVICES = {"dynamodb", "s3", "sqs"}
 
 
@@ -267,6 +270,66 @@ def test_who_may_read_writes_nothing(resources: Mapping[str, Any]) -> None:
     written = [call for call in tenant.store.calls if call.action.endswith(("PutItem", "UpdateItem", "DeleteItem"))]
     for policy in ("ReadPolicy", "ReadOwnPolicy"):
         assert refused(resources, policy, written, tenant.tags) == written
+
+
+def everyone(resources: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The statements of every policy and every role of the stack, by name."""
+    managed = {name: each["PolicyDocument"] for name, each in resources.items() if name.endswith(USED_BY_PEOPLE)}
+    assert len(managed) == 8
+    return {
+        **{name: statements(policy) for name, policy in managed.items()},
+        **{name: role_statements(resources, name) for name in ("Aggregator", "Provisioner")},
+    }
+
+
+def of_events(action: str, *more: str) -> Call:
+    return Call(f"dynamodb:{action}", "my-app", ("tenant-alpha-id/AUDIT#key-abc", *more))
+
+
+REMOVALS = [
+    of_events("DeleteItem"),
+    of_events("UpdateItem"),
+    of_events("BatchWriteItem"),
+    of_events("BatchWriteItem", "tenant-alpha-id/ENTITY#key-abc"),
+    Call("dynamodb:DeleteItem", "my-app", ("tenant-alpha-id/AUDIT#$SYSTEM",)),
+    Call("dynamodb:DeleteItem", "my-app", ("tenant-alpha-id/AUDIT#$RESOURCE:a/b",)),
+    *(Call(f"dynamodb:PartiQL{verb}", "my-app", ("tenant-alpha-id/AUDIT#key-abc",)) for verb in ("Delete", "Update")),
+]
+OWN = {NAMESPACE_TAG: "tenant-alpha-id"}
+
+
+@pytest.mark.parametrize("call", REMOVALS, ids=lambda call: f"{call.action} {call.keys[-1]}")
+def test_nothing_but_the_purge_policy_changes_or_removes_an_audit_event(
+    call: Call, resources: Mapping[str, Any]
+) -> None:
+    able = {name for name, granted in everyone(resources).items() if allows(granted, call, OWN)}
+    assert able == ({"PurgePolicy"} if call.action in {"dynamodb:DeleteItem", "dynamodb:BatchWriteItem"} else set())
+
+
+def test_who_writes_no_audit_events_cannot_put_one_over_another(resources: Mapping[str, Any]) -> None:
+    able = {name for name, granted in everyone(resources).items() if allows(granted, of_events("PutItem"), OWN)}
+    assert able == {"FullPolicy", "FullOwnPolicy", "Provisioner"}
+
+
+def test_nothing_removes_what_is_in_the_archive(resources: Mapping[str, Any]) -> None:
+    calls = [Call(f"s3:{verb}", "archive/audit/x") for verb in ("DeleteObject", "DeleteObjectVersion", "GetObject")]
+    for granted in everyone(resources).values():
+        assert not [call for call in calls if allows(granted, call, OWN)]
+
+
+def test_the_purge_policy_allows_a_purge_with_the_audit_events_and_the_full_one_does_not(
+    resources: Mapping[str, Any],
+) -> None:
+    tenant = Tenant()
+    tenant.write()
+    tenant.repository.delete_namespace("tenant-alpha")
+    tenant.store.calls.clear()
+    assert tenant.repository.purge_namespace(tenant.tags[NAMESPACE_TAG]) > 0
+    assert any("/AUDIT#" in key for call in tenant.store.calls for key in call.keys)
+    assert refused(resources, "PurgePolicy", tenant.store.calls, {}) == []
+    assert {call.action for call in refused(resources, "FullPolicy", tenant.store.calls, {})} == {
+        "dynamodb:BatchWriteItem"
+    }
 
 
 def test_the_index_of_whole_namespaces_is_for_the_whole_table_only(resources: Mapping[str, Any]) -> None:

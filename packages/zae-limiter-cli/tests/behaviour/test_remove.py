@@ -1,14 +1,13 @@
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import boto3
 import pytest
-from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
+from support.cli.calls import answering
 from zae_limiter_cli.main import main
 
 pytestmark = pytest.mark.slow
@@ -48,8 +47,42 @@ def test_it_leaves_nothing_behind_not_even_a_full_archive(bucket: str) -> None:
 
 
 def test_it_can_keep_the_archive(bucket: str) -> None:
-    assert run("delete", "-n", "my-app", "--yes", "--keep-archive").exit_code == 0
+    done = run("delete", "-n", "my-app", "--yes", "--keep-archive")
+    stays = f"Bucket {bucket} stays, with the archived audit events; no stack leads to it any more."
+    assert (done.exit_code, done.stdout) == (0, f"Stack my-app deleted.\n{stays}\n")
     assert boto3.client("s3").get_object(Bucket=bucket, Key="audit/one")["Body"].read() == b"1"
+
+
+def test_all_versions_of_an_object_go(bucket: str) -> None:
+    client = boto3.client("s3")
+    client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    client.put_object(Bucket=bucket, Key="audit/two", Body=b"2")
+    client.put_object(Bucket=bucket, Key="audit/two", Body=b"3")
+    client.delete_object(Bucket=bucket, Key="audit/one")
+    done = run("delete", "-n", "my-app", "--yes")
+    assert f"deleted 4 objects of bucket {bucket}" in done.stderr
+    assert client.list_buckets()["Buckets"] == []
+
+
+def test_a_locked_archive_is_refused_before_anything_goes(aws: str) -> None:
+    assert run("deploy", "-n", "my-app", "--archive-lock", "governance").exit_code == 0
+    (bucket,) = (each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"])
+    boto3.client("s3").put_object(Bucket=bucket, Key="audit/one", Body=b"1")
+    done = run("delete", "-n", "my-app", "--yes")
+    told = f"archive {bucket} has Object Lock in governance mode. Nothing was deleted: pass --keep-archive, and delete "
+    assert done.stderr == f"Error: {told}the bucket when the retention of its last event has ended\n"
+    assert boto3.client("lambda").list_functions()["Functions"] != []
+    assert run("delete", "-n", "my-app", "--yes", "--keep-archive").exit_code == 0
+    assert [each["Name"] for each in boto3.client("s3").list_buckets()["Buckets"]] == [bucket]
+
+
+def test_a_table_that_another_tool_protects_is_refused_before_anything_goes(bucket: str) -> None:
+    client = boto3.client("dynamodb")
+    client.update_table(TableName="my-app", DeletionProtectionEnabled=True)
+    done = run("delete", "-n", "my-app", "--yes")
+    again = "aws dynamodb update-table --table-name my-app --no-deletion-protection-enabled"
+    assert done.stderr == f"Error: table my-app is protected from deletion: `{again}` removes the protection\n"
+    assert boto3.client("lambda").list_functions()["Functions"] != []
 
 
 @pytest.mark.usefixtures("on_a_terminal")
@@ -83,20 +116,7 @@ def test_off_a_terminal_nothing_goes_without_a_yes(bucket: str) -> None:
 def test_programs_get_what_went_as_json(bucket: str) -> None:
     done = run("delete", "-n", "my-app", "--output", "json", input="y\n")
     told = json.loads(done.stdout.removeprefix(" y\n"))  # older click shows what is typed
-    assert told == {"stack": "my-app", "action": "deleted", "bucket": bucket, "objects": 1}
-
-
-@contextmanager
-def answering(operation: str, answer: Callable[[], Any]) -> Iterator[None]:
-    """Have clients get another answer to an operation."""
-    send = BaseClient._make_api_call
-
-    def ask(client: Any, name: str, request: Any) -> Any:
-        return answer() if name == operation else send(client, name, request)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BaseClient, "_make_api_call", ask)
-        yield
+    assert told == {"stack": "my-app", "action": "deleted", "bucket": bucket, "objects": 1, "kept": None}
 
 
 def interrupt() -> None:
@@ -134,4 +154,5 @@ def test_a_bucket_that_stays_is_named_with_the_way_to_remove_it(
     with answering(operation, answer):
         done = run("delete", "-n", "my-app", "--yes", "--quiet")
     assert done.exit_code == 1
-    assert done.stderr == f"Error: {told}; bucket {bucket} stays: `aws s3 rb s3://{bucket} --force` removes it\n"
+    way = f"empty it in the console of S3, which deletes all versions, then `aws s3 rb s3://{bucket}` removes it"
+    assert done.stderr == f"Error: {told}; bucket {bucket} stays: {way}\n"

@@ -23,10 +23,11 @@ def lambda_export(name: str, path: Path | None) -> None:
     same code, and a handler each.
     """
     from ..artifacts.builder import build_artifact
+    from ..results import write_file
 
     artifact = build_artifact(name)  # type: ignore[arg-type]  # click has checked it
     target = path or Path(f"{name}.zip")
-    target.write_bytes(artifact.content)
+    write_file(target, artifact.content)
     click.echo(f"{target}: {len(artifact.content):,} bytes, handler {artifact.handler}, sha256 {artifact.code_sha256}")
     for distribution, version in artifact.versions.items():
         click.echo(f"  {distribution} {version}")

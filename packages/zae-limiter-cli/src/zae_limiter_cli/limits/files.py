@@ -1,7 +1,5 @@
-"""Manifests in files, directories and standard input; results to a file."""
+"""Manifests in files, directories and standard input."""
 
-import os
-import secrets
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,8 +11,6 @@ from ..errors import CommandError
 
 STANDARD_INPUT: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml"})
-
-_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
 
 
 def load_files(paths: Sequence[str]) -> tuple[LimitsManifest, ...]:
@@ -51,18 +47,3 @@ def _head_of(path: Path) -> bytes:
 
 def _head(file: BinaryIO) -> bytes:
     return file.read(MAX_BYTES + 1)
-
-
-def write_file(path: Path, text: str, *, mode: int = 0o666) -> None:
-    """Write a result; a file that is there is replaced as a whole or not at all, and no symbolic link is followed."""
-    if path.is_symlink():
-        raise CommandError(f"{path}: this is a symbolic link, which is not written to: pass the name of a file")
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(beside, _NEW_FILE, mode)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise

@@ -9,7 +9,7 @@ from zae_limiter_manifest import FormatError, LimitsManifest, ManifestError, Pla
 from zae_limiter_manifest.problems import printable
 
 from ..errors import CommandError
-from .files import write_file
+from ..results import write_file
 
 SCHEMA_VERSION: Final = 1
 KIND: Final = "saved-plan"

@@ -78,7 +78,10 @@ def make_plan(client: Any, name: str, request: DeployRequest) -> Plan:
     if stack is not None:
         _check_deployable(client, stack)
     before = {} if stack is None else cloudformation.template_of(client, name)
-    options = earlier_options(before, stack).changed(**request.options)
+    earlier = earlier_options(before, stack)
+    options = earlier.changed(**request.options)
+    if stack is not None:
+        _check_lock(name, earlier, options)
     tags = {**({} if stack is None else _own_tags(stack)), **request.tags}
     template = plain(name, options)
     equal = stack is not None and template == before and tags == _own_tags(stack)
@@ -89,6 +92,22 @@ def _check_deployable(client: Any, stack: Stack) -> None:
     check_ours(client, stack)
     if not stack.usable:
         raise CommandError(f"stack {stack.name} is {stack.status}: {way_out(stack)}")
+
+
+def _check_lock(name: str, earlier: StackOptions, options: StackOptions) -> None:
+    """Raise ``CommandError`` where the archive that is there would get or lose Object Lock: neither is whole."""
+    stays = all(each.aggregator and each.archive for each in (earlier, options))
+    locked = earlier.archive_lock != "off"
+    if not stays or locked == (options.archive_lock != "off"):
+        return
+    why = "has Object Lock, which S3 never turns off" if locked else "was made without, and what it has stays unlocked"
+    again = f"zae-limiter deploy --name {name}"
+    lock = f"--archive-lock {options.archive_lock}"
+    raise CommandError(
+        f"{lock}: the archive of stack {name} {why}. Nothing was changed. For a new archive run "
+        f"`{again} --no-archive`, then `{again} --archive {lock}`: the bucket that is there leaves the stack, and "
+        "stays with its events"
+    )
 
 
 def deploy(connection: Connection, request: DeployRequest, report: Reporter) -> Deployed:
@@ -162,10 +181,15 @@ def lambdas_of(options: StackOptions) -> list[LambdaName]:
 
 
 def earlier_options(template: Mapping[str, Any], stack: Stack | None) -> StackOptions:
-    """The options that a stack has, from its template and, where that has any, its parameters."""
+    """The options that a stack has."""
+    return StackOptions.kept(options_in(template, stack))
+
+
+def options_in(template: Mapping[str, Any], stack: Stack | None) -> dict[str, Any]:
+    """The same, unchecked: what differs from the defaults in its template and, where that has any, its parameters."""
     chosen = template.get("Metadata", {}).get(METADATA, {}).get("Options", {})
     given = {} if stack is None else options_of(stack.parameters)
-    return StackOptions.kept({**chosen, **given})
+    return {**chosen, **given}
 
 
 def finish(

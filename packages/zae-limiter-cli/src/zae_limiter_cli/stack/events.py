@@ -129,7 +129,7 @@ def failure(stack: Stack, verb: str, failures: Sequence[Event]) -> CommandError:
 
 def way_to_remove(bucket: str) -> str:
     """How to delete a bucket of a stack, with all that is in it."""
-    return f"`aws s3 rb s3://{bucket} --force` removes it"
+    return f"empty it in the console of S3, which deletes all versions, then `aws s3 rb s3://{bucket}` removes it"
 
 
 def way_out(stack: Stack) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from ..errors import CommandError
 
@@ -34,17 +35,30 @@ RETENTION_DAYS: Final = (
 PLACE: Final = "{}"  # where our part of a name stands in a format
 NAME_PART: Final = "[A-Za-z0-9+=,.@_-]"
 NAME_FORMAT: Final = rf"|{NAME_PART}+\{{\}}{NAME_PART}*|\{{\}}{NAME_PART}+"
+AWS_SUFFIXES: Final = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws")
+HOST: Final = r"|[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?"
+PRODUCTION: Final = ("point_in_time_recovery", "deletion_protection", "alarms", "archive")
 LONGEST_NAME: Final = 45  # that of the provisioner has 64 characters at most
 
+_OFF: Final = (False, 0, "", "off")  # what switches an option off
 _NAME: Final = re.compile(rf"[A-Za-z][A-Za-z0-9-]{{2,{LONGEST_NAME - 1}}}")
 
 
-def _arn(service: str) -> str:
-    return rf"|arn:aws[a-z-]*:{service}:.+"
+_FORMAT: Final = {
+    "like": NAME_FORMAT,
+    "form": "a name with one {} and at least one more character, such as 'corp-{}'",
+}
+
+
+def _arn(service: str) -> dict[str, str]:
+    return {"like": rf"|arn:aws[a-z-]*:{service}:.+", "form": "an ARN of that service"}
 
 
 def _choice(default: Any, told: str, **rule: Any) -> Any:
-    """A field; of its rule ``least`` and ``most`` bound a number, ``among`` lists values, ``like`` is an expression."""
+    """A field; of its rule ``least`` and ``most`` bound a number, ``among`` lists values, ``like`` is an expression.
+
+    ``form`` says what the expression admits, ``needs`` names the option without which this one has no effect.
+    """
     return field(default=default, metadata={"help": told, **rule})
 
 
@@ -74,28 +88,48 @@ class StackOptions:
     provisioner_concurrency: int = _choice(
         0, "Reserved concurrency of the provisioner; 0 reserves none.", least=0, most=10_000
     )
+    response_host: str = _choice(
+        "",
+        "Host of an emulator's CloudFormation, to which the provisioner may reply, too.",
+        like=HOST,
+        form="a host, or host:port",
+    )
     architecture: str = _choice("x86_64", "Architecture of the Lambdas.", among=("x86_64", "arm64"))
     log_retention_days: int = _choice(30, "Retention of the logs of the Lambdas, days.", among=RETENTION_DAYS)
     tracing: bool = _choice(False, "Trace the Lambdas with X-Ray.")
     alarms: bool = _choice(True, "Alarms on aggregator, provisioner and dead letters.")
-    alarm_topic_arn: str = _choice("", "SNS topic for the alarms.", like=_arn("sns"))
+    alarm_topic_arn: str = _choice("", "SNS topic for the alarms.", **_arn("sns"))
     point_in_time_recovery: bool = _choice(False, "Continuous backups of the table.")
+    recovery_days: int = _choice(
+        35, "Days back to which the backups reach.", least=1, most=35, needs="point_in_time_recovery"
+    )
     deletion_protection: bool = _choice(False, "Refuse to delete the stack and its table.")
-    kms_key_arn: str = _choice("", "Customer key that encrypts table, dead letters and archive.", like=_arn("kms"))
-    archive: bool = _choice(True, "Bucket for expired audit events. Needs the aggregator.")
-    archive_glacier_days: int = _choice(0, "Days until archived events move to Glacier; 0 never.", least=0, most=36_500)
+    kms_key_arn: str = _choice("", "Customer key that encrypts table, dead letters and archive.", **_arn("kms"))
+    archive: bool = _choice(True, "Bucket for expired audit events. Needs the aggregator.", needs="aggregator")
+    archive_glacier_days: int = _choice(
+        0, "Days until archived events move to Glacier; 0 never.", least=0, most=36_500, needs="archive"
+    )
+    archive_lock: str = _choice(
+        "off",
+        "Object Lock of a new archive: until the retention ends, compliance lets nobody delete an event.",
+        among=("off", "governance", "compliance"),
+        needs="archive",
+    )
+    archive_lock_days: int = _choice(
+        365, "Retention of each locked event, days.", least=1, most=36_500, needs="archive_lock"
+    )
     iam: bool = _choice(True, "Create roles and policies; without, the Lambdas need existing roles.")
-    aggregator_role_arn: str = _choice("", "Existing role for the aggregator.", like=_arn("iam"))
-    provisioner_role_arn: str = _choice("", "Existing role for the provisioner.", like=_arn("iam"))
-    planner_role_arn: str = _choice("", "Existing role for the planner.", like=_arn("iam"))
+    aggregator_role_arn: str = _choice("", "Existing role for the aggregator.", **_arn("iam"))
+    provisioner_role_arn: str = _choice("", "Existing role for the provisioner.", **_arn("iam"))
+    planner_role_arn: str = _choice("", "Existing role for the planner.", **_arn("iam"))
     policies: bool = _choice(True, "Managed policies to attach to applications and people.")
     app_roles: bool = _choice(False, "Roles with these policies, which the account may assume.")
-    permission_boundary_arn: str = _choice("", "Permission boundary of all roles.", like=_arn("iam"))
+    permission_boundary_arn: str = _choice("", "Permission boundary of all roles.", **_arn("iam"))
     role_name_format: str = _choice(
-        "", "Name format of the roles, such as 'corp-{}'; without, CloudFormation names them.", like=NAME_FORMAT
+        "", "Name format of the roles, such as 'corp-{}'; without, CloudFormation names them.", **_FORMAT
     )
     policy_name_format: str = _choice(
-        "", "Name format of the policies, such as 'corp-{}'; without, CloudFormation names them.", like=NAME_FORMAT
+        "", "Name format of the policies, such as 'corp-{}'; without, CloudFormation names them.", **_FORMAT
     )
 
     def __post_init__(self) -> None:
@@ -120,8 +154,17 @@ class StackOptions:
         return self.provisioner and (self.iam or self.planner_role_arn != "")
 
     def changed(self, **given: Any) -> Self:
-        """These options, but for those that were given: ``None`` stands for one that was not."""
-        return replace(self, **{name: value for name, value in given.items() if value is not None})
+        """These options, but for those that were given: ``None`` stands for one that was not.
+
+        Raises ``CommandError`` if a given one has no effect beside the others.
+        """
+        asked = {name: value for name, value in given.items() if value is not None}
+        changed = replace(self, **asked)
+        for each in fields(self):
+            needed = each.metadata.get("needs")
+            if needed is not None and asked.get(each.name, False) not in _OFF and getattr(changed, needed) in _OFF:
+                raise CommandError(_in_vain(each.name, asked[each.name], needed))
+        return changed
 
     def chosen(self) -> dict[str, Any]:
         """What differs from the defaults, to be kept with the stack."""
@@ -147,6 +190,31 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def without(name: str) -> str:
+    """How the command line turns an option off."""
+    return f"--no-{flag(name)[2:]}"
+
+
+def in_production(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What was chosen, and what `--production` asks for besides."""
+    return {**chosen, **{name: True for name in PRODUCTION if chosen.get(name) is None}}
+
+
+def emulator_host(endpoint_url: str) -> str | None:
+    """The host of an emulator's endpoint; ``None`` for one of AWS."""
+    host = urlsplit(endpoint_url).hostname or ""
+    if host.endswith(AWS_SUFFIXES):
+        return None
+    return f"[{host}]" if ":" in host else host
+
+
+def _in_vain(name: str, value: object, needed: str) -> str:
+    given = flag(name) if value is True else f"{flag(name)} {value}"
+    asked = f"{given} (which --production asks for, too)" if name in PRODUCTION else given
+    instead = f"pass {without(name)}" if value is True else f"leave {flag(name)} out"
+    return f"{asked} needs {flag(needed)}, which is off: turn that on, or {instead}"
+
+
 def _check(each: Field[Any], value: object) -> None:
     problem = _problem(each.metadata, value, each.default)
     if problem is not None:
@@ -163,6 +231,5 @@ def _problem(rule: Mapping[str, Any], value: Any, default: object) -> str | None
     if "least" in rule and not rule["least"] <= value <= rule["most"]:
         return f"{rule['least']} to {rule['most']}"
     if "like" in rule and re.fullmatch(rule["like"], value) is None:
-        form = "a name with one {} and at least one more character, such as 'corp-{}'"
-        return form if rule["like"] == NAME_FORMAT else "an ARN of that service"
+        return str(rule["form"])
     return None

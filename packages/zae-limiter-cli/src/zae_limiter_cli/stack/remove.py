@@ -7,7 +7,8 @@ from typing import Any
 from ..connection import Connection
 from ..errors import CommandError
 from ..progress import Reporter
-from .cloudformation import Stack
+from .cloudformation import Stack, template_of
+from .deploy import options_in
 from .events import Follower, failure, way_to_remove
 
 
@@ -18,6 +19,28 @@ def check_deletable(stack: Stack) -> None:
         raise CommandError(f"stack {stack.name} is protected from deletion: `{again}` removes the protection")
     if stack.moving:
         raise CommandError(f"stack {stack.name} is {stack.status}: wait until CloudFormation is done")
+
+
+def check_table(connection: Connection) -> None:
+    """Raise ``CommandError`` where the table is protected: CloudFormation would fail there, with the Lambdas gone."""
+    client = connection.client("dynamodb")
+    try:
+        table = client.describe_table(TableName=connection.name)["Table"]
+    except client.exceptions.ResourceNotFoundException:
+        return
+    if table.get("DeletionProtectionEnabled"):
+        again = f"aws dynamodb update-table --table-name {connection.name} --no-deletion-protection-enabled"
+        raise CommandError(f"table {connection.name} is protected from deletion: `{again}` removes the protection")
+
+
+def check_unlocked(connection: Connection, stack: Stack, bucket: str) -> None:
+    """Raise ``CommandError`` where S3 would refuse to delete what is in the archive, when the stack is gone."""
+    lock = options_in(template_of(connection.client("cloudformation"), stack.name), stack).get("archive_lock", "off")
+    if lock != "off":
+        raise CommandError(
+            f"archive {bucket} has Object Lock in {lock} mode. Nothing was deleted: pass --keep-archive, and delete "
+            "the bucket when the retention of its last event has ended"
+        )
 
 
 def delete(connection: Connection, stack: Stack, bucket: str | None, report: Reporter) -> int:

@@ -1,13 +1,17 @@
 """Files that are planted, endless or nested without end: what is read of them, and where results are written."""
 
+import os
 import stat
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from support.cli.limits_stack import Stack
-from zae_limiter_cli.limits import files, saved
+from zae_limiter_cli.limits import saved
+from zae_limiter_cli.main import main
+from zae_limiter_cli.results import write_file
 from zae_limiter_manifest import LimitsManifest, Plan
 
 ALPHA = "namespace: tenant-alpha\nresources: {gpt-4: {limits: {rpm: {capacity: 1}}}}\n"
@@ -55,11 +59,25 @@ def test_no_link_is_followed_by_other_results(stack: Stack) -> None:
     assert not victim.exists()
 
 
+@posix
+def test_the_code_of_a_lambda_is_written_to_no_link_and_over_no_device(tmp_path: Path) -> None:
+    victim, link, pipe = tmp_path / "victim", tmp_path / "link.zip", tmp_path / "pipe"
+    victim.write_text("precious")
+    link.symlink_to(victim)
+    os.mkfifo(pipe)
+    for path, told in ((link, "this is a symbolic link"), (pipe, "this is no ordinary file")):
+        done = CliRunner().invoke(main, ["lambda-export", "provisioner", "-f", str(path)])
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"Error: {path}: {told}")
+    assert (victim.read_text(), link.is_symlink(), pipe.is_fifo()) == ("precious", True, True)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link.zip", "pipe", "victim"]
+
+
 def test_a_result_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     target = tmp_path / "out"
     target.write_text("before")
     with pytest.raises(UnicodeEncodeError):
-        files.write_file(target, "\ud800")
+        write_file(target, "\ud800")
     assert ([*tmp_path.iterdir()], target.read_text()) == ([target], "before")
 
 

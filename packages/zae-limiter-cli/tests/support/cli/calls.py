@@ -2,7 +2,7 @@
 What never does: an expectation.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -45,6 +45,19 @@ def recorded() -> Iterator[list[Call]]:
         patch.setattr(BaseClient, "_make_api_call", record)
         patch.setenv("ZAEL_TRANSPORT", "sdk")
         yield calls
+
+
+@contextmanager
+def answering(operation: str, answer: Callable[[], Any]) -> Iterator[None]:
+    """Have clients get another answer to an operation."""
+    send = BaseClient._make_api_call
+
+    def ask(client: Any, name: str, request: Any) -> Any:
+        return answer() if name == operation else send(client, name, request)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseClient, "_make_api_call", ask)
+        yield
 
 
 def calls_of(service: str, operation: str, request: Mapping[str, Any]) -> list[Call]:
@@ -96,10 +109,12 @@ def allows(statements: Sequence[Mapping[str, Any]], call: Call, tags: Mapping[st
 
 
 def _condition_holds(condition: Mapping[str, Any], call: Call, tags: Mapping[str, str]) -> bool:
-    """The two conditions that there are: on the leading keys, and on the service that a key is used by."""
+    """The conditions that there are: on the leading keys, and on the service that a key is used by."""
     match condition:
-        case {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": patterns}, **others} if not others:
-            return _keys_allowed(patterns, call.keys, tags)
+        case {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": patterns}, **others}:
+            return _keys_allowed(patterns, call.keys, tags) and _condition_holds(others, call, tags)
+        case {"ForAllValues:StringNotLike": {"dynamodb:LeadingKeys": patterns}, **others} if not others:
+            return not any(fnmatchcase(key, pattern) for key in call.keys for pattern in patterns)
         case {"StringEquals": {"kms:ViaService": {"Fn::Sub": service}}, **others} if not others:
             return bool(call.via) and service == f"{call.via}.${{AWS::Region}}.${{AWS::URLSuffix}}"
     assert not condition

@@ -3,7 +3,14 @@ from typing import Any
 import pytest
 
 from zae_limiter_cli.errors import CommandError
-from zae_limiter_cli.stack.options import LONGEST_NAME, StackOptions, check_stack_name
+from zae_limiter_cli.stack.options import (
+    LONGEST_NAME,
+    PRODUCTION,
+    StackOptions,
+    check_stack_name,
+    emulator_host,
+    in_production,
+)
 
 ROLE = "arn:aws:iam::123456789012:role/lambda"
 
@@ -40,6 +47,9 @@ def test_another_name_is_refused_with_the_rule(name: str) -> None:
             "--role-name-format '{}': must be a name with one {} and at least one more character",
         ),
         ("role_name_format", "{}{}", "--role-name-format '{}{}': must be a name with one {}"),
+        ("recovery_days", 36, "--recovery-days 36: must be 1 to 35"),
+        ("archive_lock", "on", "--archive-lock 'on': must be one of off, governance, compliance"),
+        ("response_host", "http://localhost", "--response-host 'http://localhost': must be a host, or host:port"),
         ("usage_daily_days", 1, "--usage-daily-days 1: must be 0 for ever, or at least 2"),
     ],
 )
@@ -71,3 +81,65 @@ def test_what_is_kept_with_a_stack_is_what_was_chosen_and_comes_back() -> None:
     options = StackOptions(aggregator_memory=512, alarms=False)
     assert options.chosen() == {"aggregator_memory": 512, "alarms": False}
     assert StackOptions.kept({**options.chosen(), "of_another_release": 1}) == options
+
+
+@pytest.mark.parametrize(
+    ("earlier", "given", "told"),
+    [
+        (
+            {},
+            {"recovery_days": 7},
+            "--recovery-days 7 needs --point-in-time-recovery, which is off: turn that on, or leave ",
+        ),
+        ({}, {"archive_lock_days": 7}, "--archive-lock-days 7 needs --archive-lock, which is off"),
+        ({"archive": False}, {"archive_lock": "governance"}, "--archive-lock governance needs --archive, which is off"),
+        ({"archive": False}, {"archive_glacier_days": 7}, "--archive-glacier-days 7 needs --archive, which is off"),
+        (
+            {"aggregator": False, "archive": False},
+            {"archive": True},
+            "--archive (which --production asks for, too) needs --aggregator, which is off: turn that on, or pass",
+        ),
+    ],
+)
+def test_what_would_have_no_effect_is_refused_with_what_it_needs(
+    earlier: dict[str, Any], given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(CommandError) as refused:
+        StackOptions(**earlier).changed(**given)
+    assert str(refused.value).startswith(told)
+
+
+def test_what_is_kept_may_rest_while_what_it_needs_is_off() -> None:
+    earlier = StackOptions(point_in_time_recovery=True, recovery_days=7)
+    off = earlier.changed(point_in_time_recovery=False)
+    assert (off.recovery_days, off.changed(point_in_time_recovery=True)) == (7, earlier)
+    assert StackOptions().changed(archive=False, archive_lock="off", archive_glacier_days=0).archive is False
+
+
+def test_production_is_what_was_given_and_else_all_protection() -> None:
+    asked = in_production({"recovery_days": 7, "alarms": False, "archive": None})
+    assert asked == {
+        "recovery_days": 7,
+        "point_in_time_recovery": True,
+        "deletion_protection": True,
+        "alarms": False,
+        "archive": True,
+    }
+    assert set(PRODUCTION) < set(asked)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://localhost:4566", "localhost"),
+        ("http://localhost.localstack.cloud:4566/", "localhost.localstack.cloud"),
+        ("http://user@local_stack:4566", "local_stack"),
+        ("http://[::1]:4566", "[::1]"),
+        ("https://dynamodb.eu-central-1.amazonaws.com", None),
+        ("https://lambda.cn-north-1.amazonaws.com.cn", None),
+        ("https://cloudformation.eu-west-1.api.aws", None),
+    ],
+)
+def test_the_host_of_an_emulator_is_that_of_its_endpoint(url: str, host: str | None) -> None:
+    assert emulator_host(url) == host
+    assert host is None or StackOptions(response_host=host).response_host == host

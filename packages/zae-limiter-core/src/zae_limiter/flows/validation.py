@@ -7,7 +7,6 @@ from ..entities import UNCHANGED
 from ..exceptions import ValidationError
 from ..limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from ..naming import check_identifier, check_resource
-from ..schema import keys
 
 LARGEST_PAGE = 1000
 LONGEST_NAME = 256
@@ -16,15 +15,6 @@ LONGEST_KEY = 128
 LONGEST_VALUE = 1024
 LARGEST_METADATA = 16 * 1024  # bytes; the audit event of a change has the metadata twice
 OwnPlace = tuple[str, str]  # entity id and resource
-
-
-def validate_subject(entity_id: str) -> None:
-    """Check the subject of audit events: an entity id, ``$SYSTEM`` or ``$RESOURCE:…``. Raises ``ValidationError``."""
-    prefix = keys.audit_resource("")
-    if isinstance(entity_id, str) and entity_id.startswith(prefix):
-        check_resource("entity_id", entity_id.removeprefix(prefix))
-    elif entity_id != keys.audit_system():
-        check_identifier("entity_id", entity_id)
 
 
 def validate_page_size(limit: int) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..audit import AuditEvent
+from ..naming import check_identifier, check_resource
 from . import keys
 from .attributes import ACTION, AFTER, AT, BEFORE, ENTITY_ID, EVENT_ID, GSI4PK, GSI4SK, PK, PRINCIPAL, RESOURCE, SK, TTL
 
@@ -10,6 +11,15 @@ Item = dict[str, Any]
 
 _FIELDS = (EVENT_ID, ENTITY_ID, ACTION, AT)
 _OPTIONAL = (PRINCIPAL, RESOURCE, BEFORE, AFTER)
+
+
+def check_subject(field: str, value: str) -> None:
+    """Check the subject of audit events: an entity id, ``$SYSTEM`` or ``$RESOURCE:…``. Raises ``ValidationError``."""
+    prefix = keys.audit_resource("")
+    if isinstance(value, str) and value.startswith(prefix):
+        check_resource(field, value.removeprefix(prefix))
+    elif value != keys.audit_system():
+        check_identifier(field, value)
 
 
 def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) -> Item:

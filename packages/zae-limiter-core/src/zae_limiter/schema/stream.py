@@ -1,15 +1,22 @@
 """The records of the table's stream, recognized by their keys."""
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
 from ..audit import AuditEvent
+from ..exceptions import ValidationError
+from ..naming import check_namespace_id
 from .attributes import PK, SK
-from .audit import read_audit_event
+from .audit import check_subject, read_audit_event
 from .items import BucketId
 from .keys import AUDIT_PREFIX, AuditAddress, parse_audit_pk, sk_audit, sk_state
 
 Key = Mapping[str, Any]
+
+_AT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+_SERIAL: Final = re.compile(r"-[0-9A-Za-z+-]{1,80}")
 
 
 def bucket_of(key: Key) -> BucketId | None:
@@ -23,8 +30,34 @@ def is_audit_event(key: Key) -> bool:
 
 
 def audit_event_of(key: Key, image: dict[str, Any]) -> tuple[AuditAddress, AuditEvent]:
-    """The address of an audit event, and the event. Raises ``ValueError`` if the image has another key."""
-    event = read_audit_event(image)
-    if key[SK] != sk_audit(event.event_id):
-        raise ValueError(f"the event {event.event_id!r} has the key {key[SK]!r}")
-    return parse_audit_pk(key[PK]), event
+    """The address of an audit event, and the event: all ids and the time are such as core writes.
+
+    Raises ``ValueError`` for any other, whose text has no value of the image.
+    """
+    address, event = _address(key[PK]), read_audit_event(image)
+    if event.entity_id != address.entity_id or key[SK] != sk_audit(event.event_id):
+        raise ValueError("the audit event has another entity or id than its key")
+    if not (isinstance(event.at, str) and _is_time(event.at)):
+        raise ValueError("the audit event has no time")
+    if not _SERIAL.fullmatch(event.event_id.removeprefix(event.at)):
+        raise ValueError("the id of the audit event is not its time and a serial")
+    return address, event
+
+
+def _address(pk: str) -> AuditAddress:
+    try:
+        address = parse_audit_pk(pk)
+        check_namespace_id("namespace id", address.namespace_id)
+        check_subject("entity", address.entity_id)
+    except ValidationError as error:
+        raise ValueError(f"the key of the audit event has no valid {error.field}") from None
+    except ValueError:
+        raise ValueError("the key is not one of audit events") from None
+    return address
+
+
+def _is_time(at: str) -> bool:
+    try:
+        return bool(_AT.fullmatch(at) and datetime.fromisoformat(at))
+    except ValueError:  # there is no such day
+        return False

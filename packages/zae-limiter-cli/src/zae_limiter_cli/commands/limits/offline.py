@@ -62,7 +62,8 @@ def cfn_template(*, connection: "Connection", files: tuple[str, ...], out: Path 
     """Print the template of a stack that holds a namespace's limits; --name is the stack of the limiter."""
     from zae_limiter_manifest import StackProperties, render_template
 
-    from ...limits.files import load_files, write_file
+    from ...limits.files import load_files
+    from ...results import write_file
 
     manifests = load_files(files)
     if out is None and len(manifests) != 1:

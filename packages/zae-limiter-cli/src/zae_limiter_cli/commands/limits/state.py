@@ -27,7 +27,7 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
     """Print all live limits of a namespace as a manifest: the managed ones, and those set by hand."""
     from zae_limiter_manifest import dump
 
-    from ...limits.files import write_file
+    from ...results import write_file
 
     answer = _ask(connection, "export", namespace)
     if answer.manifest is None:

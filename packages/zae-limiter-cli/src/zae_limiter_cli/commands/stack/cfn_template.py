@@ -7,18 +7,19 @@ import click
 
 from ...columns import say_compact_json
 from ...errors import debug_option
-from .options import stack_options
+from .options import production_option, stack_options
 
 
 @click.command("cfn-template")
+@production_option
 @stack_options
 @debug_option
-def cfn_template(*, chosen: Mapping[str, Any]) -> None:
+def cfn_template(*, production: bool, chosen: Mapping[str, Any]) -> None:
     """Print the CloudFormation template, with a parameter for every option; options given here become its defaults.
 
     Deploy it with your own tool, then upload the code of the Lambdas: `zae-limiter upgrade --code-only`.
     """
-    from ...stack.options import StackOptions
+    from ...stack.options import StackOptions, in_production
     from ...stack.template.build import parametrized
 
-    say_compact_json(parametrized(StackOptions().changed(**chosen)))
+    say_compact_json(parametrized(StackOptions().changed(**(in_production(chosen) if production else chosen))))

@@ -7,8 +7,9 @@ import click
 from ...columns import say_json
 from ...confirmation import confirm
 from ...errors import CommandError
-from ...options import OutputForm, connected, output_option, quiet_option, yes_option
+from ...options import OutputForm, connected, output_option, yes_option
 from ...progress import reporter
+from .options import errors_only_option
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--keep-archive", is_flag=True, help="Keep the bucket with the archived audit events.")
 @yes_option
 @output_option
-@quiet_option
+@errors_only_option
 def delete(*, connection: "Connection", keep_archive: bool, yes: bool, output: OutputForm, quiet: bool) -> None:
     """Delete the stack NAME: its table with all limits, buckets and usage, its Lambdas, its archive of audit events.
 
@@ -29,21 +30,26 @@ def delete(*, connection: "Connection", keep_archive: bool, yes: bool, output: O
     from ...stack import remove
 
     stack = _deletable(connection)
-    bucket = None if keep_archive else remove.archive_of(stack)
+    archived = remove.archive_of(stack)
+    bucket, kept = (None, archived) if keep_archive else (archived, None)
+    if bucket is not None:
+        remove.check_unlocked(connection, stack, bucket)
     if not yes:
         archive = f", and its archive, bucket {bucket}" if bucket else ""
         confirm(f"Delete stack {stack.name}, its table with everything in it{archive}?")
     objects = remove.delete(connection, stack, bucket, reporter(quiet=quiet))
     if output == "json":
-        say_json({"stack": stack.name, "action": "deleted", "bucket": bucket, "objects": objects})
-    else:
+        say_json({"stack": stack.name, "action": "deleted", "bucket": bucket, "objects": objects, "kept": kept})
+    elif not quiet:
         click.echo(f"Stack {stack.name} deleted.")
+        if kept is not None:
+            click.echo(f"Bucket {kept} stays, with the archived audit events; no stack leads to it any more.")
 
 
 def _deletable(connection: "Connection") -> "Stack":
     from ...stack.cloudformation import find
     from ...stack.ownership import check_ours
-    from ...stack.remove import check_deletable
+    from ...stack.remove import check_deletable, check_table
 
     client = connection.client("cloudformation")
     stack = find(client, connection.name)
@@ -51,4 +57,5 @@ def _deletable(connection: "Connection") -> "Stack":
         raise CommandError(f"there is no stack {connection.name}: nothing was deleted")
     check_ours(client, stack)
     check_deletable(stack)
+    check_table(connection)
     return stack

@@ -7,9 +7,9 @@ import click
 
 from ...columns import say_columns, say_json
 from ...errors import CommandError
-from ...options import OutputForm, connected, output_option, quiet_option
+from ...options import OutputForm, connected, output_option
 from ...progress import reporter
-from .options import stack_options, tag_option
+from .options import errors_only_option, production_option, stack_options, tag_option
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -26,8 +26,9 @@ downgrade_option = click.option(
 @click.option("--wait/--no-wait", default=True, help="Wait for CloudFormation, then upload the code.  [default: wait]")
 @downgrade_option
 @output_option
-@quiet_option
+@errors_only_option
 @tag_option
+@production_option
 @stack_options
 def deploy(
     *,
@@ -38,6 +39,7 @@ def deploy(
     output: OutputForm,
     quiet: bool,
     tags: Mapping[str, str],
+    production: bool,
     chosen: Mapping[str, Any],
 ) -> None:
     """Create or update the stack NAME: table, Lambdas with their code, alarms, policies, archive of audit events.
@@ -46,14 +48,20 @@ def deploy(
     namespace `default` and lists the parts of the stack.
     """
     from ...stack.deploy import DeployRequest
+    from ...stack.options import emulator_host, in_production
 
+    if production:
+        chosen = in_production(chosen)
+        reporter(quiet=quiet)(_asked_for(chosen))
+    if connection.endpoint_url is not None and chosen["response_host"] is None:
+        chosen = {**chosen, "response_host": emulator_host(connection.endpoint_url)}
     request = DeployRequest(chosen, tags, allow_downgrade)
     if plan:
         _show_plan(connection, request, output)
     elif wait:
-        show(connection, bring_about(connection, request, quiet=quiet), output)
+        show(connection, bring_about(connection, request, quiet=quiet), output, quiet=quiet)
     else:
-        _start(connection, request, output)
+        _start(connection, request, output, quiet=quiet)
 
 
 def bring_about(connection: "Connection", request: "DeployRequest", *, quiet: bool) -> "Deployed":
@@ -70,7 +78,7 @@ def bring_about(connection: "Connection", request: "DeployRequest", *, quiet: bo
         ) from None
 
 
-def _start(connection: "Connection", request: "DeployRequest", output: OutputForm) -> None:
+def _start(connection: "Connection", request: "DeployRequest", output: OutputForm, *, quiet: bool) -> None:
     from ...stack.deploy import begin, start
     from ...stack.preview import beside
 
@@ -79,6 +87,8 @@ def _start(connection: "Connection", request: "DeployRequest", output: OutputFor
     action = start(client, connection.name, plan)
     if output == "json":
         say_json({"stack": connection.name, "action": action, "waited": False, "bucket_left": plan.bucket_left})
+        return
+    if quiet:
         return
     begun = {"created": "is being created", "updated": "is being updated", "unchanged": "does not change"}[action]
     click.echo(f"Stack {connection.name} {begun}. `zae-limiter status --name {connection.name}` shows its status.")
@@ -102,10 +112,12 @@ def _show_plan(connection: "Connection", request: "DeployRequest", output: Outpu
         say_columns([(change["action"], change["what"], change["kind"], change["details"]) for change in changes])
 
 
-def show(connection: "Connection", deployed: "Deployed", output: OutputForm) -> None:
+def show(connection: "Connection", deployed: "Deployed", output: OutputForm, *, quiet: bool) -> None:
     """Print what became of the stack."""
     if output == "json":
         say_json(as_json(connection, deployed))
+        return
+    if quiet:
         return
     if not deployed.changed:
         click.echo(f"No changes: stack {connection.name} is up to date.")
@@ -118,6 +130,15 @@ def show(connection: "Connection", deployed: "Deployed", output: OutputForm) -> 
     click.echo(f"Next: `zae-limiter status --name {connection.name}`")
 
 
+def _asked_for(chosen: Mapping[str, Any]) -> str:
+    """What `--production` asks for, and what was given otherwise."""
+    from ...stack.options import PRODUCTION, flag, without
+
+    on = ", ".join(flag(name) for name in PRODUCTION if chosen[name])
+    off = ", ".join(without(name) for name in PRODUCTION if not chosen[name])
+    return f"--production asks for {on or 'nothing'}" + (f"; you have given {off}" if off else "")
+
+
 def _rows(connection: "Connection", deployed: "Deployed") -> list[tuple[str, str]]:
     from ...stack.code import function_name
 
@@ -125,6 +146,8 @@ def _rows(connection: "Connection", deployed: "Deployed") -> list[tuple[str, str
     rows = [("table", connection.name)]
     for name, outcome in deployed.code.items():
         rows.append((name, f"{function_name(connection.name, name)} {deployed.versions[name]}, code {outcome}"))
+    if options.response_host:
+        rows.append(("replies", f"of the provisioner go to CloudFormation, or to {options.response_host}"))
     if archive := deployed.stack.archive_bucket:
         rows.append(("archive", archive))
     if deployed.bucket_left:
@@ -134,6 +157,9 @@ def _rows(connection: "Connection", deployed: "Deployed") -> list[tuple[str, str
         rows.append(("policies", f"{len(policies)}, whose ARNs are outputs of the stack"))
     if options.alarms:
         rows.append(("alarms", options.alarm_topic_arn or "without notifications: set --alarm-topic-arn"))
+    days = f"to any second of the last {options.recovery_days} days"
+    rows.append(("recovery", days if options.point_in_time_recovery else "none: set --point-in-time-recovery"))
+    rows.append(("deletion", "refused" if options.deletion_protection else "possible: set --deletion-protection"))
     rows.append(("namespace", "default" if deployed.default_namespace else "default was deleted, and stays deleted"))
     return rows
 

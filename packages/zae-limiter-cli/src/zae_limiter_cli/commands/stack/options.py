@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from ...stack.options import StackOptions, flag
+from ...stack.options import PRODUCTION, StackOptions, flag, without
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -28,6 +28,19 @@ def stack_options(function: Function) -> Function:
     return made  # type: ignore[return-value]  # click hands it the rest
 
 
+def production_option(function: Function) -> Function:
+    """``--production``; the command gets ``production``."""
+    asked = " ".join(map(flag, PRODUCTION))
+    told = f"Ask for what production needs: {asked}. What is given beside it wins."
+    return click.option("--production", is_flag=True, help=told)(function)
+
+
+def errors_only_option(function: Function) -> Function:
+    """``--quiet``; the command gets ``quiet``, and prints its result as JSON only."""
+    told = "Print errors only; with --output json, the result, too."
+    return click.option("--quiet", "-q", is_flag=True, help=told)(function)
+
+
 def tag_option(function: Function) -> Function:
     """``--tag``, which repeats; the command gets ``tags``, a mapping."""
     return click.option(
@@ -43,7 +56,7 @@ def tag_option(function: Function) -> Function:
 def _option(each: Field[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     told, rule = each.metadata["help"], each.metadata
     if isinstance(each.default, bool):
-        both = f"{flag(each.name)}/--no-{flag(each.name)[2:]}"
+        both = f"{flag(each.name)}/{without(each.name)}"
         return click.option(both, each.name, default=None, help=f"{told}  [default: {'on' if each.default else 'off'}]")
     shown = f"{told}  [default: {each.default}]" if each.default != "" else told
     return click.option(flag(each.name), each.name, type=_type(each.default, rule), default=None, help=shown)

@@ -7,9 +7,10 @@ import click
 from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...errors import CommandError
-from ...options import OutputForm, connected, output_option, quiet_option, yes_option
+from ...options import OutputForm, connected, output_option, yes_option
 from ...progress import reporter
 from .deploy import as_json, bring_about, downgrade_option, show
+from .options import errors_only_option
 
 if TYPE_CHECKING:
     from zae_limiter.maintenance import Forecast
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 @downgrade_option
 @yes_option
 @output_option
-@quiet_option
+@errors_only_option
 def upgrade(
     *,
     connection: "Connection",
@@ -45,7 +46,7 @@ def upgrade(
     output: OutputForm,
     quiet: bool,
 ) -> None:
-    """Upgrade an existing stack to this release: template, code of both Lambdas, version record. Options stay.
+    """Upgrade an existing stack to this release: template, code of the Lambdas, version record. Options stay.
 
     Then migrate the items of its table to the schema of this release, if it has another one. A migration needs that no
     older client is admitted (--oldest-client); run again, it goes on where it was stopped.
@@ -59,7 +60,7 @@ def upgrade(
             f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` creates it"
         )
     if oldest_client is not None:
-        return _shut_out(connection, oldest_client, output)
+        return _shut_out(connection, oldest_client, output, quiet=quiet)
     if dry_run:
         return _show_forecast(connection, plan, output, code_only=code_only)
     if not yes:
@@ -99,8 +100,8 @@ def _migrate(connection: "Connection", deployed: "Deployed", output: OutputForm,
     if output == "json":
         say_json({**as_json(connection, deployed), "migrations": [_progress(each) for each in done]})
     elif deployed.changed or not (done or refused):
-        show(connection, deployed, output)
-    if done and output != "json":
+        show(connection, deployed, output, quiet=quiet)
+    if done and output != "json" and not quiet:
         click.echo(f"Table {connection.name} migrated to schema {done[-1].schema_version + 1}.")
         say_columns([(each.name, f"{each.items:,} items read, {each.changed:,} changed") for each in done], indent="  ")
     if refused is not None:
@@ -112,12 +113,14 @@ def _progress(progress: "MigrationProgress") -> dict[str, Any]:
     return {name: getattr(progress, name) for name in fields}
 
 
-def _shut_out(connection: "Connection", oldest_client: str, output: OutputForm) -> None:
+def _shut_out(connection: "Connection", oldest_client: str, output: OutputForm, *, quiet: bool) -> None:
     from ...stack.migration import shut_out
 
     changed = shut_out(connection, oldest_client)
     if output == "json":
         say_json({"stack": connection.name, "oldest_client": oldest_client, "changed": changed})
+    elif quiet:
+        return
     elif not changed:
         click.echo(f"No changes: stack {connection.name} admits no client before {oldest_client}.")
     else:

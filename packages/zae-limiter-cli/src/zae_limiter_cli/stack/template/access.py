@@ -3,22 +3,27 @@
 from typing import Final
 
 from .functions import FUNCTIONS
-from .grants import EVERY_NAMESPACE, OWN_NAMESPACE, acquiring, everything, reading, with_key
+from .grants import EVERY_NAMESPACE, OWN_NAMESPACE, acquiring, everything, purging, reading, with_key
 from .language import Resources, Value, allow, attribute, document, ref, resource, text, when
 from .names import policy_name, role_name
 
 USES: Final = {"Acquire": acquiring, "Full": everything, "Read": reading}
-WHAT: Final = {"Acquire": "acquire and nothing else", "Full": "read and write everything", "Read": "read everything"}
+WHAT: Final = {
+    "Acquire": "acquire and nothing else",
+    "Full": "read and write everything, but remove no audit event",
+    "Read": "read everything",
+}
 
 
 def policies() -> Resources:
-    """One policy for each use, on the whole table and on the principal's own namespace; and those to invoke."""
+    """One policy for each use, on the whole table and on the principal's own namespace; one to purge; two to invoke."""
     made: Resources = {}
     for use, statements in USES.items():
         what = WHAT[use]
         made[f"{use}Policy"] = _policy(use.lower(), what, statements(EVERY_NAMESPACE))
         own = f"{what}, in the principal's namespace"
         made[f"{use}OwnPolicy"] = _policy(f"{use.lower()}-own", own, statements(OWN_NAMESPACE))
+    made["PurgePolicy"] = _policy("purge", "remove deleted namespaces with their audit events", purging())
     provisioner, planner = (attribute(FUNCTIONS[name], "Arn") for name in ("provisioner", "planner"))
     both = when("HasPlanner", [provisioner, planner], provisioner)
     made["InvokeProvisionerPolicy"] = _invoking(

@@ -1,6 +1,12 @@
 """The bucket for expired audit events."""
 
-from .language import Resources, ref, resource, when
+from typing import Final
+
+from .grants import over_tls
+from .language import Resources, attribute, ref, resource, text, when
+
+# Both outlive their stack, but not one that could not be made: that names no bucket to delete.
+KEPT: Final = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
 
 
 def archive() -> Resources:
@@ -16,12 +22,17 @@ def archive() -> Resources:
         "Transitions": [{"StorageClass": "GLACIER", "TransitionInDays": ref("ArchiveGlacierDays")}],
     }
     clean_up = {"Id": "unfinished", "Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
+    mode = when("HasCompliance", "COMPLIANCE", "GOVERNANCE")
+    retention = {"DefaultRetention": {"Mode": mode, "Days": ref("ArchiveLockDays")}}
     bucket = {
         "BucketEncryption": {"ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": encryption}]},
         "LifecycleConfiguration": {
             "TransitionDefaultMinimumObjectSize": "varies_by_storage_class",  # else events are too small to move
             "Rules": when("HasGlacier", [to_glacier, clean_up], [clean_up]),
         },
+        "VersioningConfiguration": {"Status": "Enabled"},  # what was overwritten is still there
+        "ObjectLockEnabled": when("HasLock", True),
+        "ObjectLockConfiguration": when("HasLock", {"ObjectLockEnabled": "Enabled", "Rule": retention}),
         "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
         "PublicAccessBlockConfiguration": {
             "BlockPublicAcls": True,
@@ -30,12 +41,9 @@ def archive() -> Resources:
             "RestrictPublicBuckets": True,
         },
     }
+    arns = [attribute("ArchiveBucket", "Arn"), text("${ArchiveBucket.Arn}/*")]
+    policy = {"Bucket": ref("ArchiveBucket"), "PolicyDocument": over_tls("s3", arns)}
     return {
-        "ArchiveBucket": resource(
-            "S3::Bucket",
-            bucket,
-            condition="HasArchive",
-            DeletionPolicy="RetainExceptOnCreate",  # a stack that could not be made names no bucket to delete
-            UpdateReplacePolicy="Retain",
-        )
+        "ArchiveBucket": resource("S3::Bucket", bucket, condition="HasArchive", **KEPT),
+        "ArchivePolicy": resource("S3::BucketPolicy", policy, condition="HasArchive", **KEPT),
     }

@@ -9,7 +9,7 @@ from .archive import archive
 from .functions import FUNCTIONS, aggregator, planner, provisioner
 from .language import Resource, Resources, attribute, ref, text
 from .names import check_lengths
-from .parameters import CONDITIONS, parameters, values
+from .parameters import CONDITIONS, RULES, parameters, values
 from .resolve import resolve
 from .table import STREAM_ARN, TABLE_ARN, table
 
@@ -23,6 +23,7 @@ def parametrized(options: StackOptions) -> dict[str, Any]:
         "Description": "zae-limiter: rate limits in one DynamoDB table, with the Lambdas that look after it",
         "Metadata": {METADATA: {"Options": options.chosen()}},
         "Parameters": parameters(options),
+        "Rules": RULES,
         "Conditions": CONDITIONS,
         "Resources": _resources(),
         "Outputs": _outputs(),

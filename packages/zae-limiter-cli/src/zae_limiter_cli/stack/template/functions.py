@@ -9,14 +9,14 @@ from ...artifacts.builder import LambdaName
 from ...artifacts.requirements import RUNTIME
 from ..code import function_name
 from .grants import (
-    AGGREGATOR_CALLS,
     PLANNER_CALLS,
     PLANNER_INDEXES,
-    PROVISIONER_CALLS,
-    PROVISIONER_INDEXES,
+    aggregating,
     logging_to,
     on_indexes,
     on_table,
+    over_tls,
+    provisioning,
     reading_stream,
     with_key,
 )
@@ -49,7 +49,7 @@ def aggregator() -> Resources:
     }
     return {
         **_function("aggregator", environment, _size("Aggregator")),
-        **_role("aggregator", [on_table(AGGREGATOR_CALLS), *reading_stream()]),
+        **_role("aggregator", [*aggregating(), *reading_stream()]),
         **_grant("aggregator", "Traces", [_tracing()]),
         **_grant("aggregator", "Archives", [allow(["s3:PutObject"], text("${ArchiveBucket.Arn}/*"))]),
         **_grant(
@@ -73,14 +73,23 @@ def aggregator() -> Resources:
             DeletionPolicy="Delete",
             UpdateReplacePolicy="Delete",
         ),
+        "DeadLettersPolicy": resource(
+            "SQS::QueuePolicy",
+            {"Queues": [ref("DeadLetters")], "PolicyDocument": over_tls("sqs", attribute("DeadLetters", "Arn"))},
+            condition="HasAggregator",
+        ),
     }
 
 
 def provisioner() -> Resources:
     """The provisioner, and what comes with it."""
+    environment = {
+        "ZAEL_STACK": ref("AWS::StackName"),
+        "ZAEL_RESPONSE_HOST": when("HasResponseHost", ref("ResponseHost")),
+    }
     return {
-        **_function("provisioner", {"ZAEL_STACK": ref("AWS::StackName")}, _size("Provisioner")),
-        **_role("provisioner", [on_table(PROVISIONER_CALLS), on_indexes(PROVISIONER_INDEXES)]),
+        **_function("provisioner", environment, _size("Provisioner")),
+        **_role("provisioner", provisioning()),
         **_grant("provisioner", "Traces", [_tracing()]),
         **_grant("provisioner", "UsesKey", [with_key("dynamodb", ["Decrypt"])]),
     }
@@ -112,7 +121,7 @@ def _function(name: LambdaName, environment: Resources, size: Resource) -> Resou
         "Runtime": RUNTIME,
         "Handler": HANDLERS[name],
         "Code": {"ZipFile": NO_CODE_YET},
-        "Role": when(f"Own{prefix}Role", attribute(f"{prefix}Role", "Arn"), ref(f"{prefix}RoleArn")),
+        "Role": when(f"Given{prefix}Role", ref(f"{prefix}RoleArn"), attribute(f"{prefix}Role", "Arn")),
         "Architectures": [ref("Architecture")],
         **size,
         "TracingConfig": {"Mode": when("HasTracing", "Active", "PassThrough")},
@@ -155,16 +164,18 @@ def _tracing() -> Value:
 
 def _stream() -> Value:
     buckets = {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"Keys": {"SK": {"S": [sk_state()]}}}}
+    changed_audit = {"eventName": ["MODIFY"], "dynamodb": {"Keys": {"SK": {"S": [{"prefix": AUDIT_PREFIX}]}}}}
     expired_audit = {
         "eventName": ["REMOVE"],
         "userIdentity": {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]},
         "dynamodb": {"Keys": {"SK": {"S": [{"prefix": AUDIT_PREFIX}]}}},
     }
+    patterns = (buckets, changed_audit, expired_audit)
     mapping = {
         "EventSourceArn": STREAM_ARN,
         "FunctionName": ref(FUNCTIONS["aggregator"]),
         "StartingPosition": "TRIM_HORIZON",
-        "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern)} for pattern in (buckets, expired_audit)]},
+        "FilterCriteria": {"Filters": [{"Pattern": json.dumps(pattern)} for pattern in patterns]},
         "BatchSize": ref("BatchSize"),
         "MaximumBatchingWindowInSeconds": ref("BatchWindow"),
         "MaximumRetryAttempts": ref("RetryAttempts"),

@@ -3,27 +3,27 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from zae_limiter.maintenance import INDEXES, REGISTRY, pk_bucket, pk_system
+from zae_limiter.maintenance import INDEXES, REGISTRY, pk_audit, pk_bucket, pk_entity, pk_system
 
-from .language import Value, allow, attribute, ref, text
+from .language import Value, allow, attribute, document, ref, text
 from .table import STREAM_ARN, TABLE_ARN, index_arn
 
 # A transaction is allowed by what it is made of. Tests hold these together with what the code really calls.
-PROVISIONER_CALLS: Final = ("BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "UpdateItem")
 PROVISIONER_INDEXES: Final = ("GSI4",)
 PLANNER_CALLS: Final = ("BatchGetItem", "GetItem")
 PLANNER_INDEXES: Final = PROVISIONER_INDEXES
-AGGREGATOR_CALLS: Final = ("BatchGetItem", "PutItem", "UpdateItem")
 STREAM_CALLS: Final = ("DescribeStream", "GetRecords", "GetShardIterator")
 
 READ_ITEMS: Final = ("BatchGetItem", "GetItem")
 WRITE_BUCKETS: Final = ("PutItem", "UpdateItem")
 WRITE: Final = ("BatchWriteItem", "DeleteItem", *WRITE_BUCKETS)
+REMOVE: Final = ("BatchWriteItem", "DeleteItem")
 
 # The principal's tag that says which namespace it belongs to, by its id.
 NAMESPACE_TAG: Final = "zael-namespace-id"
 OWN_NAMESPACE: Final = f"${{aws:PrincipalTag/{NAMESPACE_TAG}}}"
 EVERY_NAMESPACE: Final = "*"
+LEADING_KEYS: Final = "dynamodb:LeadingKeys"
 ADMIN_INDEX: Final = "GSI4"  # its key is the namespace, which no pattern of leading keys can tell from another's
 
 
@@ -54,7 +54,27 @@ def reading(namespace: str) -> list[Value]:
 
 def everything(namespace: str) -> list[Value]:
     """Reading and writing everything."""
-    return [*reading(namespace), on_table(WRITE, keys=_own(namespace))]
+    return [*reading(namespace), *_writing(namespace)]
+
+
+def provisioning() -> list[Value]:
+    """What the provisioner does to the table."""
+    return [on_table(READ_ITEMS), *_writing(EVERY_NAMESPACE), on_indexes(PROVISIONER_INDEXES)]
+
+
+def aggregating() -> list[Value]:
+    """What the aggregator does to the table: buckets, and the usage of entities."""
+    written = [_buckets(EVERY_NAMESPACE), pk_entity(EVERY_NAMESPACE, "*")]
+    return [on_table(["BatchGetItem"]), on_table(WRITE_BUCKETS, keys=written)]
+
+
+def purging() -> list[Value]:
+    """Removing deleted namespaces with their audit events, which nothing else here can remove."""
+    return [
+        on_table((*READ_ITEMS, *REMOVE)),
+        on_indexes([ADMIN_INDEX]),
+        on_table(["PutItem"], keys=[pk_system(REGISTRY)]),
+    ]
 
 
 def with_key(service: str, calls: Sequence[str]) -> Value:
@@ -72,9 +92,27 @@ def reading_stream() -> list[Value]:
     ]
 
 
+def over_tls(service: str, arns: Value) -> Value:
+    """The policy of a bucket or a queue that refuses every request without TLS."""
+    plain_text = {"Bool": {"aws:SecureTransport": "false"}}
+    denied = {"Effect": "Deny", "Principal": "*", "Action": f"{service}:*", "Resource": arns, "Condition": plain_text}
+    return document([denied])
+
+
 def logging_to(group: str) -> Value:
     """Writing the log of a function."""
     return allow(["logs:CreateLogStream", "logs:PutLogEvents"], attribute(group, "Arn"))
+
+
+def _writing(namespace: str) -> list[Value]:
+    """Every record; audit events are added, never updated or removed. IAM cannot tell a new item from an old one."""
+    events = pk_audit(EVERY_NAMESPACE, "*")
+    no_event = {"ForAllValues:StringNotLike": {LEADING_KEYS: [events]}}
+    others = {**(_leading(_own(namespace)) or {}), **no_event}
+    return [
+        allow(_dynamodb(WRITE), TABLE_ARN, others),
+        on_table(["PutItem"], keys=[pk_audit(namespace, "*")]),
+    ]
 
 
 def _querying(arns: Sequence[Value], *, keys: Sequence[str] = ()) -> Value:
@@ -86,7 +124,7 @@ def _dynamodb(calls: Sequence[str]) -> list[str]:
 
 
 def _leading(keys: Sequence[str]) -> Value:
-    return {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(keys)}} if keys else None
+    return {"ForAllValues:StringLike": {LEADING_KEYS: list(keys)}} if keys else None
 
 
 def _readable(namespace: str) -> list[str]:

@@ -14,6 +14,8 @@ CONDITIONS: Final[dict[str, Value]] = {
     "HasPlanner": both("HasProvisioner", {"Fn::Not": [{"Fn::Equals": [text("${Iam}${PlannerRoleArn}"), "false"]}]}),
     "HasArchive": both("HasAggregator", equals("Archive", "true")),
     "HasGlacier": both("HasArchive", differs("ArchiveGlacierDays", "0")),
+    "HasLock": both("HasArchive", differs("ArchiveLock", "off")),
+    "HasCompliance": both("HasLock", equals("ArchiveLock", "compliance")),
     "HasKey": differs("KmsKeyArn", ""),
     "HasTracing": equals("Tracing", "true"),
     "HasRecovery": equals("PointInTimeRecovery", "true"),
@@ -23,6 +25,8 @@ CONDITIONS: Final[dict[str, Value]] = {
     "AlarmsProvisioner": both("HasProvisioner", equals("Alarms", "true")),
     "ReservesAggregator": differs("AggregatorConcurrency", "0"),
     "ReservesProvisioner": differs("ProvisionerConcurrency", "0"),
+    "GivenAggregatorRole": differs("AggregatorRoleArn", ""),
+    "GivenProvisionerRole": differs("ProvisionerRoleArn", ""),
     "OwnAggregatorRole": both("HasAggregator", "HasIam", equals("AggregatorRoleArn", "")),
     "OwnProvisionerRole": both("HasProvisioner", "HasIam", equals("ProvisionerRoleArn", "")),
     "OwnPlannerRole": both("HasPlanner", "HasIam", equals("PlannerRoleArn", "")),
@@ -35,12 +39,23 @@ CONDITIONS: Final[dict[str, Value]] = {
     "PlannerUsesKey": both("OwnPlannerRole", "HasKey"),
     "NamesRole": filled("RoleNamePrefix", "RoleNameSuffix"),
     "NamesPolicy": filled("PolicyNamePrefix", "PolicyNameSuffix"),
+    "HasResponseHost": differs("ResponseHost", ""),
     "HasBoundary": differs("PermissionBoundaryArn", ""),
     "HasPolicies": both("HasIam", equals("Policies", "true")),
     "HasInvokePolicy": both("HasPolicies", "HasProvisioner"),
     "HasInvokePlannerPolicy": both("HasPolicies", "HasPlanner"),
     "HasAppRoles": both("HasPolicies", equals("AppRoles", "true")),
 }
+
+
+def _needs_role(name: str) -> Value:
+    told = f"Without Iam, {name}RoleArn must name a role, unless {name} is false"
+    given = {"Assert": differs(f"{name}RoleArn", ""), "AssertDescription": told}
+    return {"RuleCondition": both(equals("Iam", "false"), equals(name, "true")), "Assertions": [given]}
+
+
+# CloudFormation checks them before anything is made; of our own commands `StackOptions` does.
+RULES: Final[dict[str, Value]] = {f"{name}HasRole": _needs_role(name) for name in ("Aggregator", "Provisioner")}
 
 
 def parameter_name(option: str) -> str:

@@ -10,12 +10,12 @@ Values = Mapping[str, Any]
 
 
 def resolve(template: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    """The template without parameters and conditions; ``values`` has those of parameters and pseudo parameters.
+    """The template without parameters, rules and conditions; ``values`` has those of parameters and pseudo parameters.
 
     What refers to resources, or to a pseudo parameter that has no value here, stays as it is.
     """
     conditions = _conditions(template["Conditions"], values)
-    rest = {name: part for name, part in template.items() if name not in {"Parameters", "Conditions"}}
+    rest = {name: part for name, part in template.items() if name not in {"Parameters", "Rules", "Conditions"}}
     for section in ("Resources", "Outputs"):
         rest[section] = {name: part for name, part in rest[section].items() if conditions[part.get("Condition")]}
     resolved: dict[str, Any] = _resolved(rest, values, conditions)

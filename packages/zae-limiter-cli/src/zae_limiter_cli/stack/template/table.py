@@ -19,7 +19,10 @@ def table() -> Resources:
                 "TableName": ref("AWS::StackName"),
                 "StreamSpecification": {"StreamViewType": schema["StreamSpecification"]["StreamViewType"]},
                 "TimeToLiveSpecification": {"AttributeName": TTL, "Enabled": True},
-                "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": when("HasRecovery", True, False)},
+                "PointInTimeRecoverySpecification": {
+                    "PointInTimeRecoveryEnabled": when("HasRecovery", True, False),
+                    "RecoveryPeriodInDays": when("HasRecovery", ref("RecoveryDays")),
+                },
                 "DeletionProtectionEnabled": when("HasProtection", True, False),
                 "SSESpecification": when(
                     "HasKey", {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": ref("KmsKeyArn")}

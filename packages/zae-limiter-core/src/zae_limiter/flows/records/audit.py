@@ -7,11 +7,11 @@ from ...audit import AuditAction, AuditEvent, AuditPage, Cause
 from ...operations.values import Page, Put, Query
 from ...schema import keys
 from ...schema.attributes import PK, SK
-from ...schema.audit import audit_item, read_audit_event
+from ...schema.audit import audit_item, check_subject, read_audit_event
 from ..process.namespace_state import NamespaceState
 from ..retry import with_retries
 from ..steps import Flow
-from ..validation import validate_page, validate_subject
+from ..validation import validate_page
 
 Plain = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ def event(
 
 def get_events(namespace_state: NamespaceState, entity_id: str, *, limit: int, start: str | None) -> Flow[AuditPage]:
     """Up to ``limit`` events of a subject after the event ``start``, newest first. Raises ``ValidationError``."""
-    validate_subject(entity_id)
+    check_subject("entity_id", entity_id)
     validate_page(limit, start)
     pk = keys.pk_audit(namespace_state.namespace_id, entity_id)
     behind: Mapping[str, str] | None = None if start is None else {PK: pk, SK: keys.sk_audit(start)}

@@ -1,0 +1,31 @@
+"""Results in files: whole or not at all, and never where a link leads."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from .errors import CommandError
+
+_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
+
+
+def write_file(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
+    """Write a result; a file that is there is replaced as a whole or not at all, and no symbolic link is followed."""
+    if path.is_symlink():
+        raise CommandError(f"{path}: this is a symbolic link, which is not written to: pass the name of a file")
+    if path.exists() and not path.is_file():
+        raise CommandError(f"{path}: this is no ordinary file, and would be replaced by one: pass the name of a file")
+    written = content.encode("utf-8") if isinstance(content, str) else content
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(beside, _NEW_FILE, mode)
+    except OSError as error:  # it shall name the file that was asked for
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(written)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
