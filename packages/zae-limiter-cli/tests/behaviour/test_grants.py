@@ -275,7 +275,7 @@ def test_who_may_read_writes_nothing(resources: Mapping[str, Any]) -> None:
 def everyone(resources: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """The statements of every policy and every role of the stack, by name."""
     managed = {name: each["PolicyDocument"] for name, each in resources.items() if name.endswith(USED_BY_PEOPLE)}
-    assert len(managed) == 8
+    assert len(managed) == 9
     return {
         **{name: statements(policy) for name, policy in managed.items()},
         **{name: role_statements(resources, name) for name in ("Aggregator", "Provisioner")},

@@ -16,7 +16,7 @@ WHAT: Final = {
 
 
 def policies() -> Resources:
-    """One policy for each use, on the whole table and on the principal's own namespace; one to purge; two to invoke."""
+    """One policy for each use, on the whole table and on the principal's own namespace; one to purge, two to invoke."""
     made: Resources = {}
     for use, statements in USES.items():
         what = WHAT[use]
@@ -25,9 +25,8 @@ def policies() -> Resources:
         made[f"{use}OwnPolicy"] = _policy(f"{use.lower()}-own", own, statements(OWN_NAMESPACE))
     made["PurgePolicy"] = _policy("purge", "remove deleted namespaces with their audit events", purging())
     provisioner, planner = (attribute(FUNCTIONS[name], "Arn") for name in ("provisioner", "planner"))
-    both = when("HasPlanner", [provisioner, planner], provisioner)
     made["InvokeProvisionerPolicy"] = _invoking(
-        "invoke-provisioner", "apply limits to every namespace", both, "HasInvokePolicy"
+        "invoke-provisioner", "apply limits to every namespace", [provisioner, planner], "HasInvokePolicy"
     )
     made["InvokePlannerPolicy"] = _invoking(
         "invoke-planner", "plan limits of every namespace, and read them", planner, "HasInvokePlannerPolicy"

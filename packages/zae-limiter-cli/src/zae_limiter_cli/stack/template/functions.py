@@ -8,18 +8,7 @@ from zae_limiter.maintenance import AUDIT_PREFIX, sk_state
 from ...artifacts.builder import LambdaName
 from ...artifacts.requirements import RUNTIME
 from ..code import function_name
-from .grants import (
-    PLANNER_CALLS,
-    PLANNER_INDEXES,
-    aggregating,
-    logging_to,
-    on_indexes,
-    on_table,
-    over_tls,
-    provisioning,
-    reading_stream,
-    with_key,
-)
+from .grants import aggregating, logging_to, over_tls, planning, provisioning, reading_stream, with_key
 from .language import Resource, Resources, Value, allow, attribute, document, ref, resource, text, when
 from .names import role_name
 from .table import STREAM_ARN
@@ -100,7 +89,7 @@ def planner() -> Resources:
     size = {key: value for key, value in _size("Provisioner").items() if key != "ReservedConcurrentExecutions"}
     return {
         **_function("planner", {"ZAEL_STACK": ref("AWS::StackName")}, size),
-        **_role("planner", [on_table(PLANNER_CALLS), on_indexes(PLANNER_INDEXES)]),
+        **_role("planner", planning()),
         **_grant("planner", "Traces", [_tracing()]),
         **_grant("planner", "UsesKey", [with_key("dynamodb", ["Decrypt"])]),
     }

@@ -5,13 +5,13 @@ from dataclasses import Field, fields
 from typing import Any, Final
 
 from ..options import NAME_FORMAT, NAME_PART, PLACE, StackOptions
-from .language import Value, both, differs, equals, filled, text
+from .language import Value, both, differs, equals, filled
 
 CONDITIONS: Final[dict[str, Value]] = {
     "HasAggregator": equals("Aggregator", "true"),
     "HasProvisioner": equals("Provisioner", "true"),
     "HasIam": equals("Iam", "true"),
-    "HasPlanner": both("HasProvisioner", {"Fn::Not": [{"Fn::Equals": [text("${Iam}${PlannerRoleArn}"), "false"]}]}),
+    "HasPlanner": both("HasProvisioner", {"Fn::Not": [both(equals("Iam", "false"), equals("PlannerRoleArn", ""))]}),
     "HasArchive": both("HasAggregator", equals("Archive", "true")),
     "HasGlacier": both("HasArchive", differs("ArchiveGlacierDays", "0")),
     "HasLock": both("HasArchive", differs("ArchiveLock", "off")),
@@ -27,6 +27,7 @@ CONDITIONS: Final[dict[str, Value]] = {
     "ReservesProvisioner": differs("ProvisionerConcurrency", "0"),
     "GivenAggregatorRole": differs("AggregatorRoleArn", ""),
     "GivenProvisionerRole": differs("ProvisionerRoleArn", ""),
+    "GivenPlannerRole": differs("PlannerRoleArn", ""),
     "OwnAggregatorRole": both("HasAggregator", "HasIam", equals("AggregatorRoleArn", "")),
     "OwnProvisionerRole": both("HasProvisioner", "HasIam", equals("ProvisionerRoleArn", "")),
     "OwnPlannerRole": both("HasPlanner", "HasIam", equals("PlannerRoleArn", "")),
