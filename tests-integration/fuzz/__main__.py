@@ -13,7 +13,7 @@ from .batches import replay
 from .campaign import Findings, run
 from .surfaces import SURFACES, opened
 
-SHOWN = 5
+SHOWN = 20
 
 
 def main(arguments: Sequence[str]) -> int:

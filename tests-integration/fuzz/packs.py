@@ -4,10 +4,9 @@ import base64
 import json
 import zlib
 from functools import cache
+from typing import Any
 
 from hypothesis import strategies as st
-
-from typing import Any
 
 
 def packed(plain: Any) -> dict[str, Any]:

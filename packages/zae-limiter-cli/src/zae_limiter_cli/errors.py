@@ -64,7 +64,9 @@ def _code_one() -> Iterator[None]:
         error.exit_code = 1  # type: ignore[misc]  # click means it for classes
         raise
     except click.UsageError as error:
-        told = " ".join(error.format_message().split())
+        from zae_limiter_manifest.problems import printable
+
+        told = printable(" ".join(error.format_message().split()))
         way = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
         raise click.ClickException(f"{told}{way}") from error
 
@@ -72,11 +74,12 @@ def _code_one() -> Iterator[None]:
 def _shown(error: Exception) -> click.ClickException | None:
     """How to tell it; ``None`` for mistakes of ours, which need their traceback."""
     from zae_limiter_manifest import ManifestError
+    from zae_limiter_manifest.problems import printable
 
     if isinstance(error, ManifestError):
         return _Mistakes(str(error))
     message = _message(error)
-    return None if message is None else click.ClickException(message)
+    return None if message is None else click.ClickException("\n".join(map(printable, message.split("\n"))))
 
 
 def _message(error: Exception) -> str | None:
