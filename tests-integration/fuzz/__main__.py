@@ -4,10 +4,13 @@ Lives here: the command. Never: a surface.
 """
 
 import argparse
+import os
 import random
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+
+from lifecycle.life import AWS_ENVIRONMENT
 
 from .batches import replay
 from .campaign import Findings, run
@@ -24,6 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, help="draw the same input again, as far as the time admits")
     parser.add_argument("--replay", metavar="SURFACE:INPUT", help="one input, as an unclean outcome is printed with")
     chosen = parser.parse_args(arguments)
+    os.environ.update(AWS_ENVIRONMENT)
     if chosen.replay:
         return _replay(*chosen.replay.split(":", 1))
     seed = random.SystemRandom().getrandbits(32) if chosen.seed is None else chosen.seed

@@ -83,7 +83,7 @@ def _run(surface: Surface, decorated: Callable[[Any], Any]) -> Batch:
     before = signal.signal(signal.SIGALRM, _too_late)
     try:
         decorated(given(surface.inputs)(feed))()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever it is: it is a finding
         notes = "\n".join(getattr(error, "__notes__", []))
         batch.unclean = f"{_told(error)}\n{'' if notes.startswith('while generating') else notes[:LONGEST_NOTE]}"
         found = _BLOB.search(notes)

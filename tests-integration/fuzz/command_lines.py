@@ -90,11 +90,14 @@ def _value(parameter: click.Parameter) -> st.SearchStrategy[str]:
 
 LEFT_OUT = {"endpoint_url", "profile", "region", "debug"}  # the surface says where AWS is; --debug shows tracebacks
 FITTING = {
-    **dict.fromkeys(["entity_id", "entity", "parent"], ["e", "p", "user-1"]),
-    **dict.fromkeys(["resource"], ["r", "gpt-4"]),
-    **dict.fromkeys(["limits"], ["rpm=60/minute", "tpm=1000/hour", "rpm=5", "rpm=60:100/minute"]),
-    **dict.fromkeys(["namespace"], ["default", "tenant-alpha", "spare"]),
-    **dict.fromkeys(["since", "until"], ["1d", "2024-01-01", "2024-01-01T10:00:00Z"]),
+    "entity_id": ["e", "p", "user-1"],
+    "entity": ["e", "p", "user-1"],
+    "parent": ["p"],
+    "resource": ["r", "gpt-4"],
+    "limits": ["rpm=60/minute", "tpm=1000/hour", "rpm=5", "rpm=60:100/minute"],
+    "namespace": ["default", "tenant-alpha", "spare"],
+    "since": ["1d", "2024-01-01", "2024-01-01T10:00:00Z"],
+    "until": ["1d", "2024-01-01"],
     "name": ["my-app"],
     "tokens": ["rpm=5", "rpm=0"],
     "metadata": ["k=v"],

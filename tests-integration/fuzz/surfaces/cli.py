@@ -98,7 +98,13 @@ def _in_process(shell: Shell, line: CommandLine, tally: Tally) -> None:
     command = [os.fsencode(Path(sys.executable).with_name("zae-limiter")), *words]
     environment = {**os.environ, **shell.environment}
     done = subprocess.run(
-        command, input=line.typed.encode(), capture_output=True, timeout=30, env=environment, cwd=shell.directory
+        command,
+        check=False,
+        input=line.typed.encode(),
+        capture_output=True,
+        timeout=30,
+        env=environment,
+        cwd=shell.directory,
     )
     shell.judge(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"), tally)
 

@@ -37,7 +37,7 @@ bombs = st.sampled_from([
     "[" * 200_000,
     "{a: " * 50_000,
     "a: &a [*a]",
-    "\n".join(["a: &a [x]", *(f"{c}: &{c} [*{p}, *{p}, *{p}, *{p}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True))]),
+    "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join(4 * [f'*a{n - 1}'])}]" for n in range(1, 12))]),
     "- " * 100_000,
     "a: " + "9" * 4_000_000,
     "namespace: a\nresources:\n" + "".join(f"  r{n}: {{limits: {{rpm: {{capacity: 1}}}}}}\n" for n in range(3000)),
@@ -48,6 +48,10 @@ requests = manifests.map(lambda made: Request.of("apply", made, principal="ann",
 
 def _manifest(raw: Any) -> None:
     _same(LimitsManifest.from_dict(raw))
+
+
+def _properties(raw: Any) -> None:
+    _same(StackProperties.from_dict(raw).manifest)
 
 
 def _text(text: Any) -> None:
@@ -75,7 +79,7 @@ READERS: tuple[tuple[Read, st.SearchStrategy[Any]], ...] = (
     (_text, st.text(st.characters(exclude_categories=[])) | st.binary(max_size=40)),
     (_text, bombs),
     (_manifest, damaged(manifests.map(LimitsManifest.to_dict)) | plain_values),
-    (lambda raw: _same(StackProperties.from_dict(raw).manifest), damaged(manifests.map(lambda made: StackProperties(made).to_dict()))),
+    (_properties, damaged(manifests.map(lambda made: StackProperties(made).to_dict()))),
     (_plan, damaged(plans.map(Plan.to_dict))),
     (Answer.from_dict, damaged(plans.map(lambda plan: Answer.planned(plan).to_dict()))),
     (Request.from_dict, damaged(requests) | json_junk),
