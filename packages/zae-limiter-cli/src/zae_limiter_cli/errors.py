@@ -108,12 +108,11 @@ def _aws_message(error: Exception) -> str | None:
             return "there is no AWS region: pass --region, or set AWS_REGION"
         case aws.ProfileNotFound():
             return f"{error}: `aws configure list-profiles` lists the profiles"
-        case aws.ClientError():
-            answer = error.response.get("Error", {})
-            return f"AWS refused {error.operation_name}: {answer.get('Message')} ({answer.get('Code')})"
+        case aws.ClientError(response={"Error": {"Code": code, "Message": message}}):
+            return f"AWS refused {error.operation_name}: {message} ({code})"
         case aws.EndpointConnectionError():
             return f"{error}: check --endpoint-url, --region and the network"
-        case ResponseParserError():
+        case ResponseParserError() | aws.ClientError():
             return "the endpoint's answer is not in AWS's format: an emulator may not support this request"
         case aws.BotoCoreError():
             return " ".join(str(error).split())
