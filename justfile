@@ -128,6 +128,11 @@ fuzz *args:
     for name in {{packages}}; do path+=":packages/zae-limiter-$name/tests"; done
     PYTHONPATH="$path" uv run python -m fuzz "$@"
 
+# The tests that docs/security.md names
+[positional-arguments]
+proofs *args:
+    uv run python tools/proofs.py "$@"
+
 # The deliberate faults, and the history that finds each
 mutants:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation --mutants

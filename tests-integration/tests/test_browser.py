@@ -16,8 +16,6 @@ from support.integration.embedded import Embedded, local_stack
 from support.integration.fetch import Unavailable
 from zae_limiter_cli.local.credentials import authorization
 
-pytestmark = pytest.mark.security
-
 TEMPLATE: Final = json.dumps({"Resources": {"Evil": {"Type": "AWS::SQS::Queue"}}})
 MANIFEST: Final = {"namespace": "evil", "resources": {"r": {"limits": {"rpm": {"capacity": 1}}}}}
 # Each tries what it is named after; the page even knows the access key. What is read ends up in the report.
