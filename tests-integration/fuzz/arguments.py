@@ -134,7 +134,7 @@ def _arguments(draw: st.DrawFn, method: str) -> dict[str, Any]:
     for name, parameter in inspect.signature(getattr(_METHODS[method], method)).parameters.items():
         if name == "self" or (parameter.default is not parameter.empty and draw(st.booleans())):
             continue
-        sound = SOUND_OF.get((method, name), SOUND.get(name))
+        sound = SOUND_OF[method, name] if (method, name) in SOUND_OF else SOUND[name]
         chosen[name] = draw(sound if name in NEVER_JUNK or draw(st.integers(0, 7)) else python_junk)
     return chosen
 

@@ -102,7 +102,7 @@ def _in_process(shell: Shell, line: CommandLine, tally: Tally) -> None:
         check=False,
         input=line.typed.encode(),
         capture_output=True,
-        timeout=30,
+        timeout=100,
         env=environment,
         cwd=shell.directory,
     )
