@@ -103,5 +103,5 @@ FITTING = {
     "metadata": ["k=v"],
     "principal": ["ann"],
 }
-_junk = st.sampled_from(WORDS) | texts.map(lambda text: text.replace("\0", "")[:5000])
+_junk = st.sampled_from(WORDS) | texts.map(lambda text: text.replace("\0", "").lstrip("/")[:5000])
 _COMMANDS = commands()
