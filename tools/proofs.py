@@ -42,7 +42,9 @@ def main(options: Sequence[str]) -> int:
 
 
 def _place(short: str) -> Path:
-    return Path(short) if short.startswith("tests-integration/") else Path("packages", f"zae-limiter-{short}")
+    return (
+        Path(short) if short.startswith(("tests-integration/", "tools/")) else Path("packages", f"zae-limiter-{short}")
+    )
 
 
 if __name__ == "__main__":
