@@ -127,6 +127,20 @@ stress-local *args:
 lifecycle *args:
     PYTHONPATH=tests-integration uv run python -m lifecycle {{args}}
 
+# Hostile input for every surface, on all cores: `just fuzz --minutes 10`, `just fuzz --only cli`, `just fuzz --replay SURFACE:INPUT`
+[positional-arguments]
+fuzz *args:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    path=tests-integration
+    for name in {{packages}}; do path+=":packages/zae-limiter-$name/tests"; done
+    PYTHONPATH="$path" uv run python -m fuzz "$@"
+
+# The tests that docs/security.md names
+[positional-arguments]
+proofs *args:
+    uv run python tools/proofs.py "$@"
+
 # The deliberate faults, and the history that finds each
 mutants:
     PYTHONPATH=packages/zae-limiter-core/tests uv run python -m simulation --mutants
@@ -246,4 +260,4 @@ install-beside:
     PYTHONPATH=tests-integration uv run python tools/install_beside.py
 
 # Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, and no extras
-test-all: check checkov wheels-test (test-pythons "fast") integration integration-sdk
+test-all: check checkov wheels-test (test-pythons "fast") integration integration-sdk (fuzz "--minutes" "1")

@@ -11,6 +11,7 @@ from zae_limiter.maintenance import SyncDriver, SyncDynamoDBStore, log_as_json
 from .aggregation import Aggregator
 from .archive import open_archive
 from .dead_letters import open_queue
+from .records import Record
 from .settings import Settings
 from .telemetry import metrics
 
@@ -28,17 +29,29 @@ def on_event(event: Mapping[str, Any], context: object) -> BatchAnswer:  # noqa:
     """Process one batch; every step may be repeated.
 
     ``ZAEL_STACK`` names the table; region, endpoint and credentials are found as the SDK finds them. Raises
-    ``ValidationError`` for a wrong environment, ``KeyError`` for an event that is not a batch.
+    ``ValidationError`` for a wrong environment, ``ValueError`` for an event that is not a batch.
     """
     log_as_json(*LOGGERS)
     settings = Settings.read(os.environ)
-    result = _aggregator(settings).process(event["Records"])
+    result = _aggregator(settings).process(_records(event))
     for failure in result.failures:
         log.error("a record has to come again", extra={"fields": failure._asdict()})
     for letter in result.dead_letters:
         log.error("a record can never be processed", extra={"fields": letter._asdict()})
     log.info("a batch", extra={"fields": metrics(result, settings.stack)})
     return {"batchItemFailures": [{"itemIdentifier": failure.sequence} for failure in result.failures]}
+
+
+def _records(event: object) -> list[Record]:
+    """The records of a batch. Raises ``ValueError`` for anything else, which Lambda never sends."""
+    records = event.get("Records") if isinstance(event, Mapping) else None
+    if not isinstance(records, list):
+        raise ValueError("the event is not a batch of a stream: it has no list of Records")
+    for number, record in enumerate(records):
+        change = record.get("dynamodb") if isinstance(record, Mapping) else None
+        if not (isinstance(change, Mapping) and isinstance(change.get("SequenceNumber"), str)):
+            raise ValueError(f"the event is not a batch of a stream: Records[{number}] has no SequenceNumber")
+    return records
 
 
 @cache

@@ -86,7 +86,7 @@ def key_of(record: Record) -> dict[str, str]:
 
 
 def sequence_of(record: Record) -> str:
-    """Lambda's id for the record. ``KeyError`` without one: then it is not a record of a stream."""
+    """Lambda's id for the record, which each one of a batch has."""
     number: str = record["dynamodb"]["SequenceNumber"]
     return number
 

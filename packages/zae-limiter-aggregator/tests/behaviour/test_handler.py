@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import unquote
 
 import pytest
@@ -37,11 +37,17 @@ def test_a_record_that_cannot_be_read_is_told_by_its_number(stack: None, capsys:
     assert "rf" in error["problem"]
 
 
-def test_an_event_that_is_no_batch_fails_loudly(stack: None) -> None:
-    with pytest.raises(KeyError):
-        on_event({}, None)
-    with pytest.raises(KeyError):
-        on_event({"Records": [{"eventID": "1"}]}, None)
+@pytest.mark.parametrize("event", [{}, None, [], {"Records": None}, {"Records": {}}], ids=str)
+def test_an_event_that_is_no_batch_fails_loudly(stack: None, event: Any) -> None:
+    with pytest.raises(ValueError, match=r"^the event is not a batch of a stream: it has no list of Records$"):
+        on_event(event, None)
+
+
+@pytest.mark.parametrize("change", [None, "x", {}, {"SequenceNumber": 7}, {"SequenceNumber": None}], ids=str)
+def test_a_record_without_a_number_fails_loudly(stack: None, change: Any) -> None:
+    for bad in ({"dynamodb": change}, change):
+        with pytest.raises(ValueError, match=r"Records\[1\] has no SequenceNumber$"):
+            on_event({"Records": [record(1, None, {"PK": "ns/ENTITY#a", "SK": "#META"}), bad]}, None)
 
 
 def test_an_environment_that_is_wrong_fails_loudly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,9 @@ def _code_one() -> Iterator[None]:
         error.exit_code = 1  # type: ignore[misc]  # click means it for classes
         raise
     except click.UsageError as error:
-        told = f"{' '.join(error.format_message().split()).removesuffix('.')}."
+        from zae_limiter_manifest.problems import printable
+
+        told = f"{printable(' '.join(error.format_message().split())).removesuffix('.')}."
         way = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
         raise click.ClickException(f"{told}{way}") from error
 
@@ -73,11 +75,12 @@ def _code_one() -> Iterator[None]:
 def _shown(error: Exception) -> click.ClickException | None:
     """How to tell it; ``None`` for mistakes of ours, which need their traceback."""
     from zae_limiter_manifest import ManifestError
+    from zae_limiter_manifest.problems import printable
 
     if isinstance(error, ManifestError):
         return _Mistakes(str(error))
     message = _message(error)
-    return None if message is None else click.ClickException(message)
+    return None if message is None else click.ClickException("\n".join(map(printable, message.split("\n"))))
 
 
 def _message(error: Exception) -> str | None:
@@ -143,14 +146,13 @@ def _aws_message(error: Exception) -> str | None:
             return "there is no AWS region: pass --region, or set AWS_REGION"
         case aws.ProfileNotFound():
             return f"{error}: `aws configure list-profiles` lists the profiles"
-        case aws.ClientError():
-            answer = error.response.get("Error", {})
-            return f"AWS refused {error.operation_name}: {answer.get('Message')} ({answer.get('Code')})"
+        case aws.ClientError(response={"Error": {"Code": code, "Message": message}}):
+            return f"AWS refused {error.operation_name}: {message} ({code})"
         case aws.InvalidRegionError():
             return f"{str(error).removesuffix('.')}: check --region and AWS_REGION"
         case aws.EndpointConnectionError():
             return f"{error}: {_CHECK}"
-        case ResponseParserError():
+        case ResponseParserError() | aws.ClientError():
             return "the endpoint's answer is not in AWS's format: an emulator may not support this request"
         case aws.BotoCoreError():
             return " ".join(str(error).split())

@@ -1,6 +1,9 @@
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,39 @@ def test_help_lists_the_commands() -> None:
     assert "demo" in run("--help").stdout
 
 
+class Wordless(BaseHTTPRequestHandler):
+    """An address that refuses everything without an error of AWS."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(400)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture
+def wordless(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Wordless)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "us-east-1")
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("command", ["check", "delete", "deploy", "status", "list"])
+def test_an_endpoint_that_refuses_without_a_word_is_one_line(wordless: str, command: str) -> None:
+    done = run(command, "--endpoint-url", wordless)
+    told = "Error: the endpoint's answer is not in AWS's format: an emulator may not support this request\n"
+    assert (done.exit_code, done.stderr) == (1, told)
+
+
 @pytest.mark.parametrize(
     ("args", "told"),
     [
@@ -49,6 +85,15 @@ def test_a_usage_error_ends_with_code_1_and_one_line(args: list[str], told: str)
     assert line.startswith("Error: ")
     assert told in line
     assert re.search(r" See `main( demo| limits plan)? --help`\.$", line)
+
+
+@pytest.mark.parametrize("word", ["\x06\x9e", "\x1b[2J", "\u202e"], ids=ascii)
+def test_what_a_terminal_would_obey_is_spelled_out(word: str) -> None:
+    for args in (["demo", word], [word], ["system", "set-defaults", "-l", word, "--endpoint-url", NOWHERE]):
+        done = run(*args)
+        assert done.exit_code == 1
+        (line,) = done.stderr.splitlines()
+        assert (line.isprintable(), ascii(word)[2:4] in line) == (True, True)
 
 
 def test_a_file_that_is_not_there_is_one_line() -> None:

@@ -3,7 +3,7 @@
 Lives here: both as values that check themselves. Never: how they are stored (schema), what is made of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -93,7 +93,7 @@ class ProvisionerState:
         _check_count("serial", self.serial)
         if self.lock is not None and not isinstance(self.lock, ProvisionerLock):
             raise ValidationError("lock", self.lock, "must be a ProvisionerLock")
-        if not all(isinstance(event, HandledEvent) for event in self.handled):
+        if not (isinstance(self.handled, Iterable) and all(isinstance(event, HandledEvent) for event in self.handled)):
             raise ValidationError("handled", self.handled, "must be HandledEvents")
         object.__setattr__(self, "handled", tuple(self.handled)[-EVENTS_REMEMBERED:])
         # sorted, so that two states that say the same are equal
@@ -104,6 +104,8 @@ class ProvisionerState:
 
 
 def _entities(name: str, entities: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    if not isinstance(entities, Mapping):
+        raise ValidationError(name, entities, "must map entities to resources")
     checked = {}
     for entity in sorted(entities, key=lambda entity: check_identifier(name, entity)):
         checked[entity] = _resources(name, entities[entity], allow_default=True)
@@ -113,7 +115,7 @@ def _entities(name: str, entities: Mapping[str, Sequence[str]]) -> dict[str, tup
 
 
 def _resources(name: str, resources: Sequence[str], *, allow_default: bool = False) -> tuple[str, ...]:
-    if isinstance(resources, str):
+    if isinstance(resources, str) or not isinstance(resources, Iterable):
         raise ValidationError(name, resources, "must be a list of resources")
     return tuple(sorted({check_resource(name, each, allow_default=allow_default) for each in resources}))
 

@@ -79,6 +79,12 @@ class Options:
         }
         for field, least in least_of.items():
             _check_whole(field, getattr(self, field), at_least=least)
+        for field in ("stack", "region", "endpoint_url", "profile"):
+            if not isinstance(getattr(self, field), str | None):
+                raise ValidationError(field, getattr(self, field), "must be a string")
+        for field in ("register", "create_table", "check_version"):
+            if type(getattr(self, field)) is not bool:
+                raise ValidationError(field, getattr(self, field), "must be true or false")
         check_on_unavailable(self.on_unavailable)
         if (transport := transport_of(self.transport)) not in TRANSPORTS:
             raise ValidationError("transport", transport, f"must be one of {', '.join(TRANSPORTS)}")

@@ -95,6 +95,24 @@ def test_a_validation_error_names_the_field_the_value_and_the_way_out() -> None:
     assert len(str(ValidationError("id", "x" * 10_000, "is too long"))) < 120
 
 
+def nested(levels: int) -> object:
+    value: object = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(nested(100_000), "<list>"), (10**5000, "<int>"), ("x\n" * 99, "'x\\nx")],
+    ids=["deep", "large", "long"],
+)
+def test_a_validation_error_shows_any_value_on_one_short_line(value: object, shown: str) -> None:
+    told = str(ValidationError("amount", value, "must be a whole number"))
+    assert told.startswith(f"amount {shown}")
+    assert (told.isprintable(), len(told) < 150) == (True, True)
+
+
 def test_exceeded_parts_what_is_short_from_what_would_have_passed() -> None:
     assert [each.limit_name for each in EXCEEDED.violations] == ["rpm"]
     assert [each.limit_name for each in EXCEEDED.passed] == ["tpm"]

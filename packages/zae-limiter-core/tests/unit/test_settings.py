@@ -41,8 +41,10 @@ def test_the_environment_comes_before_the_defaults_and_the_caller_before_both(mo
         ("buckets_remembered", [0, 1.5, True]),
         ("max_connections", [0, "9"]),
         ("on_unavailable", ["", "deny", None]),
-        ("transport", ["https", 1]),
+        ("transport", ["https", 1, ["http"]]),
         ("namespace", ["", "a b", "1st", "x" * 65, "_", 7]),
+        *((field, [7, b"x", [], object]) for field in ("stack", "region", "endpoint_url", "profile")),
+        *((field, ["no", 1, None]) for field in ("register", "create_table", "check_version")),
     ],
 )
 def test_a_bad_option_is_refused_by_its_name(field: str, bad: list[Any]) -> None:

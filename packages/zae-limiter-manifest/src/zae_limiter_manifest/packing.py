@@ -63,6 +63,8 @@ def unpack(pages: Iterable[Mapping[str, Any]], *, largest: int | None = None) ->
     `largest` bounds their size in bytes before compression. No more than that is ever decompressed.
     """
     parts = list(pages)
+    if not all(isinstance(part, Mapping) for part in parts):
+        raise FormatError("cannot be unpacked: it is not a map")
     if len(parts) == 1 and _PACKED not in parts[0]:
         return parts[0]
     try:

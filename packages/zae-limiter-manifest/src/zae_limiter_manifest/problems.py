@@ -63,13 +63,20 @@ def _is_plain(key: object) -> bool:
 
 
 def show(value: object) -> str:
-    """A scalar on one line, shortened if it is long."""
+    """A value on one line, in printable characters, shortened if it is long."""
     if isinstance(value, str):
-        return json.dumps(value if len(value) <= _LONGEST_SHOWN else value[:_LONGEST_SHOWN] + "…", ensure_ascii=False)
+        return printable(json.dumps(_shortened(value), ensure_ascii=False))
     # Python refuses to print an integer of more than 4,300 digits.
     if isinstance(value, int) and abs(value) > _LARGEST_SHOWN:
         return "(very large)" if value > 0 else "(very small)"
-    return str(value)
+    try:
+        return printable(_shortened(str(value)))
+    except (RecursionError, ValueError):  # nested without end, or a very large number inside
+        return type(value).__name__
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
 
 
 def printable(text: str) -> str:

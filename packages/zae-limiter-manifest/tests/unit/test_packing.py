@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +45,12 @@ def test_a_page_of_another_answer_is_refused(after: str) -> None:
 def test_what_cannot_be_unpacked_is_told(packed: object) -> None:
     with pytest.raises(FormatError, match="cannot be unpacked"):
         unpack([{"packed": packed}])
+
+
+@pytest.mark.parametrize("page", [None, [], "packed", 3])
+def test_a_page_that_is_no_map_is_told(page: Any) -> None:
+    with pytest.raises(FormatError, match="it is not a map"):
+        unpack([page])
 
 
 def test_a_missing_page_and_a_value_that_is_no_map_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,13 @@ from zae_limiter_manifest import ManifestError, Problem
 from zae_limiter_manifest.problems import Path, describe, format_path, printable, show
 
 
+def _nested(levels: int) -> object:
+    value: object = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("path", "text"),
     [
@@ -42,6 +49,21 @@ def test_a_value_is_described(value: object, words: str) -> None:
 
 def test_a_long_text_is_shortened_and_stays_on_one_line() -> None:
     assert show("a\n" * 100) == '"' + r"a\n" * 30 + '…"'
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("\x7f\u202e\ud800", '"\\x7f\\u202e\\ud800"'),
+        (("\x7f", 1), "('\\x7f', 1)"),
+        ({"k": "x" * 5000}, "{'k': '" + "x" * 53 + "…"),
+        ([10**9999], "list"),
+        (_nested(100_000), "list"),
+    ],
+    ids=["controls", "tuple", "long map", "large number inside", "deep"],
+)
+def test_any_value_is_shown_shortly_in_printable_characters(value: object, shown: str) -> None:
+    assert show(value) == shown
 
 
 def test_the_error_lists_every_problem_and_survives_a_pickle() -> None:

@@ -70,7 +70,7 @@ def find(client: Any, name: str) -> Stack | None:
 
 def is_missing(error: "ClientError") -> bool:
     """Whether CloudFormation says that there is no such stack: it has no code of its own for that."""
-    return "does not exist" in error.response["Error"].get("Message", "")
+    return "does not exist" in error.response.get("Error", {}).get("Message", "")
 
 
 def find_all(client: Any) -> Iterator[Stack]:
@@ -137,7 +137,7 @@ def _unless_equal(send: Callable[[], object]) -> bool:
     try:
         send()
     except ClientError as error:
-        if _NO_CHANGES in error.response["Error"].get("Message", ""):
+        if _NO_CHANGES in error.response.get("Error", {}).get("Message", ""):
             return False
         raise
     return True

@@ -40,7 +40,7 @@ def find_function(client: Any, name: str) -> Function | None:
     try:
         found = client.get_function(FunctionName=name)
     except ClientError as error:
-        if error.response["Error"].get("Code") == "ResourceNotFoundException":
+        if error.response.get("Error", {}).get("Code") == "ResourceNotFoundException":
             return None
         raise
     told = found["Configuration"]

@@ -177,7 +177,8 @@ def test_a_bucket_that_cannot_be_deleted_because_it_is_full_is_named_with_the_wa
     assert str(refused.value).splitlines() == [
         "stack my-app could not be deleted: it is DELETE_FAILED",
         f"  {told[0]}",
-        "  bucket my-archive is not empty: `aws s3 rb s3://my-archive --force` removes it",
+        "  bucket my-archive is not empty: empty it in the console of S3, which deletes all versions, then "
+        "`aws s3 rb s3://my-archive` removes it",
         "  fix the cause, then `zae-limiter delete --name my-app` again",
     ]
     assert told[0].endswith(

@@ -1,0 +1,30 @@
+"""Requests as they are packed, and packed input that is much larger unpacked."""
+
+import base64
+import json
+import zlib
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+
+
+def packed(plain: Any) -> dict[str, Any]:
+    """A plain value, packed whatever its size."""
+    return {"packed": _pack(json.dumps(plain).encode())}
+
+
+@cache
+def _bomb(opening: bytes, size: int) -> str:
+    return _pack(opening * size)
+
+
+def _pack(text: bytes) -> str:
+    return base64.b64encode(zlib.compress(text)).decode()
+
+
+unpack_bombs = st.builds(
+    lambda opening, size: {"packed": _bomb(opening, size)},
+    st.sampled_from([b"[", b'{"a":', b" ", b"9"]),
+    st.sampled_from([1_000, 100_000, 40_000_000]),
+)
