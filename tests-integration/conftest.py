@@ -3,7 +3,6 @@ What never does: a claim.
 """
 
 import os
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from typing import get_args
@@ -13,6 +12,7 @@ import pytest
 from support.integration.awaited import Variant
 from support.integration.fetch import Unavailable
 from support.integration.harness import Harness
+from support.integration.names import own_name
 from support.integration.proxy import Proxy, between
 from support.integration.stacks import drop
 from support.integration.targets import EMULATORS, REAL, TARGETS, Ability, Session, Target, apart
@@ -110,6 +110,10 @@ def shared_target(request: pytest.FixtureRequest, targets: Session) -> Target:
 @pytest.fixture(scope="module")
 def target(request: pytest.FixtureRequest, shared_target: Target) -> Iterator[Target]:
     """The target of the session, or one like it for a module that is marked ``apart``."""
+    needs = {need for mark in request.node.iter_markers("needs") for need in mark.args}
+    for need, reason in shared_target.lacks.items():
+        if need in needs:
+            pytest.skip(f"{shared_target.name}: {reason}")
     if request.node.get_closest_marker("apart") is None:
         yield shared_target
         return
@@ -121,9 +125,9 @@ def target(request: pytest.FixtureRequest, shared_target: Target) -> Iterator[Ta
 def table_name(request: pytest.FixtureRequest) -> Iterator[str]:
     """A name no other test has, long enough for every target; its table does not stay: tables slow an emulator down."""
     target: Target | None = request.getfixturevalue("target") if "target" in request.fixturenames else None
-    name = f"zael-{uuid.uuid4().hex[:12]}"
+    name = own_name()
     yield name
-    if target is not None and target.name != "memory":
+    if target is not None and target.endpoint_url is not None:
         with closing(target.client("dynamodb")) as client:
             drop(client, name)
 
