@@ -7,15 +7,16 @@ through a presigned URL of S3, whose signature is checked.
 import json
 import time
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 import boto3
 from botocore.config import Config
-from localstack import config
 from localstack.services.cloudformation import resource_provider as providers
 from localstack.services.cloudformation.resource_provider import OperationStatus, ProgressEvent, ResourceProvider
 from localstack.services.lambda_.invocation.execution_environment import ExecutionEnvironment
 from localstack.services.lambda_.invocation.runtime_executor import get_runtime_executor
+
+from localstack import config
 
 BUCKET = "cloudformation-custom-resource-response"
 REPLY_SECONDS = 120
@@ -69,7 +70,7 @@ class CustomResource(ResourceProvider):
     """A resource of any type ``Custom::…``."""
 
     TYPE = "AWS::CloudFormation::CustomResource"
-    SCHEMA = {
+    SCHEMA: ClassVar = {
         "typeName": TYPE,
         "primaryIdentifier": [f"/properties/{PHYSICAL_ID}"],
         "properties": {},
@@ -133,7 +134,7 @@ def send(request: Any, kind: str, properties: dict[str, Any], **more: Any) -> di
             endpoint_url=endpoint_url,
             region_name=request.region_name,
             aws_access_key_id=request.account_id,
-            aws_secret_access_key="test",  # noqa: S106  LocalStack's own
+            aws_secret_access_key="test",
             config=settings,
         )
 

@@ -10,13 +10,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from localstack import config
 from localstack.services.dynamodb.server import DynamodbServer
 from localstack.services.lambda_.invocation.lambda_models import FunctionVersion, InvocationResult
 from localstack.services.lambda_.invocation.plugins import DockerRuntimeExecutorPlugin
 from localstack.services.lambda_.invocation.runtime_executor import RuntimeExecutor
 from localstack.utils.threads import FuncThread
 
+from localstack import config
 from zae_limiter_cli.local.children import start_command
 from zae_limiter_cli.local.credentials import Credentials
 from zae_limiter_cli.local.lambdas.environment import Call, Environment

@@ -22,6 +22,7 @@ class Quirks:
     deaths: tuple[int, ...] = (4, 13, 27)  # after how many writes a process that splits a bucket is killed
 
 
+AS_AWS: Final = Quirks()
 IN_PROCESS: Final = Quirks(clock_steps=4_000)
 DYNAMODB_LOCAL: Final = Quirks(two_buckets_units=(2, 6), two_items_units=2, counts_transactions=False, thousands=False)
 DYNOXIDE: Final = Quirks(

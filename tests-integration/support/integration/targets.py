@@ -53,7 +53,7 @@ class Offer:
 
     start: Callable[[], AbstractContextManager[Target]]
     abilities: frozenset[Ability]
-    quirks: Quirks = Quirks()
+    quirks: Quirks = quirks.AS_AWS
     starts_fast: bool = False
     real: bool = False
 
