@@ -3,21 +3,26 @@ What never does: a claim.
 """
 
 import os
+import sys
+import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import get_args
 
 import pytest
 
+from support.integration import account, outcome
 from support.integration.awaited import Variant
 from support.integration.fetch import Unavailable
 from support.integration.harness import Harness
-from support.integration.names import own_name
+from support.integration.last_will import afterwards
+from support.integration.names import own_name, run_prefix
 from support.integration.proxy import Proxy, between
 from support.integration.stacks import drop
 from support.integration.targets import EMULATORS, REAL, TARGETS, Ability, Session, Target, apart
 from zae_limiter.operations.client import TRANSPORTS
 
+BEGUN = pytest.StashKey[float]()
 AWS_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
@@ -36,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--transport", choices=TRANSPORTS, help="the way to DynamoDB, as ZAEL_TRANSPORT of the environment"
     )
     parser.addoption("--aws", action="store_true", help="run on the AWS account of the environment, and nowhere else")
+    parser.addoption("--yes", action="store_true", help="with --aws: do not ask before anything is made")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,6 +49,45 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "apart: the module changes many items and has an emulator of its own")
     if transport := config.getoption("--transport"):
         os.environ["ZAEL_TRANSPORT"] = transport  # also of the processes that tests start
+    config.stash[BEGUN] = time.monotonic()
+    run_prefix()  # which the workers inherit
+    if config.getoption("--aws"):
+        account.use()
+        if not hasattr(config, "workerinput"):
+            _agree(config)
+
+
+def _agree(config: pytest.Config) -> None:
+    """Tell what a run on a real account costs, and ask; then see to it that nothing is left, even of a killed run."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    capture.suspend_global_capture(in_=True)
+    try:
+        print(account.question(config.getoption("numprocesses", None) or 1))
+        if not config.getoption("--yes") and input("Go on? [y/N] ").strip().lower() not in {"y", "yes"}:
+            raise pytest.UsageError("nothing was made")
+    except EOFError:
+        raise pytest.UsageError("nobody is here to be asked: add --yes") from None
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
+    finally:
+        capture.resume_global_capture()
+    last_will = ExitStack()
+    last_will.enter_context(afterwards([sys.executable, "-m", account.__name__, run_prefix()]))
+    config.add_cleanup(last_will.close)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    found = list(outcome.lines(terminalreporter.stats, TARGETS))
+    terminalreporter.section("targets")
+    for line in found:
+        terminalreporter.line(line)
+    if config.getoption("--aws"):
+        stats = terminalreporter.stats
+        failures = [report.nodeid for kind in ("failed", "error") for report in stats.get(kind, [])]
+        seconds = time.monotonic() - config.stash[BEGUN]
+        text = account.report(found, failures, account.sweep(run_prefix()), seconds)
+        account.REPORT.write_text(text, encoding="utf-8")
+        terminalreporter.line(f"{text}\nThis report is in {account.REPORT}: paste it into an issue.")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from ..fetch import Unavailable
-from .container import container
+from .container import in_container
 from .health import wait_until_healthy
-from .host import host
+from .host import as_process
 
 URL_VARIABLE = "ZAEL_LOCALSTACK_URL"
 
@@ -21,10 +21,10 @@ def localstack() -> Iterator[str]:
         return
     with ExitStack() as stack:
         try:
-            url = stack.enter_context(container())
+            url = stack.enter_context(in_container())
         except Unavailable as no_container:
             try:
-                url = stack.enter_context(host())
+                url = stack.enter_context(as_process())
             except Unavailable as no_process:
                 raise Unavailable(f"{no_container}; {no_process}") from no_process
         yield url

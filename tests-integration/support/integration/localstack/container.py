@@ -26,7 +26,7 @@ SOCKET: Final = "/var/run/docker.sock"
 
 
 @contextmanager
-def container() -> Iterator[str]:
+def in_container() -> Iterator[str]:
     """The URL of a LocalStack that is healthy; ``Unavailable`` without an engine or an image."""
     image = _image()
     os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"  # it would be another image; `afterwards` does its work

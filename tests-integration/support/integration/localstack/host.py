@@ -3,7 +3,6 @@ What never does: what the process does otherwise than a container (the start scr
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,7 +25,7 @@ INIT: Final = Path("etc/localstack/init")
 
 
 @contextmanager
-def host(port: int = 0) -> Iterator[str]:
+def as_process(port: int = 0) -> Iterator[str]:
     """The URL of a LocalStack that is healthy; it ends on leaving, and with a session that is killed."""
     python, port = _environment() / "bin" / "python", port or free_port()
     with tempfile.TemporaryDirectory(prefix="zael-localstack-") as directory:
@@ -86,12 +85,5 @@ def _python() -> tuple[str, str]:
         if version in found:
             return version, found[version]
     raise Unavailable(
-        f"no container engine is here, and LocalStack as a process needs Python {' or '.join(PYTHONS)}; "
-        f"found: {', '.join(found) or 'none'}"
+        f"LocalStack as a process needs Python {' or '.join(PYTHONS)}; found: {', '.join(found) or 'none'}"
     )
-
-
-def remove_cached() -> None:
-    """Remove what was fetched for all versions of Python."""
-    for home in cache().glob(f"localstack-{VERSION}-python*"):
-        shutil.rmtree(home)
