@@ -103,7 +103,8 @@ def _chosen(config: pytest.Config, needs: set[str]) -> list[str]:
     """
     if config.getoption("--aws"):
         return [REAL]
-    fit = [name for name in TARGETS if name != REAL and TARGETS[name].lacks("lambda") != ("lambda" in needs)]
+    usual = {name: offer for name, offer in TARGETS.items() if not (offer.by_name or offer.real)}
+    fit = [name for name, offer in usual.items() if offer.lacks("lambda") != ("lambda" in needs)]
     return config.getoption("--target") or fit
 
 

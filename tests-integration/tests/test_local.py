@@ -17,6 +17,7 @@ import pytest
 from support.cli.account import eventually
 from support.integration.emulators import dynamodb_local, dynoxide
 from support.integration.fetch import Unavailable, java
+from support.integration.last_will import afterwards
 from zae_limiter_cli.local.state_dir import StateDir
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
@@ -41,7 +42,8 @@ asyncio.run(main())
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where stacks of this test keep their state; those that it has left up are ended."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    yield tmp_path / "state"
+    with afterwards([str(COMMAND), "local", "down", "--name", NAME]):
+        yield tmp_path / "state"
     if StateDir(NAME).is_held():
         os.kill(StateDir(NAME).holder(), signal.SIGKILL)
 

@@ -14,6 +14,8 @@ from localstack.services.dynamodb.server import DynamodbServer
 from localstack.services.lambda_.invocation.lambda_models import FunctionVersion, InvocationResult
 from localstack.services.lambda_.invocation.plugins import DockerRuntimeExecutorPlugin
 from localstack.services.lambda_.invocation.runtime_executor import RuntimeExecutor
+from localstack.utils import testutil
+from localstack.utils.archives import create_zip_file_python
 from localstack.utils.threads import FuncThread
 
 from localstack import config
@@ -113,5 +115,11 @@ def dynamodb_local(server: DynamodbServer) -> FuncThread:
     return thread
 
 
+def zipped(source_path: str, base_dir: str, zip_file: str) -> None:
+    """Inline code as an archive, on a machine without the command `zip`."""
+    create_zip_file_python(base_dir, zip_file)
+
+
+testutil.create_zip_file_cli = zipped
 DockerRuntimeExecutorPlugin.load = executor
 DynamodbServer.do_start_thread = dynamodb_local

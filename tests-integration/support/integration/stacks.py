@@ -5,7 +5,6 @@ What never does: how a stack is made (the CLI), or where LocalStack comes from (
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -13,19 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import boto3
-import pytest
 
-from zae_limiter_cli.local.children import start_command
-from zae_limiter_cli.local.state_dir import Running, StateDir
-
-from .embedded import using
+from .embedded import local_stack
 from .last_will import afterwards
 from .localstack import localstack
 from .localstack.health import CUSTOM_RESOURCES, start_scripts
 from .names import own_name
 
 COMMAND: Final = Path(sys.executable).with_name("zae-limiter")
-READY_SECONDS: Final = 120
 DEPLOY_SECONDS: Final = 900
 
 
@@ -46,28 +40,8 @@ class Place:
 @contextmanager
 def embedded() -> Iterator[Place]:
     """`zae-limiter local up`, on moto alone, which is there wherever the tests are."""
-    name = "zael-embedded"
-    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", directory)
-        up = [str(COMMAND), "local", "up", "-n", name, "--port", "0", "--data-plane", "moto"]
-        with (Path(directory) / "up.log").open("wb") as log:
-            child = start_command(up, output=log.fileno())  # ends with this process, even where that is killed
-        try:
-            running = _ready(StateDir(name), child.process, Path(directory) / "up.log")
-            with using(running.credentials):
-                yield Place(running.endpoint_url, name, running.endpoint_url)
-            _cli("local", "down", "-n", name)
-        finally:
-            child.end()
-
-
-def _ready(state_dir: StateDir, process: subprocess.Popen[bytes], log: Path) -> Running:
-    deadline = time.monotonic() + READY_SECONDS
-    while (running := state_dir.running()) is None:
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"`zae-limiter local up` is not ready: {log.read_text(encoding='utf-8')}")
-        time.sleep(0.05)
-    return running
+    with tempfile.TemporaryDirectory() as directory, local_stack(Path(directory)) as stack:
+        yield Place(stack.endpoint_url, stack.name, stack.endpoint_url)
 
 
 @contextmanager

@@ -48,13 +48,15 @@ class Target:
 class Offer:
     """What a target can, and how it is had; entering ``start`` may raise ``Unavailable``.
 
-    ``starts_fast``: a module may have one of its own. ``real``: it costs money, and is never chosen by default.
+    ``starts_fast``: a module may have one of its own. ``by_name``: it takes minutes, and runs only where `--target`
+    names it. ``real``: it costs money, and runs only with `--aws`.
     """
 
     start: Callable[[], AbstractContextManager[Target]]
     abilities: frozenset[Ability]
     quirks: Quirks = quirks.AS_AWS
     starts_fast: bool = False
+    by_name: bool = False
     real: bool = False
 
     def lacks(self, ability: Ability) -> bool:
@@ -111,6 +113,7 @@ TARGETS: Mapping[str, Offer] = {
         _stack("localstack", stacks.in_localstack),
         _can("endpoint", "atomic", "capacity", "streams", "lambda", "custom-resource"),
         quirks.DYNAMODB_LOCAL,  # its data plane
+        by_name=True,
     ),
     "aws": Offer(
         _stack("aws", stacks.aws),
