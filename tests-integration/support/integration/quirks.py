@@ -2,7 +2,7 @@
 What never does: what a target can (targets).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 
@@ -18,6 +18,7 @@ class Quirks:
     thousands: bool = True  # transactions over a thousand items take no half minute
 
     acquires: int = 4_000  # by three processes, whose stream is then read
+    entities: int = 5_000  # of one manifest
     clock_steps: int = 200
     deaths: tuple[int, ...] = (4, 13, 27)  # after how many writes a process that splits a bucket is killed
 
@@ -25,6 +26,7 @@ class Quirks:
 AS_AWS: Final = Quirks()
 IN_PROCESS: Final = Quirks(clock_steps=4_000)
 DYNAMODB_LOCAL: Final = Quirks(two_buckets_units=(2, 6), two_items_units=2, counts_transactions=False, thousands=False)
+LOCALSTACK: Final = replace(DYNAMODB_LOCAL, acquires=1_000, entities=500)  # which is behind its gateway, in Python
 DYNOXIDE: Final = Quirks(
     credit_units=(4, 1),
     two_buckets_units=(4, 6),

@@ -112,7 +112,7 @@ TARGETS: Mapping[str, Offer] = {
     "localstack": Offer(
         _stack("localstack", stacks.in_localstack),
         _can("endpoint", "atomic", "capacity", "streams", "lambda", "custom-resource"),
-        quirks.DYNAMODB_LOCAL,  # its data plane
+        quirks.LOCALSTACK,
         by_name=True,
     ),
     "aws": Offer(
