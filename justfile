@@ -98,6 +98,10 @@ test-dependencies which pkg=(packages + " core[aioboto3,speed]") *args:
 integration *args:
     uv run pytest tests-integration --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
 
+# The whole stack on LocalStack, as a container or a process: `just integration-localstack -k limits_template`
+integration-localstack *args:
+    just integration --target localstack {{args}}
+
 # LocalStack's image for the tests: the public one, or one of our own where no registry can be reached (root, debootstrap)
 localstack-image:
     uv run tests-integration/localstack/image.sh
@@ -173,4 +177,4 @@ install-beside:
     PYTHONPATH=tests-integration uv run python tools/install_beside.py
 
 # Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, and no extras
-test-all: check wheels-test (test-pythons "fast") integration integration-sdk (integration "--target localstack -k limits_template")
+test-all: check wheels-test (test-pythons "fast") integration integration-sdk (integration-localstack "-k limits_template")
