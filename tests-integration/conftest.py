@@ -62,7 +62,7 @@ def _agree(config: pytest.Config) -> None:
     capture = config.pluginmanager.getplugin("capturemanager")
     capture.suspend_global_capture(in_=True)
     try:
-        print(account.question(config.getoption("numprocesses", None) or 1))
+        print(account.question(len(config.getoption("tx", None) or [""])))
         if not config.getoption("--yes") and input("Go on? [y/N] ").strip().lower() not in {"y", "yes"}:
             raise pytest.UsageError("nothing was made")
     except EOFError:
@@ -85,7 +85,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         stats = terminalreporter.stats
         failures = [report.nodeid for kind in ("failed", "error") for report in stats.get(kind, [])]
         seconds = time.monotonic() - config.stash[BEGUN]
-        text = account.report(found, failures, account.sweep(run_prefix()), seconds)
+        text = account.report(found, failures, account.left_by(run_prefix()), seconds)
         account.REPORT.write_text(text, encoding="utf-8")
         terminalreporter.line(f"{text}\nThis report is in {account.REPORT}: paste it into an issue.")
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from .names import RUN_VARIABLE, run_prefix
+from .names import run_prefix
 
 REGION: Final = "us-east-1"  # which many tests name
 REPORT: Final = Path("aws-report.md")
@@ -48,6 +48,14 @@ def question(stacks: int) -> str:
 def use() -> None:
     """Let this process, and those that it starts, use one region."""
     os.environ.update(AWS_REGION=REGION, AWS_DEFAULT_REGION=REGION)
+
+
+def left_by(prefix: str) -> list[str]:
+    """What a run has left and is deleted now, or why that is not known."""
+    try:
+        return sweep(prefix)
+    except (BotoCoreError, ClientError) as error:
+        return [f"look for {prefix} yourself, for this failed: {error}"]
 
 
 def sweep(prefix: str) -> list[str]:
@@ -118,6 +126,5 @@ def report(outcome: Sequence[str], failures: Sequence[str], left: Sequence[str],
 
 
 if __name__ == "__main__":  # the last will of a run that was killed
-    os.environ[RUN_VARIABLE] = sys.argv[1].partition("-")[2]
     use()
     sweep(sys.argv[1])

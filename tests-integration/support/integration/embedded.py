@@ -58,10 +58,11 @@ def local_stack(state: Path, *, plane: str = "moto") -> Iterator[Embedded]:
         command = [COMMAND, "local", *args, "--name", NAME]
         return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=180).stdout
 
-    with afterwards([COMMAND, "local", "down", "--name", NAME], environment=environment):
+    with afterwards([COMMAND, "local", "down", "--name", NAME], environment=environment) as last_will:
         run("up", "--port", "0", "--data-plane", plane, "--detach")
         lines = [line.removeprefix("export ") for line in run("env").splitlines() if line.startswith("export ")]
         exported = dict(line.split("=", 1) for line in lines)
         with using(Credentials(exported["AWS_ACCESS_KEY_ID"], exported["AWS_SECRET_ACCESS_KEY"])):
             yield Embedded(NAME, exported)
         run("down")
+        last_will.terminate()

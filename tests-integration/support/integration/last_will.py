@@ -10,8 +10,13 @@ WAIT_AND_RUN = 'cat > /dev/null; exec "$@"'  # the input ends with the block, or
 
 
 @contextmanager
-def afterwards(command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Run the command on leaving, or once this process is no more; nobody learns how it ends."""
+def afterwards(
+    command: Sequence[str], *, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the command on leaving, or once this process is no more; nobody learns how it ends.
+
+    What it yields can be terminated, where the command is not needed any more.
+    """
     with subprocess.Popen(
         ["sh", "-c", WAIT_AND_RUN, "sh", *command],
         stdin=subprocess.PIPE,
@@ -19,5 +24,5 @@ def afterwards(command: Sequence[str], *, environment: Mapping[str, str] | None 
         stderr=subprocess.DEVNULL,
         env=environment,
         start_new_session=True,
-    ):
-        yield
+    ) as waiting:
+        yield waiting

@@ -69,10 +69,11 @@ def _deployed(*place: str) -> Iterator[str]:
     """The name of a stack that is there for the block; it is deleted even where this process is killed in it."""
     name = own_name()
     delete = ["delete", "-n", name, "--yes", *place]
-    with afterwards([str(COMMAND), *delete]):
+    with afterwards([str(COMMAND), *delete]) as last_will:
         _cli("deploy", "-n", name, *place)
         yield name
         _cli(*delete)
+        last_will.terminate()
 
 
 def drop(client: Any, table: str) -> None:
