@@ -19,14 +19,18 @@ class Quirks:
 
     acquires: int = 4_000  # by three processes, whose stream is then read
     entities: int = 5_000  # of one manifest
+    changes: int = 1_000  # of limits in one call, a transaction for each 25; a busy emulator times out over its locks
     clock_steps: int = 200
     deaths: tuple[int, ...] = (4, 13, 27)  # after how many writes a process that splits a bucket is killed
 
 
 AS_AWS: Final = Quirks()
 IN_PROCESS: Final = Quirks(clock_steps=4_000)
-DYNAMODB_LOCAL: Final = Quirks(two_buckets_units=(2, 6), two_items_units=2, counts_transactions=False, thousands=False)
-LOCALSTACK: Final = replace(DYNAMODB_LOCAL, acquires=1_000, entities=500)  # which is behind its gateway, in Python
+DYNAMODB_LOCAL: Final = Quirks(
+    two_buckets_units=(2, 6), two_items_units=2, counts_transactions=False, thousands=False, changes=200
+)
+# DynamoDB Local behind a gateway in Python.
+LOCALSTACK: Final = replace(DYNAMODB_LOCAL, acquires=2_000, entities=500, changes=100)
 DYNOXIDE: Final = Quirks(
     credit_units=(4, 1),
     two_buckets_units=(4, 6),
