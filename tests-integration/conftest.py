@@ -72,7 +72,8 @@ def _agree(config: pytest.Config) -> None:
     finally:
         capture.resume_global_capture()
     last_will = ExitStack()
-    last_will.enter_context(afterwards([sys.executable, "-m", account.__name__, run_prefix()]))
+    sweep = [sys.executable, "-m", account.__name__, run_prefix()]
+    last_will.enter_context(afterwards(sweep, environment={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}))
     config.add_cleanup(last_will.close)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import boto3
 import pytest
 
+from support.cli.account import eventually
 from support.integration import account
 from support.integration.embedded import Embedded, local_stack
 
@@ -26,29 +27,21 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
         yield stack
 
 
-def run(stack: Embedded, cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def start(stack: Embedded, cwd: Path, *options: str) -> subprocess.Popen[str]:
     """A run of one test on what the environment takes for AWS; nobody answers its question."""
-    pytest_of_ours = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        str(TESTS / "tests" / "test_lambdas.py"),
-    ]
+    tests = str(TESTS / "tests" / "test_lambdas.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests, "--aws", "-k", ONE, *options]
     environment = {**os.environ, **stack.environment, "ZAEL_TEST_RUN": "flow0001"}
-    command = [*pytest_of_ours, "--aws", "-k", ONE, *options]
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True
     )
+
+
+def run(stack: Embedded, cwd: Path, *options: str) -> tuple[int, str, str]:
+    with start(stack, cwd, *options) as running:
+        out, err = running.communicate(timeout=300)
+    return running.returncode, out, err
 
 
 def names(stack: Embedded) -> set[str]:
@@ -61,38 +54,41 @@ def names(stack: Embedded) -> set[str]:
 
 def test_without_a_yes_nothing_is_made(aws: Embedded, tmp_path: Path) -> None:
     before = names(aws)
-    done = run(aws, tmp_path)
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert re.search(r"the AWS account \d{12} in us-east-1", done.stdout)
-    assert re.search(r"costs about \d\.\d\d USD at most", done.stdout)
-    assert "nobody is here to be asked: add --yes" in done.stderr
+    code, out, err = run(aws, tmp_path)
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert re.search(r"the AWS account \d{12} in us-east-1", out)
+    assert re.search(r"costs about \d\.\d\d USD at most", out)
+    assert "nobody is here to be asked: add --yes" in err
     assert names(aws) == before
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_ends_with_a_report_and_leaves_nothing(aws: Embedded, tmp_path: Path) -> None:
-    before = names(aws)
-    done = run(aws, tmp_path, "--yes")
-    assert done.returncode == 0, done.stdout
-    report = (tmp_path / account.REPORT).read_text(encoding="utf-8")
-    assert report in done.stdout
-    assert "aws: 1 passed" in report
-    assert "deleted afterwards: nothing" in report
-    assert names(aws) == before
-
-
-def test_what_a_killed_run_has_left_is_deleted(aws: Embedded) -> None:
+def test_a_run_ends_with_a_report_and_leaves_nothing_not_even_what_its_tests_forget(
+    aws: Embedded, tmp_path: Path
+) -> None:
     before = names(aws)
     with closing(aws.client("dynamodb")) as client:
         client.create_table(
-            TableName="zael-flow0002-left",
+            TableName="zael-flow0001-forgotten",
             BillingMode="PAY_PER_REQUEST",
             KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
             AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
         )
-    environment = {**os.environ, **aws.environment, "PYTHONPATH": str(TESTS)}
-    subprocess.run([sys.executable, "-m", account.__name__, "zael-flow0002"], env=environment, check=True, timeout=120)
+    code, out, _ = run(aws, tmp_path, "--yes")
+    assert code == 0, out
+    report = (tmp_path / account.REPORT).read_text(encoding="utf-8")
+    assert report in out
+    assert "aws: 1 passed" in report
+    assert "deleted afterwards: table zael-flow0001-forgotten" in report
     assert names(aws) == before
+
+
+def test_a_run_that_is_killed_leaves_nothing(aws: Embedded, tmp_path: Path) -> None:
+    before = names(aws)
+    with start(aws, tmp_path, "--yes") as running:
+        assert eventually(lambda: names(aws) != before)
+        running.kill()
+    assert eventually(lambda: names(aws) == before)
 
 
 def test_credentials_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

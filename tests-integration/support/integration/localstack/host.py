@@ -17,6 +17,7 @@ from zae_limiter_cli.local.loopback import free_port
 
 from ..emulators import dynamodb_local_home
 from ..fetch import Unavailable, cache, java, move, run, uv
+from ..last_will import afterwards
 from .health import RECIPE, RELEASED, SETTINGS, START_SCRIPTS, VERSION, wait_until_healthy
 
 PYTHONS: Final = ("3.13", "3.12")  # LocalStack needs 3.12 or newer; these have run it
@@ -28,7 +29,8 @@ INIT: Final = Path("etc/localstack/init")
 def as_process(port: int = 0) -> Iterator[str]:
     """The URL of a LocalStack that is healthy; it ends on leaving, and with a session that is killed."""
     python, port = _environment() / "bin" / "python", port or free_port()
-    with tempfile.TemporaryDirectory(prefix="zael-localstack-") as directory:
+    directory = tempfile.mkdtemp(prefix="zael-localstack-")
+    with afterwards(["rm", "-rf", directory]):
         root, url = Path(directory), f"http://127.0.0.1:{port}"
         (root / INIT.parent).mkdir(parents=True)
         (root / INIT).symlink_to(RECIPE)
