@@ -102,6 +102,18 @@ test-dependencies which pkg=(packages + " core[aioboto3,speed]") *args:
 integration *args:
     uv run pytest tests-integration --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
 
+# The whole stack on LocalStack, as a container or a process: `just integration-localstack -k limits_template`
+integration-localstack *args:
+    just integration --target localstack {{args}}
+
+# LocalStack's image for the tests: the public one, or one of our own where no registry can be reached (root, debootstrap)
+localstack-image:
+    uv run tests-integration/localstack/image.sh
+
+# LocalStack as a process on a port, until Ctrl-C: no container engine, Python 3.12 or 3.13
+localstack-host port="4566":
+    PYTHONPATH=tests-integration uv run python -m support.integration.localstack {{port}}
+
 # Core's clients with its extras, and the tests that compare stores over the SDK, on one emulator; `just integration --transport sdk` is the whole suite
 integration-sdk:
     uv run pytest -q packages/zae-limiter-core/tests/unit/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
@@ -260,4 +272,4 @@ install-beside:
     PYTHONPATH=tests-integration uv run python tools/install_beside.py
 
 # Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, and no extras
-test-all: check checkov wheels-test (test-pythons "fast") integration integration-sdk (fuzz "--minutes" "1")
+test-all: check checkov wheels-test (test-pythons "fast") integration integration-sdk (integration-localstack "-k limits_template") (fuzz "--minutes" "1")

@@ -3,21 +3,26 @@ What never does: a claim.
 """
 
 import os
-import uuid
+import sys
+import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import get_args
 
 import pytest
 
+from support.integration import account, outcome
 from support.integration.awaited import Variant
 from support.integration.fetch import Unavailable
 from support.integration.harness import Harness
+from support.integration.last_will import afterwards
+from support.integration.names import own_name, run_prefix
 from support.integration.proxy import Proxy, between
 from support.integration.stacks import drop
 from support.integration.targets import EMULATORS, REAL, TARGETS, Ability, Session, Target, apart
 from zae_limiter.operations.client import TRANSPORTS
 
+BEGUN = pytest.StashKey[float]()
 AWS_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
@@ -36,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--transport", choices=TRANSPORTS, help="the way to DynamoDB, as ZAEL_TRANSPORT of the environment"
     )
     parser.addoption("--aws", action="store_true", help="run on the AWS account of the environment, and nowhere else")
+    parser.addoption("--yes", action="store_true", help="with --aws: do not ask before anything is made")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,6 +49,46 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "apart: the module changes many items and has an emulator of its own")
     if transport := config.getoption("--transport"):
         os.environ["ZAEL_TRANSPORT"] = transport  # also of the processes that tests start
+    config.stash[BEGUN] = time.monotonic()
+    run_prefix()  # which the workers inherit
+    if config.getoption("--aws"):
+        account.use()
+        if not hasattr(config, "workerinput"):
+            _agree(config)
+
+
+def _agree(config: pytest.Config) -> None:
+    """Tell what a run on a real account costs, and ask; then see to it that nothing is left, even of a killed run."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    capture.suspend_global_capture(in_=True)
+    try:
+        print(account.question(len(config.getoption("tx", None) or [""])))
+        if not config.getoption("--yes") and input("Go on? [y/N] ").strip().lower() not in {"y", "yes"}:
+            raise pytest.UsageError("nothing was made")
+    except EOFError:
+        raise pytest.UsageError("nobody is here to be asked: add --yes") from None
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
+    finally:
+        capture.resume_global_capture()
+    last_will = ExitStack()
+    sweep = [sys.executable, "-m", account.__name__, run_prefix()]
+    last_will.enter_context(afterwards(sweep, environment={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}))
+    config.add_cleanup(last_will.close)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    found = list(outcome.lines(terminalreporter.stats, TARGETS))
+    terminalreporter.section("targets")
+    for line in found:
+        terminalreporter.line(line)
+    if config.getoption("--aws"):
+        stats = terminalreporter.stats
+        failures = [report.nodeid for kind in ("failed", "error") for report in stats.get(kind, [])]
+        seconds = time.monotonic() - config.stash[BEGUN]
+        text = account.report(found, failures, account.left_by(run_prefix()), seconds)
+        account.REPORT.write_text(text, encoding="utf-8")
+        terminalreporter.line(f"{text}\nThis report is in {account.REPORT}: paste it into an issue.")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -58,7 +104,8 @@ def _chosen(config: pytest.Config, needs: set[str]) -> list[str]:
     """
     if config.getoption("--aws"):
         return [REAL]
-    fit = [name for name in TARGETS if name != REAL and TARGETS[name].lacks("lambda") != ("lambda" in needs)]
+    usual = {name: offer for name, offer in TARGETS.items() if not (offer.by_name or offer.real)}
+    fit = [name for name, offer in usual.items() if offer.lacks("lambda") != ("lambda" in needs)]
     return config.getoption("--target") or fit
 
 
@@ -110,6 +157,10 @@ def shared_target(request: pytest.FixtureRequest, targets: Session) -> Target:
 @pytest.fixture(scope="module")
 def target(request: pytest.FixtureRequest, shared_target: Target) -> Iterator[Target]:
     """The target of the session, or one like it for a module that is marked ``apart``."""
+    needs = {need for mark in request.node.iter_markers("needs") for need in mark.args}
+    for need, reason in shared_target.lacks.items():
+        if need in needs:
+            pytest.skip(f"{shared_target.name}: {reason}")
     if request.node.get_closest_marker("apart") is None:
         yield shared_target
         return
@@ -121,9 +172,9 @@ def target(request: pytest.FixtureRequest, shared_target: Target) -> Iterator[Ta
 def table_name(request: pytest.FixtureRequest) -> Iterator[str]:
     """A name no other test has, long enough for every target; its table does not stay: tables slow an emulator down."""
     target: Target | None = request.getfixturevalue("target") if "target" in request.fixturenames else None
-    name = f"zael-{uuid.uuid4().hex[:12]}"
+    name = own_name()
     yield name
-    if target is not None and target.name != "memory":
+    if target is not None and target.endpoint_url is not None:
         with closing(target.client("dynamodb")) as client:
             drop(client, name)
 

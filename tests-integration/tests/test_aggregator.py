@@ -26,8 +26,6 @@ from zae_limiter_aggregator.handler import on_event
 
 pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.apart]
 
-# The more records a stream has, the longer a write takes: of dynoxide above all.
-ACQUIRES = {"dynamodb-local": 4_000, "dynoxide": 1_500}
 WINDOWS: tuple[Window, Window] = ("hourly", "daily")
 COUNTERS = {"rpm": ("b_rpm_tc", 1000), "tpm": ("b_tpm_tc", 1000), "events": ("ev", 1)}
 
@@ -114,7 +112,7 @@ def deliver(records: Sequence[Record], *, most: int, seed: int) -> None:
 async def test_usage_equals_what_three_processes_consumed(target: Target, stack: str) -> None:
     assert target.endpoint_url is not None
     await prepare(target.endpoint_url, stack)
-    consumed = consume(target.endpoint_url, stack, acquires=ACQUIRES[target.name], callers=100)
+    consumed = consume(target.endpoint_url, stack, acquires=target.quirks.acquires, callers=100)
     records = records_of(target.endpoint_url, stack)
     deliver(records, most=1000, seed=1)
     for window in WINDOWS:

@@ -20,8 +20,6 @@ from zae_limiter.usage import LimitUsage, UsageSnapshot, Window
 
 RPM, TPM = Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 10_000)
 DAY = datetime(2026, 9, 1, tzinfo=UTC)
-# Table and indexes of one bucket and one event: a transaction is charged double, an emulator does not do so everywhere.
-GIVING_UNITS = {"memory": (4, 2), "dynamodb-local": (4, 2), "dynoxide": (4, 1)}
 
 costed = pytest.mark.needs("atomic", "capacity")
 
@@ -85,7 +83,7 @@ async def test_a_resources_capacity_costs_a_query_and_a_read_of_each_bucket(
 
 @costed
 async def test_giving_costs_a_read_and_a_transaction(harness: Harness, limiter: RateLimiter, target: Target) -> None:
-    table, index = GIVING_UNITS[target.name]
+    table, index = target.quirks.credit_units
     repository = limiter.repository
     assert await repository.credit_bucket("a", "gpt-4", {"rpm": 10}, principal="alice")
     assert harness.meter.snapshot().index_units == index

@@ -21,8 +21,6 @@ RPM, TPM = Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 10_000)
 ONE = {"rpm": 1, "tpm": 50}
 FOREVER = 10**6  # seconds; reading configs is a row of its own
 INDEXES_OF_A_BUCKET = 3
-# Table and indexes of a transaction of two buckets: AWS charges it double, the emulators do not agree what that means.
-PAIR_UNITS = {"memory": (4, 12), "dynamodb-local": (2, 6), "dynoxide": (4, 6)}
 
 
 def costs(harness: Harness, *, write: float = 0, index: float = 0, **requests: int) -> bool:
@@ -217,7 +215,7 @@ async def test_a_child_and_a_parent_that_are_both_missing_are_made_in_one_transa
 ) -> None:
     await take(family)
     # who the parent is, is known only when the child has been read
-    write, index = PAIR_UNITS[target.name]
+    write, index = target.quirks.two_buckets_units
     assert costs(harness, write=write, index=index, BatchGetItem=2, TransactWriteItems=1)
 
 

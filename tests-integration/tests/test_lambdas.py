@@ -8,6 +8,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.needs("lambda")
 
 ENTITIES = [f"key-{number}" for number in range(10)]
 MILLI = 1000
-TIMEOUT = 30.0  # a store that is slow because the machine is busy is not what these tests are about
+PATIENT: dict[str, Any] = {"read_timeout": 30, "acquire_timeout": None}  # a busy machine is not what this is about
 
 
 @pytest.fixture
@@ -38,9 +39,7 @@ def namespace() -> str:
 
 @pytest.fixture
 def repository(target: Target, namespace: str) -> Iterator[SyncRepository]:
-    with SyncRepository.open(
-        namespace, stack=target.stack, endpoint_url=target.endpoint_url, read_timeout=TIMEOUT, acquire_timeout=None
-    ) as repository:
+    with SyncRepository.open(namespace, stack=target.stack, endpoint_url=target.endpoint_url, **PATIENT) as repository:
         yield repository
 
 
@@ -126,9 +125,7 @@ async def test_a_thousand_acquires_reach_the_stream_s_functions_each_once_and_in
 
 async def take_700(target: Target, namespace: str) -> None:
     """By one process that has many calls at once, of which some share a write."""
-    opened = await Repository.open(
-        namespace, stack=target.stack, endpoint_url=target.endpoint_url, read_timeout=TIMEOUT, acquire_timeout=None
-    )
+    opened = await Repository.open(namespace, stack=target.stack, endpoint_url=target.endpoint_url, **PATIENT)
     async with RateLimiter(repository=opened) as limiter:
 
         async def take(entity: str) -> None:

@@ -2,14 +2,15 @@
 What never does: what an event does to limits (test_declarative_failures, the provisioner's own tests).
 """
 
-import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 
+from support.cli.account import eventually
 from support.integration.declared import changed, named
+from support.integration.names import own_name
 from support.integration.targets import Target
 from zae_limiter import Limit, SyncRepository
 from zae_limiter_manifest import LimitsManifest, StackProperties, render_template
@@ -18,18 +19,30 @@ pytestmark = pytest.mark.needs("lambda", "custom-resource")
 
 
 class Tenant:
-    """A stack of its own that holds a namespace's limits; both have one name."""
+    """A stack of its own that holds a namespace's limits."""
 
     def __init__(self, target: Target, client: Any) -> None:
-        self.name = f"tenant-{uuid.uuid4().hex[:8]}"
+        self.name = own_name()
         self.client = client
         self.limiter = str(target.stack)
 
     def template(self, wanted: LimitsManifest) -> str:
-        return render_template(StackProperties(named(self.name, wanted)), self.limiter)
+        return render_template(StackProperties(wanted), self.limiter)
 
     def wait(self, event: str) -> None:
-        self.client.get_waiter(f"stack_{event}_complete").wait(StackName=self.name, WaiterConfig={"Delay": 5})
+        self.client.get_waiter(f"stack_{event}_complete").wait(StackName=self.name, WaiterConfig={"Delay": 2})
+
+    def create(self, wanted: LimitsManifest) -> None:
+        self.client.create_stack(StackName=self.name, TemplateBody=self.template(wanted))
+        self.wait("create")
+
+    def update(self, template: str) -> None:
+        self.client.update_stack(StackName=self.name, TemplateBody=template)
+        self.wait("update")
+
+    def is_settled(self) -> bool:
+        (stack,) = self.client.describe_stacks(StackName=self.name)["Stacks"]
+        return not stack["StackStatus"].endswith("_IN_PROGRESS")
 
     def delete(self) -> None:
         self.client.delete_stack(StackName=self.name)
@@ -44,15 +57,35 @@ def tenant(target: Target) -> Iterator[Tenant]:
         tenant.delete()  # a stack that is gone is no error
 
 
-def test_a_stack_of_the_template_applies_updates_and_takes_back_its_limits(target: Target, tenant: Tenant) -> None:
-    tenant.client.create_stack(StackName=tenant.name, TemplateBody=tenant.template(changed(500)))
-    tenant.wait("create")
+def test_a_stack_of_the_template_applies_updates_rolls_back_and_takes_back_its_limits(
+    target: Target, tenant: Tenant
+) -> None:
+    tenant.create(named(tenant.name, changed(500)))
     with SyncRepository.open(tenant.name, stack=target.stack, endpoint_url=target.endpoint_url) as repository:
         assert repository.get_limits("user-123", "gpt-4") == [Limit.per_minute("rpm", 500)]
-        tenant.client.update_stack(StackName=tenant.name, TemplateBody=tenant.template(changed(600)))
-        tenant.wait("update")
+        tenant.update(tenant.template(named(tenant.name, changed(600))))
         assert repository.get_limits("user-123", "gpt-4") == [Limit.per_minute("rpm", 600)]
+
+        refused = tenant.template(named(tenant.name, changed(700))).replace("700", "-700")
+        tenant.client.update_stack(StackName=tenant.name, TemplateBody=refused)
+        assert eventually(lambda: tenant.is_settled() and "-700" in failures(tenant))
+        assert repository.get_limits("user-123", "gpt-4") == [Limit.per_minute("rpm", 600)]
+
         repository.set_resource_defaults("by-hand", [Limit.per_minute("rpm", 7)])
         tenant.delete()
         assert repository.get_limits("user-123", "gpt-4") == []
         assert repository.list_resources_with_defaults() == ["by-hand"]
+
+
+def test_a_stack_whose_namespace_changes_empties_the_old_one(target: Target, tenant: Tenant) -> None:
+    tenant.create(named(tenant.name, changed(500)))
+    tenant.update(tenant.template(named(f"{tenant.name}-b", changed(500))))
+    for namespace, limits in ((tenant.name, []), (f"{tenant.name}-b", [Limit.per_minute("rpm", 500)])):
+        with SyncRepository.open(namespace, stack=target.stack, endpoint_url=target.endpoint_url) as repository:
+            assert repository.get_limits("user-123", "gpt-4") == limits
+
+
+def failures(tenant: Tenant) -> str:
+    """What CloudFormation says of what failed."""
+    events = tenant.client.describe_stack_events(StackName=tenant.name)["StackEvents"]
+    return "\n".join(each.get("ResourceStatusReason", "") for each in events if "FAILED" in each["ResourceStatus"])

@@ -17,6 +17,7 @@ import pytest
 from support.cli.account import eventually
 from support.integration.emulators import dynamodb_local, dynoxide
 from support.integration.fetch import Unavailable, java
+from support.integration.last_will import afterwards
 from zae_limiter_cli.local.state_dir import StateDir, state_dirs
 from zae_limiter_cli.local.status_client import readers
 
@@ -43,7 +44,8 @@ asyncio.run(main())
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where stacks of this test keep their state; those that it has left up are ended."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    yield tmp_path / "state"
+    with afterwards([str(COMMAND), "local", "down", "--name", NAME]):
+        yield tmp_path / "state"
     for state_dir in state_dirs():
         if state_dir.is_held():
             os.kill(state_dir.holder(), signal.SIGKILL)

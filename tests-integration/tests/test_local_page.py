@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.cli.account import eventually
+from support.integration.last_will import afterwards
 from zae_limiter_cli.local.state_dir import StateDir
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "local.md").read_text(encoding="utf-8")
@@ -25,12 +26,13 @@ HERE = " --port 0 --data-plane moto"  # a port that nobody has, and no emulator 
 
 
 @pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     for name in [name for name in os.environ if name.startswith(("AWS_", "ZAEL_"))]:
         monkeypatch.delenv(name)
-    return tmp_path
+    with afterwards(["zae-limiter", "local", "down", "--name", "my-app"]):
+        yield tmp_path
 
 
 @contextmanager

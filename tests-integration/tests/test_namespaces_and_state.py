@@ -37,8 +37,6 @@ from zae_limiter.usage import UsageSnapshot
 from zae_limiter.versions import core_version
 
 RPM = Limit.per_minute("rpm", 100)
-# Two small items in a transaction: AWS charges it double, an emulator does not do so everywhere.
-PAIR_UNITS = {"memory": 4, "dynamodb-local": 2, "dynoxide": 4}
 PER_BATCH = 25
 
 pytestmark = pytest.mark.apart
@@ -99,7 +97,7 @@ async def repository(harness: Harness) -> Repository:
 async def test_the_life_of_a_namespace_and_what_it_costs(
     harness: Harness, repository: Repository, target: Target
 ) -> None:
-    pair = PAIR_UNITS[target.name]
+    pair = target.quirks.two_items_units
     made = await repository.register_namespace("prod")
     assert cost(harness) == ({"GetItem": 1, "TransactWriteItems": 1}, pair)
     assert await repository.register_namespace("prod") == made
@@ -144,7 +142,7 @@ async def test_a_purge_leaves_nothing_of_it_and_all_of_another(harness: Harness,
     removed = await other.purge_namespace(prod.namespace_id)
     requests, written = cost(harness)
     assert requests == {"GetItem": 4, "PutItem": 1, "Query": 2, "BatchWriteItem": 1, "TransactWriteItems": 1}
-    assert written == 1 + removed + PAIR_UNITS[target.name]
+    assert written == 1 + removed + target.quirks.two_items_units
     own = of(before, prod.namespace_id)
     assert removed == len(own) - 2
     assert scan(harness) == {key: item for key, item in before.items() if key not in own}

@@ -24,7 +24,6 @@ FIRST = 12_000  # so that no shard is near its ceiling: what runs over is lost, 
 LARGE = 700  # more than one of eight shards has
 LATE_SECONDS = 0.2  # a request outlives who sent it
 EVERY_WRITE = os.environ.get("ZAEL_TEST_EVERY_WRITE") == "1"  # some minutes; else a few of them
-SOME_WRITES = {"dynamodb-local": (4, 13, 27), "dynoxide": (1, 8, 20)}
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ def place(harness: Harness, variant: Variant, *, lives: int | None = None) -> Pl
 def deaths(harness: Harness) -> Iterator[tuple[int, Variant]]:
     """After how many writes a process of which variant dies."""
     if not EVERY_WRITE:
-        yield from zip(SOME_WRITES[harness.target.name], cycle(VARIANTS))
+        yield from zip(harness.target.quirks.deaths, cycle(VARIANTS))
         return
     for lives in count():
         for variant in VARIANTS:

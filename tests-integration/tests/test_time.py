@@ -14,7 +14,6 @@ from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.testing import ManualClock
 
 SLOW, FAST = Limit.per_day("slow", 100), Limit.per_second("fast", 100)
-STEPS = {"memory": 4_000, "dynamodb-local": 200, "dynoxide": 200}
 PAUSES_MS = ((1, 20), (100, 900), (10_000, 60_000))
 
 
@@ -65,7 +64,7 @@ async def test_a_slow_limit_beside_a_fast_one_neither_starves_nor_mints(harness:
     limiter = await harness.open(clock=clock, config_cache_ttl=10**9)
     await limiter.set_resource_defaults("gpt-4", [SLOW, FAST])
     ledgers = {limit.name: Ledger(limit, clock.now_ms()) for limit in (SLOW, FAST)}
-    for pause in pauses(STEPS[harness.target.name]):
+    for pause in pauses(harness.target.quirks.clock_steps):
         clock.advance(ms=pause)
         for name, ledger in ledgers.items():
             there = ledger.whole_tokens(clock.now_ms())
@@ -80,7 +79,7 @@ async def test_takes_of_both_at_once_are_exact_too(harness: Harness, clock: Manu
     limiter = await harness.open(clock=clock, config_cache_ttl=10**9)
     await limiter.set_resource_defaults("gpt-4", [SLOW, FAST])
     slow, fast, chance = Ledger(SLOW, clock.now_ms()), Ledger(FAST, clock.now_ms()), random.Random(8)
-    for pause in pauses(STEPS[harness.target.name]):
+    for pause in pauses(harness.target.quirks.clock_steps):
         clock.advance(ms=pause)
         amounts = {"slow": chance.choice((0, 1, 1, 2)), "fast": chance.randint(1, 60)}
         now_ms = clock.now_ms()

@@ -16,6 +16,8 @@ import pytest
 
 from zae_limiter_cli.local.credentials import Credentials
 
+from .last_will import afterwards
+
 COMMAND = str(Path(sys.executable).with_name("zae-limiter"))
 NAME = "zael-embedded"
 
@@ -56,11 +58,11 @@ def local_stack(state: Path, *, plane: str = "moto") -> Iterator[Embedded]:
         command = [COMMAND, "local", *args, "--name", NAME]
         return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=180).stdout
 
-    run("up", "--port", "0", "--data-plane", plane, "--detach")
-    try:
+    with afterwards([COMMAND, "local", "down", "--name", NAME], environment=environment) as last_will:
+        run("up", "--port", "0", "--data-plane", plane, "--detach")
         lines = [line.removeprefix("export ") for line in run("env").splitlines() if line.startswith("export ")]
         exported = dict(line.split("=", 1) for line in lines)
         with using(Credentials(exported["AWS_ACCESS_KEY_ID"], exported["AWS_SECRET_ACCESS_KEY"])):
             yield Embedded(NAME, exported)
-    finally:
         run("down")
+        last_will.terminate()

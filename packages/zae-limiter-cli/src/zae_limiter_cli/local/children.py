@@ -38,9 +38,9 @@ def start_python(
     return _start(command, arguments, output, environment)
 
 
-def start_command(command: Sequence[str], *, output: int) -> Child:
+def start_command(command: Sequence[str], *, output: int, environment: Mapping[str, str] | None = None) -> Child:
     """Run a foreign program under a guard."""
-    return start_python("parent_watch:guard", command, output=output)
+    return start_python("parent_watch:guard", command, output=output, environment=environment)
 
 
 def _start(command: list[str], arguments: Sequence[str], output: int, environment: Mapping[str, str] | None) -> Child:

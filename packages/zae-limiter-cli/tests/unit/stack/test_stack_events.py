@@ -12,7 +12,7 @@ from botocore.stub import ANY, Stubber
 from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.stack.cloudformation import STACK_TAG, Stack, find, preview
 from zae_limiter_cli.stack.deploy import DeployRequest, Plan, make_plan, start
-from zae_limiter_cli.stack.events import Event, Follower, failure
+from zae_limiter_cli.stack.events import Event, Follower, failure, way_to_remove
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_cli.stack.ownership import check_ours
 from zae_limiter_cli.stack.remove import check_deletable, delete
@@ -177,8 +177,7 @@ def test_a_bucket_that_cannot_be_deleted_because_it_is_full_is_named_with_the_wa
     assert str(refused.value).splitlines() == [
         "stack my-app could not be deleted: it is DELETE_FAILED",
         f"  {told[0]}",
-        "  bucket my-archive is not empty: empty it in the console of S3, which deletes all versions, then "
-        "`aws s3 rb s3://my-archive` removes it",
+        f"  bucket my-archive is not empty: {way_to_remove('my-archive')}",
         "  fix the cause, then `zae-limiter delete --name my-app` again",
     ]
     assert told[0].endswith(
