@@ -285,6 +285,7 @@ def test_what_only_writes_the_version_record_says_so(command: str, aws: str) -> 
     assert (told["action"], told["changed"], told["version_record_written"]) == ("updated", True, True)
 
 
+@pytest.mark.filterwarnings("ignore:Unable to delete ArchivePolicy:UserWarning")  # moto has made none
 def test_an_archive_that_is_turned_off_leaves_its_bucket_which_is_named(aws: str) -> None:
     bucket = deploy()["outputs"]["ArchiveBucketName"]
     boto3.client("s3").put_object(Bucket=bucket, Key="audit/one", Body=b"1")
@@ -297,6 +298,7 @@ def test_an_archive_that_is_turned_off_leaves_its_bucket_which_is_named(aws: str
     assert deploy()["bucket_left"] is None
 
 
+@pytest.mark.filterwarnings("ignore:Unable to delete ArchivePolicy:UserWarning")  # moto has made none
 def test_without_waiting_the_bucket_that_stays_is_named_too(aws: str) -> None:
     bucket = deploy()["outputs"]["ArchiveBucketName"]
     told = succeed("deploy", "-n", "my-app", "--no-archive", "--no-wait")
