@@ -11,6 +11,7 @@ from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
 from .limits import Limit, OnUnavailable, check_on_unavailable
 from .naming import check_namespace
+from .operations.capacity import Meter
 from .operations.client import TRANSPORTS, Transport, transport_of
 
 # Out of step with whole seconds. A process that only sees refusals asks the store at this interval. Dates of answers
@@ -39,6 +40,7 @@ class Options:
     ``transport``: the way to DynamoDB: ``http``, the client of this package, or ``sdk``, aioboto3 and boto3. If
     ``None``, ``ZAEL_TRANSPORT`` of the environment, else ``http``.
     ``clock``: the source of the time, which nothing corrects; by default the store's, which its answers correct.
+    ``count_units``: whether to ask the store for the capacity units of each request, which observers are told.
     ``check_version``: whether to refuse a stack that does not fit this client; an upgrade does not check.
     """
 
@@ -62,6 +64,7 @@ class Options:
     register: bool = True
     create_table: bool = False
     check_version: bool = True
+    count_units: bool = False
     clock: Clock | None = None
 
     def __post_init__(self) -> None:
@@ -80,6 +83,8 @@ class Options:
         for field, least in least_of.items():
             _check_whole(field, getattr(self, field), at_least=least)
         check_on_unavailable(self.on_unavailable)
+        if not isinstance(self.count_units, bool):
+            raise ValidationError("count_units", self.count_units, "must be true or false")
         if (transport := transport_of(self.transport)) not in TRANSPORTS:
             raise ValidationError("transport", transport, f"must be one of {', '.join(TRANSPORTS)}")
         check_namespace("namespace", self.namespace_name)
@@ -116,7 +121,7 @@ class Options:
     def store_options(self) -> dict[str, Any]:
         """The part of the options that a DynamoDB store needs."""
         names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections", "transport")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | ({"meter": Meter()} if self.count_units else {})
 
 
 class SharedOptions(TypedDict, total=False):
@@ -136,6 +141,7 @@ class SharedOptions(TypedDict, total=False):
     transport: Transport | None
     create_table: bool
     check_version: bool
+    count_units: bool
 
 
 class OpenOptions(SharedOptions, total=False):

@@ -7,6 +7,7 @@ from ..exceptions import NamespaceNotFoundError
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..flows.steps import play
+from ..operations.capacity import Meter
 from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
 from ..stats import CacheStats, StoreStats
 from ..wiring import clock_over, namespace_state_of, opening
@@ -90,7 +91,7 @@ class SyncRepository(
         """
         options.setdefault("split_above", NEVER_SPLIT)
         chosen = Options(namespace=namespace, clock=clock, **options)
-        store = SyncMemoryStore()
+        store = SyncMemoryStore(meter=Meter() if chosen.count_units else None)
         time = clock_over(store, chosen)
         namespace_id = play(opening(chosen, namespace, time), store.table.execute)
         return cls(store, namespace_state_of(chosen, namespace, namespace_id, time), chosen, time)
