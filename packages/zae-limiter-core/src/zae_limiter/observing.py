@@ -57,7 +57,7 @@ class Observed(Protocol):
 
 def audience_of(observers: Iterable[Observer], namespace_state: NamespaceState, store: object) -> Audience | None:
     """The observers of a limiter, ``None`` without any. Raises ``ValidationError`` for what cannot be called."""
-    if isinstance(observers, str) or not isinstance(observers, Iterable):
+    if not isinstance(observers, Iterable):
         raise ValidationError("observers", observers, "must be a list of observers")
     checked = tuple(observers)
     for observer in checked:
