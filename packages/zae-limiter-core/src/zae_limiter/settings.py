@@ -9,6 +9,7 @@ from typing import Any, Self, TypedDict, Unpack
 from .clock.system import Clock
 from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
+from .flows.records.opening import FIRST_NAMESPACE
 from .limits import Limit, OnUnavailable, check_on_unavailable
 from .naming import check_namespace
 from .operations.capacity import Meter
@@ -20,7 +21,7 @@ STALENESS_MS = 870
 NEVER_SPLIT = 2**63
 
 DEFAULT_STACK = "zae-limiter"
-DEFAULT_NAMESPACE = "default"
+DEFAULT_NAMESPACE = FIRST_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,99 @@
+"""Metadata hold any JSON value, within bounds; in both variants."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from support.core.worlds import World
+from zae_limiter import ValidationError
+from zae_limiter.operations.values import Get, Key
+from zae_limiter.schema import keys
+
+VALUES: list[Any] = [
+    None,
+    True,
+    0,
+    -(2**63) + 1,
+    1.5,
+    1e300,
+    5e-324,
+    "",
+    "é\u0001\n",
+    [],
+    {},
+    ["a", [1, {"": None}]],
+    {"plan": {"seats": 3, "price": 9.99, "tags": ["a", "b"], "trial": False}},
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+async def test_any_json_value_comes_back_as_it_was(world: World, value: Any) -> None:
+    limiter, _ = await world.process()
+    made = await limiter.create_entity("e", metadata={"key": value, "text": "t"})
+    found = await limiter.get_entity("e")
+    assert found == made
+    assert json.dumps(found.metadata) == json.dumps({"key": value, "text": "t"})
+    (event,) = (await limiter.repository.get_audit_events("e")).events
+    assert event.after is not None
+    assert event.after["metadata"] == made.metadata
+
+
+async def test_children_and_updates_have_them_too(world: World) -> None:
+    limiter, wire = await world.process()
+    await limiter.create_entity("p")
+    await limiter.create_entity("e", parent_id="p", metadata={"tier": "1"})
+    updated = await limiter.update_entity("e", metadata={"tier": 1, "path": ("a", "b")})
+    assert updated.metadata == {"tier": 1, "path": ["a", "b"]}
+    assert await limiter.get_children("p") == [updated]
+    wire.sent()
+    assert (await limiter.update_entity("e", metadata={"tier": 1, "path": ["a", "b"]})).version == updated.version
+    assert wire.sent() == ["BatchGet"]
+
+
+async def test_strings_alone_are_stored_as_a_map_as_ever(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.create_entity("e", metadata={"team": "blue"})
+    pk = keys.pk_entity(limiter.repository.namespace_id, "e")
+    assert world.table.execute(Get(Key(pk, keys.sk_meta())))["metadata"] == {"team": "blue"}
+
+
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] if depth else []
+
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (b"x", r"metadata\['key'\] b'x': must be a JSON value"),
+        ({1, 2}, "must be a JSON value"),
+        (object(), "must be a JSON value"),
+        (math.nan, "must be a finite number"),
+        (math.inf, "must be a finite number"),
+        (2**63, "must be a finite number, as an integer at most"),
+        ({1: "a"}, "a key of a map must be a string"),
+        ({"deep": ["\ud800"]}, r"metadata\['key'\]\['deep'\]\[0\] .* must be characters that UTF-8 has"),
+        (["v" * 1025], "has 1025 characters: at most 1024"),
+        (nested(16), "lists and maps may be 16 deep"),
+        (CIRCLE, "lists and maps may be 16 deep"),
+        ([["v" * 1000] * 5] * 4, "bytes of metadata 20072: at most 16384"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+async def test_what_is_no_json_or_too_large_is_refused_and_nothing_is_written(
+    world: World, value: Any, why: str
+) -> None:
+    limiter, wire = await world.process()
+    with pytest.raises(ValidationError, match=why):
+        await limiter.create_entity("e", metadata={"key": value})
+    assert wire.sent() == []
+
+
+async def test_the_deepest_value_is_kept(world: World) -> None:
+    limiter, _ = await world.process()
+    assert (await limiter.create_entity("e", metadata={"key": nested(15)})).metadata == {"key": nested(15)}
