@@ -137,9 +137,9 @@ async def test_corrections_that_were_not_written_fail_the_end(world: World) -> N
 
 
 async def test_the_wait_for_tokens_is_told(world: World) -> None:
-    fast = Limit.custom("rpm", 1, refill_amount=50, refill_period=1)
+    slow = Limit.custom("rpm", 1, refill_amount=2, refill_period=1)
     seen = Seen()
-    limiter, _ = await world.process(default_limits=[fast], observers=[seen], clock=SystemClock())
+    limiter, _ = await world.process(default_limits=[slow], observers=[seen], clock=SystemClock())
     await take(limiter, "e", "r", rpm=1)
     async with limiter.acquire("e", "r", {"rpm": 1}, max_wait=20) as lease:
         assert seen.calls[-1].waited == lease.waited > 0

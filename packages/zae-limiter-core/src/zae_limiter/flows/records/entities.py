@@ -11,7 +11,7 @@ from ...naming import check_identifier
 from ...operations.errors import Reason, TransactionCancelled
 from ...operations.values import Conditions, Item, Key, Put, Query, Transact, Update
 from ...schema import keys
-from ...schema.attributes import CHILDREN, PARENT_ID, PK, VERSION
+from ...schema.attributes import CHILDREN, METADATA, PARENT_ID, PK, VERSION
 from ...schema.entities import entity_item, read_entity, write_metadata
 from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, lost_race, optimistic
@@ -130,7 +130,7 @@ def update_entity(
 def plain(entity: Entity) -> dict[str, Any]:
     """An entity as an audit event has it."""
     fields = ("name", "parent_id", "cascade", "version")
-    return {name: getattr(entity, name) for name in fields} | {"metadata": write_metadata(entity.metadata)}
+    return {name: getattr(entity, name) for name in fields} | {METADATA: write_metadata(entity.metadata)}
 
 
 def leave(namespace_state: NamespaceState, parent_id: str) -> Update:
