@@ -34,6 +34,8 @@ from zae_limiter import (
     UsageSummary,
 )
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore
+from zae_limiter.observers import AcquireEvent, Event
+from zae_limiter.observers.emf import EmbeddedMetricsObserver
 from zae_limiter.settings import InMemoryOptions, OpenOptions
 from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore
 from zae_limiter.testing import ManualClock
@@ -52,6 +54,18 @@ async def a_repository_opens_with_the_options_that_there_are() -> None:
     await Repository.open(read_timeout=None)  # type: ignore[arg-type]
     await Repository.open("prod", "limits")  # type: ignore[call-arg]
     Repository.open().name  # type: ignore[attr-defined]  # noqa: B018
+
+
+def an_observer_takes_any_event(repository: Repository, sync_repository: SyncRepository) -> None:
+    seen: list[Event] = []
+
+    def of_acquires(event: AcquireEvent) -> None:
+        assert_type(event.violations, tuple[LimitStatus, ...])
+
+    RateLimiter(repository, observers=[seen.append, EmbeddedMetricsObserver()])
+    SyncRateLimiter(sync_repository, observers=[seen.append, print])
+    RateLimiter(repository, observers=[of_acquires])  # type: ignore[list-item]
+    RateLimiter(repository, observers=seen.append)  # type: ignore[arg-type]
 
 
 async def an_acquire_waits(limiter: RateLimiter, sync_limiter: SyncRateLimiter) -> None:
