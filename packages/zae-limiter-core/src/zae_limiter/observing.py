@@ -97,8 +97,12 @@ def observed_end(lease: Observed, seconds: float, error: BaseException | None) -
     except BaseException as problem:
         _tell_end(lease, "failed", seconds, problem)
         raise
-    rolled_back = error is not None and lease._granted is not None and lease._granted.rollback
-    _tell_end(lease, "rolled_back" if rolled_back else "settled", seconds)
+    grant = lease._granted
+    if grant is not None and grant.lost is not None:
+        _tell_end(lease, "failed", seconds, grant.lost)
+    else:
+        rolled_back = error is not None and grant is not None and grant.rollback
+        _tell_end(lease, "rolled_back" if rolled_back else "settled", seconds)
 
 
 def _tell_call(

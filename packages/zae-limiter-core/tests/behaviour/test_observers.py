@@ -15,6 +15,7 @@ from zae_limiter import (
     RateLimiterUnavailable,
     RateLimitExceeded,
     Repository,
+    RepositoryClosedError,
     SyncRateLimiter,
     SyncRepository,
     ValidationError,
@@ -134,6 +135,21 @@ async def test_corrections_that_were_not_written_fail_the_end(world: World) -> N
     with pytest.raises(RateLimiterUnavailable) as raised:
         await lease.__aexit__(None, None, None)
     assert (seen.ends[0].ending, seen.ends[0].error) == ("failed", raised.value)
+
+
+@pytest.mark.parametrize("rollback", [True, False])
+async def test_an_end_that_was_not_written_behind_a_block_that_raised_fails_too(
+    world: World, *, rollback: bool
+) -> None:
+    seen = Seen()
+    process = await world.process(default_limits=[TPM], observers=[seen])
+    lease = process.limiter.acquire("e", "r", {"tpm": 1}, rollback=rollback)
+    await lease.__aenter__()
+    await lease.settle(tpm=9)
+    await process.repository.close()
+    await lease.__aexit__(ZeroDivisionError, ZeroDivisionError(), None)
+    (end,) = seen.ends
+    assert (end.ending, type(end.error), end.consumed) == ("failed", RepositoryClosedError, {"tpm": 9})
 
 
 async def test_the_wait_for_tokens_is_told(world: World) -> None:

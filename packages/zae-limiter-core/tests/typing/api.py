@@ -50,6 +50,7 @@ async def a_repository_opens_with_the_options_that_there_are() -> None:
     await Repository.open(max_conections=5)  # type: ignore[call-arg]
     await Repository.open(max_connections="5")  # type: ignore[arg-type]
     await Repository.open(bucket_ttl_multiplier=1.5)  # type: ignore[arg-type]
+    await Repository.open(count_units="yes")  # type: ignore[arg-type]
     await Repository.open(on_unavailable="deny")  # type: ignore[arg-type]
     await Repository.open(read_timeout=None)  # type: ignore[arg-type]
     await Repository.open("prod", "limits")  # type: ignore[call-arg]

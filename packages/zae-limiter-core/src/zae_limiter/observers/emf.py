@@ -19,7 +19,7 @@ UNITS: Final[Mapping[str, str]] = {
     "refusals": "Count",
     "tokens": "Count",
     "rolled_back": "Count",
-    "corrections_failed": "Count",
+    "ends_failed": "Count",
     "write_units": "Count",
 }
 
@@ -55,7 +55,7 @@ def _figures(event: Event) -> dict[str, float]:
         if event.waited:
             figures["waited_ms"] = event.waited * 1000
     elif event.ending != "settled":
-        figures["rolled_back" if event.ending == "rolled_back" else "corrections_failed"] = 1
+        figures["rolled_back" if event.ending == "rolled_back" else "ends_failed"] = 1
     return figures
 
 

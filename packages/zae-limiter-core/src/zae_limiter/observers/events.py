@@ -43,8 +43,8 @@ class LeaseEvent:
     """The end of a block whose acquire passed; amounts in tokens by limit.
 
     ``consumed``: what the lease used in the end, corrections included; 0 if it was rolled back. ``degraded``: a part of
-    it was not counted, because the store was unavailable. ``seconds``: the block. ``error``: why the corrections of a
-    lease that ``failed`` were not written. ``write_units``: what the store wrote since the last event, if it counts.
+    it was not counted, because the store was unavailable. ``seconds``: the block. ``error``: why the end of a lease
+    that ``failed`` was not written. ``write_units``: what the store wrote since the last event, if it counts.
     """
 
     namespace: str
@@ -62,7 +62,8 @@ Event = AcquireEvent | LeaseEvent
 
 
 class Observer(Protocol):
-    """Any callable that takes an event. It is called in the caller's thread or task, so it must not block.
+    """Any callable that takes an event. It is called in the caller's thread or task, so it must not block, nor
+    acquire from the limiter that it observes.
 
     If it raises, the call goes on, and a line is logged once a minute.
     """

@@ -52,7 +52,7 @@ def test_the_end_of_a_block_has_the_tokens_of_each_limit() -> None:
     ]
 
 
-@pytest.mark.parametrize(("ending", "metric"), [("rolled_back", "rolled_back"), ("failed", "corrections_failed")])
+@pytest.mark.parametrize(("ending", "metric"), [("rolled_back", "rolled_back"), ("failed", "ends_failed")])
 def test_an_end_that_is_not_settled_is_counted(ending: str, metric: str) -> None:
     assert [figures(line) for line in told(lease_event(ending=ending, consumed={"rpm": 0}))] == [(OWN, {metric: 1})]
 
