@@ -10,6 +10,8 @@ from support.core.worlds import World
 from zae_limiter import ValidationError
 from zae_limiter.operations.values import Get, Key
 from zae_limiter.schema import keys
+from zae_limiter.schema.audit import read_audit_event
+from zae_limiter.schema.entities import read_metadata
 
 VALUES: list[Any] = [
     None,
@@ -57,6 +59,14 @@ async def test_strings_alone_are_stored_as_a_map_as_ever(world: World) -> None:
     await limiter.create_entity("e", metadata={"team": "blue"})
     pk = keys.pk_entity(limiter.repository.namespace_id, "e")
     assert world.table.execute(Get(Key(pk, keys.sk_meta())))["metadata"] == {"team": "blue"}
+
+
+@pytest.mark.parametrize("text", ["no json", "[]", "7", "[" * 100_000], ids=lambda text: text[:7])
+def test_a_text_that_is_no_map_in_json_is_unreadable_but_an_event_that_has_it_is_shown(text: str) -> None:
+    with pytest.raises(ValueError, match=r"metadata|Expecting"):
+        read_metadata(text)
+    event = {"event_id": "1", "entity_id": "e", "action": "entity_created", "at": "now", "after": {"metadata": text}}
+    assert read_audit_event(event).after == {"metadata": text}
 
 
 def nested(depth: int) -> Any:

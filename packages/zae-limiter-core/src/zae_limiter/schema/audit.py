@@ -1,5 +1,6 @@
 """The item of an audit event: made of the value, and read back."""
 
+from contextlib import suppress
 from typing import Any
 
 from ..audit import AuditEvent
@@ -47,5 +48,6 @@ def read_audit_event(item: Item) -> AuditEvent:
     fields: dict[str, Any] = {name: item.get(name) for name in (*_FIELDS, *_OPTIONAL)}
     for side in (BEFORE, AFTER):
         if isinstance(fields[side], dict) and isinstance(fields[side].get(METADATA), str):
-            fields[side] = fields[side] | {METADATA: read_metadata(fields[side][METADATA])}
+            with suppress(ValueError):  # an event that is not of this library is shown as it is
+                fields[side] = fields[side] | {METADATA: read_metadata(fields[side][METADATA])}
     return AuditEvent(**fields)

@@ -72,7 +72,10 @@ def write_metadata(metadata: Mapping[str, Any]) -> dict[str, str] | str:
 
 def read_metadata(stored: Mapping[str, str] | str) -> Mapping[str, Any]:
     """Metadata of an item. Raises ``ValueError`` for a text that is no JSON object."""
-    found: Mapping[str, Any] = json.loads(stored) if isinstance(stored, str) else stored
+    try:
+        found: Mapping[str, Any] = json.loads(stored) if isinstance(stored, str) else stored
+    except RecursionError as error:
+        raise ValueError("metadata are nested too deep") from error
     if not isinstance(found, Mapping):
         raise ValueError(f"metadata are no map: {found!r}")
     return found
