@@ -11,6 +11,7 @@ from zae_limiter import (
     EntityNotFoundError,
     Limit,
     NamespaceNotFoundError,
+    RateLimitExceeded,
     ValidationError,
 )
 from zae_limiter.operations.values import Transact
@@ -31,9 +32,14 @@ async def test_an_acquire_of_nothing_is_refused(world: World) -> None:
     assert wire.sent() == []
 
 
-async def test_an_amount_of_zero_takes_nothing_but_checks_the_limits(world: World) -> None:
+async def test_an_amount_of_zero_takes_nothing_and_is_refused_in_debt_alone(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
-    await take(limiter, "e", "r", rpm=0)
+    async with limiter.acquire("e", "r", {"rpm": 60}) as lease:
+        await take(limiter, "e", "r", rpm=0)
+        assert await limiter.available("e", "r") == {"rpm": 0}
+        await lease.adjust(rpm=5)
+    with pytest.raises(RateLimitExceeded, match="0 rpm requested, -5 available"):
+        await take(limiter, "e", "r", rpm=0)
     with pytest.raises(ValidationError, match="no such limit on r: there are rpm"):
         await take(limiter, "e", "r", tpm=0)
 
