@@ -67,7 +67,7 @@ def write_metadata(metadata: Mapping[str, Any]) -> dict[str, str] | str:
     """Metadata as they are stored: a map of strings, or a text in JSON if a value is no string."""
     if all(isinstance(value, str) for value in metadata.values()):
         return dict(metadata)
-    return json.dumps(metadata, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(metadata, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
 def read_metadata(stored: Mapping[str, str] | str) -> Mapping[str, Any]:
