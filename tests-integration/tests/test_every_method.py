@@ -25,6 +25,7 @@ API_CASES = (*api_cases_of_settings.API_CASES, *api_cases_of_use.API_CASES)
 OVER_A_TABLE = {"Repository.open", "Repository.builder"}
 NEVER_REFUSE = {
     "RateLimiter.close",
+    "RateLimiter.limit",  # what it decorates does
     "Repository.builder",  # what it answers does
     "Repository.close",
     "Repository.get_cache_stats",

@@ -4,6 +4,7 @@ What never does: every case of a rule (core's own tests), a cost (test_costs).
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 from zae_limiter import (
     EntityExistsError,
@@ -110,6 +111,10 @@ async def entities(api_case: ApiCase) -> None:
     await limiter.delete_entity("e")
     assert (await limiter.get_entity("e"), await limiter.get_children("p")) == (None, [])
     await refused(EntityExistsError, limiter.create_entity("p"))
+    plan: dict[str, Any] = {"tier": 2, "price": 9.99, "tags": ["a", None], "tiny": 5e-324, "none": {"": False}}
+    made = await limiter.create_entity("g", metadata=plan, exist_ok=True)
+    assert made == await limiter.get_entity("g") == await limiter.create_entity("g", "Another", exist_ok=True)
+    assert (made.name, made.metadata) == (None, plan)
     await refused(
         EntityNotFoundError,
         limiter.create_entity("f", parent_id="nobody"),

@@ -133,11 +133,14 @@ async def leases(api_case: ApiCase) -> None:
         await lease.consume(rpm=5)
         await lease.adjust(rpm=3)
         await lease.release(rpm=1)
-        assert lease.consumed == {"rpm": 17}
+        await lease.settle(rpm=17)
+        assert (lease.consumed, lease.waited) == ({"rpm": 17}, 0)
         await refused(RateLimitExceeded, lease.consume(rpm=60))
         await refused(ValidationError, lease.consume(tpm=1), lease.adjust(rpm=-18), lease.release(rpm=-1))
     assert await limiter.available("e", "r") == {"rpm": 43}
-    await refused(LeaseExpiredError, lease.consume(rpm=1), lease.adjust(rpm=1), lease.release(rpm=1))
+    await refused(
+        LeaseExpiredError, lease.consume(rpm=1), lease.adjust(rpm=1), lease.release(rpm=1), lease.settle(rpm=1)
+    )
     with suppress(ZeroDivisionError):
         async with limiter.acquire("e", "r", {"rpm": 10}):
             raise ZeroDivisionError
@@ -150,9 +153,12 @@ async def leases(api_case: ApiCase) -> None:
     with pytest.raises(LeaseExpiredError):
         lease.keep()
     unused = limiter.acquire("e", "r", {"rpm": 1})
-    for name in ("consumed", "degraded", "statuses"):
+    for name in ("consumed", "degraded", "statuses", "waited"):
         with pytest.raises(LeaseExpiredError):
             getattr(unused, name)
+    of_other_variant: Any = len if api_case.harness.variant == "async" else leases
+    with pytest.raises(ValidationError, match="must be a function by"):
+        limiter.limit("e", "r", {"rpm": 1})(of_other_variant)
 
 
 async def opening(api_case: ApiCase) -> None:

@@ -148,6 +148,7 @@ SECTIONS: Final[Mapping[str, Sequence[Case]]] = {
 }
 FREE: Final = {  # methods that ask nothing
     "RateLimiter.close",
+    "RateLimiter.limit",  # a call of the function asks as an acquire does
     "Repository.close",
     "Repository.builder",
     "Repository.in_memory",
@@ -159,7 +160,9 @@ FREE: Final = {  # methods that ask nothing
     "Lease.keep",
     "Lease.consumed",
     "Lease.degraded",
+    "Lease.settle",  # the end of the block writes, as for an adjust
     "Lease.statuses",
+    "Lease.waited",
 }
 
 

@@ -1,9 +1,11 @@
 """The entity's record: a consumer of limits and its parent."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Any, Final, Union
+
+Json = Union[str, int, float, bool, None, Sequence["Json"], Mapping[str, "Json"]]  # noqa: UP007 - it names itself
 
 
 class Unchanged(Enum):
@@ -22,14 +24,14 @@ UNCHANGED: Final = Unchanged.UNCHANGED
 class Entity:
     """A consumer of limits: an API key, a user, a project.
 
-    With ``cascade``, every acquire of the entity also consumes from ``parent_id``. ``created_at`` is an ISO time in
-    UTC, ``version`` counts the changes of the record.
+    With ``cascade``, every acquire of the entity also consumes from ``parent_id``. ``metadata`` holds JSON
+    values. ``created_at`` is an ISO time in UTC, ``version`` counts the changes of the record.
     """
 
     entity_id: str
     name: str | None
     parent_id: str | None
     cascade: bool
-    metadata: Mapping[str, str] = field(hash=False)
+    metadata: Mapping[str, Any] = field(hash=False)
     created_at: str
     version: int

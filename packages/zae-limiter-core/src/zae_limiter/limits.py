@@ -1,8 +1,8 @@
 """The rule (`Limit`), its status at a check (`LimitStatus`), and checks of limits and amounts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Generic, Literal, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from .exceptions import InfrastructureError, ValidationError
 from .naming import check_limit_name
@@ -90,6 +90,27 @@ class Limit:
             refill_period=refill_period,
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain JSON values, for ``from_dict``."""
+        return {each.name: getattr(self, each.name) for each in fields(Limit)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Limit":
+        """The limit of ``to_dict``; ``burst``, ``refill_amount`` and ``refill_period`` default as in ``custom``.
+
+        Raises ``ValidationError``, for unknown fields too.
+        """
+        if not isinstance(values, Mapping):
+            raise ValidationError("limit", values, "must map the fields of a limit to values")
+        known = [each.name for each in fields(Limit)]
+        for name in values:
+            if name not in known:
+                raise ValidationError("limit", dict(values), f"has no field {name!r}: there are {', '.join(known)}")
+        for name in ("name", "capacity"):
+            if name not in values:
+                raise ValidationError("limit", dict(values), f"lacks the field {name!r}")
+        return cls.custom(**values)
+
     @property
     def ceiling_milli(self) -> int:
         """The largest balance of a bucket of this limit, in millitokens."""
@@ -109,6 +130,11 @@ class LimitStatus:
     exceeded: bool
     retry_after_seconds: float
 
+    @property
+    def deficit(self) -> int:
+        """The tokens that the request lacks; 0 if they are there."""
+        return max(0, self.requested - self.available)
+
 
 def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
     """Return the limits sorted by name. Raises ``ValidationError`` for none, too many, wrong types and duplicates."""
@@ -127,7 +153,12 @@ def check_limits(field: str, limits: Sequence[Limit]) -> tuple[Limit, ...]:
     for name in names:
         if names.count(name) > 1:
             raise ValidationError(field, name, "is given twice: each name may have one limit")
-    return tuple(sorted(checked, key=lambda limit: limit.name))
+    return tuple(sorted(map(_without_class, checked), key=lambda limit: limit.name))
+
+
+def _without_class(limit: Limit) -> Limit:
+    """The limit as the store gives it back: one of a subclass would equal none of them."""
+    return limit if type(limit) is Limit else Limit(*(getattr(limit, each.name) for each in fields(Limit)))
 
 
 def check_on_unavailable(value: str) -> OnUnavailable:

@@ -36,6 +36,7 @@ from .operations.errors import StoreError
 from .operations.faults import is_invalid
 from .operations.images import check_bucket, read_bucket_image
 from .operations.marshal import read_item
+from .runtime.embedded_metrics import embedded_metrics
 from .runtime.json_logs import log_as_json
 from .schema.attributes import TTL
 from .schema.changes import Consumption, anchor_of, consumption, shard_count_of, writes
@@ -94,6 +95,7 @@ __all__ = [
     "consumption",
     "count_usage",
     "create_table_request",
+    "embedded_metrics",
     "forecast",
     "is_audit_event",
     "is_invalid",

@@ -9,8 +9,10 @@ from typing import Any, Self, TypedDict, Unpack
 from .clock.system import Clock
 from .exceptions import ValidationError
 from .flows.process.namespace_state import Settings
+from .flows.records.opening import FIRST_NAMESPACE
 from .limits import Limit, OnUnavailable, check_on_unavailable
 from .naming import check_namespace
+from .operations.capacity import Meter
 from .operations.client import TRANSPORTS, Transport, transport_of
 
 # Out of step with whole seconds. A process that only sees refusals asks the store at this interval. Dates of answers
@@ -19,7 +21,7 @@ STALENESS_MS = 870
 NEVER_SPLIT = 2**63
 
 DEFAULT_STACK = "zae-limiter"
-DEFAULT_NAMESPACE = "default"
+DEFAULT_NAMESPACE = FIRST_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,7 @@ class Options:
     ``transport``: the way to DynamoDB: ``http``, the client of this package, or ``sdk``, aioboto3 and boto3. If
     ``None``, ``ZAEL_TRANSPORT`` of the environment, else ``http``.
     ``clock``: the source of the time, which nothing corrects; by default the store's, which its answers correct.
+    ``count_units``: whether to ask the store for the capacity units of each request, which observers are told.
     ``check_version``: whether to refuse a stack that does not fit this client; an upgrade does not check.
     """
 
@@ -62,6 +65,7 @@ class Options:
     register: bool = True
     create_table: bool = False
     check_version: bool = True
+    count_units: bool = False
     clock: Clock | None = None
 
     def __post_init__(self) -> None:
@@ -86,6 +90,8 @@ class Options:
             if type(getattr(self, field)) is not bool:
                 raise ValidationError(field, getattr(self, field), "must be true or false")
         check_on_unavailable(self.on_unavailable)
+        if not isinstance(self.count_units, bool):
+            raise ValidationError("count_units", self.count_units, "must be true or false")
         if (transport := transport_of(self.transport)) not in TRANSPORTS:
             raise ValidationError("transport", transport, f"must be one of {', '.join(TRANSPORTS)}")
         check_namespace("namespace", self.namespace_name)
@@ -122,7 +128,7 @@ class Options:
     def store_options(self) -> dict[str, Any]:
         """The part of the options that a DynamoDB store needs."""
         names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections", "transport")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | ({"meter": Meter()} if self.count_units else {})
 
 
 class SharedOptions(TypedDict, total=False):
@@ -142,6 +148,7 @@ class SharedOptions(TypedDict, total=False):
     transport: Transport | None
     create_table: bool
     check_version: bool
+    count_units: bool
 
 
 class OpenOptions(SharedOptions, total=False):

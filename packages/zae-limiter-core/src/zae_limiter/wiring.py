@@ -6,18 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .audit import Cause
 from .clock.system import Clock, SystemClock
 from .exceptions import ValidationError
 from .flows.process.namespace_state import NamespaceState
 from .flows.records.opening import open_namespace
-from .flows.steps import Flow
+from .flows.steps import Flow, Log, play
 from .namespaces import Namespace
 from .naming import check_namespace, check_principal
 from .settings import Options
 from .versions import core_version
+
+if TYPE_CHECKING:
+    from .memory.table import MemoryTable
 
 NAMESPACE_ID_BYTES = 8
 SECONDS_PER_DAY = 24 * 3600
@@ -53,6 +56,11 @@ def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
         client_version=core_version() if options.check_version else None,
         doubted=partial(is_doubted, clock),
     )
+
+
+def open_in_memory(options: Options, name: str, clock: Clock, table: "MemoryTable") -> str:
+    """The id of a namespace of a new table, in which each one is new: no line is logged. Raises ``ValidationError``."""
+    return play(opening(options, name, clock), lambda step: None if isinstance(step, Log) else table.execute(step))
 
 
 def new_namespace(name: str, clock: Clock) -> Namespace:

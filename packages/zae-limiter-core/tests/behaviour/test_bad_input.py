@@ -109,7 +109,7 @@ async def test_the_writers_refuse_bad_input_before_they_write(world: World) -> N
         lambda: repository.create_entity("a#b"),
         lambda: repository.create_entity("e", parent_id="e"),
         lambda: repository.create_entity("e", cascade=True),
-        lambda: repository.create_entity("e", metadata={"n": 1}),  # type: ignore[dict-item]
+        lambda: repository.create_entity("e", metadata={"n": object()}),  # type: ignore[dict-item]
         lambda: repository.namespace("a b"),
     ]
     for call in calls:

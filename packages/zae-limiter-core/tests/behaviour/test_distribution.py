@@ -10,9 +10,8 @@ def test_it_is_installed_with_its_types_and_licence() -> None:
     assert files("zae_limiter").joinpath("py.typed").is_file()
 
 
-def test_importing_it_imports_no_aws_library() -> None:
-    ask = (
-        "import sys, zae_limiter; print({'aioboto3', 'aiobotocore', 'aiohttp', 'boto3', 'botocore'} & set(sys.modules))"
-    )
+def test_importing_it_imports_neither_an_aws_library_nor_opentelemetry() -> None:
+    heavy = {"aioboto3", "aiobotocore", "aiohttp", "boto3", "botocore", "opentelemetry"}
+    ask = f"import sys, zae_limiter.aio.limiter, zae_limiter.observers.emf; print({heavy!r} & set(sys.modules))"
     answer = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert answer.stdout == "set()\n"

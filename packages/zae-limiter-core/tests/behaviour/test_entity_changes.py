@@ -102,7 +102,7 @@ async def test_cascade_needs_a_parent(world: World) -> None:
         {"parent_id": "e"},
         {"cascade": 1},
         {"cascade": True, "parent_id": None},
-        {"metadata": {"a": 1}},
+        {"metadata": {"a": b"1"}},
         {"metadata": "ab"},
         {"principal": ""},
     ],

@@ -7,8 +7,10 @@ import typing
 import pytest
 
 from zae_limiter import Lease, RateLimiter, Repository, SyncLease, SyncRateLimiter, SyncRepository
+from zae_limiter.aio.observed_lease import ObservedLease
 from zae_limiter.aio.repository import RepositoryBuilder
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore, Store
+from zae_limiter.sync.observed_lease import SyncObservedLease
 from zae_limiter.sync.repository import SyncRepositoryBuilder
 from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
 
@@ -17,6 +19,7 @@ PAIRS: list[tuple[type, type]] = [
     (Repository, SyncRepository),
     (RepositoryBuilder, SyncRepositoryBuilder),
     (Lease, SyncLease),
+    (ObservedLease, SyncObservedLease),
     (Store, SyncStore),
     (MemoryStore, SyncMemoryStore),
     (DynamoDBStore, SyncDynamoDBStore),

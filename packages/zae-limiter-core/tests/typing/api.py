@@ -34,6 +34,8 @@ from zae_limiter import (
     UsageSummary,
 )
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore
+from zae_limiter.observers import AcquireEvent, Event
+from zae_limiter.observers.emf import EmbeddedMetricsObserver
 from zae_limiter.settings import InMemoryOptions, OpenOptions
 from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore
 from zae_limiter.testing import ManualClock
@@ -48,10 +50,23 @@ async def a_repository_opens_with_the_options_that_there_are() -> None:
     await Repository.open(max_conections=5)  # type: ignore[call-arg]
     await Repository.open(max_connections="5")  # type: ignore[arg-type]
     await Repository.open(bucket_ttl_multiplier=1.5)  # type: ignore[arg-type]
+    await Repository.open(count_units="yes")  # type: ignore[arg-type]
     await Repository.open(on_unavailable="deny")  # type: ignore[arg-type]
     await Repository.open(read_timeout=None)  # type: ignore[arg-type]
     await Repository.open("prod", "limits")  # type: ignore[call-arg]
     Repository.open().name  # type: ignore[attr-defined]  # noqa: B018
+
+
+def an_observer_takes_any_event(repository: Repository, sync_repository: SyncRepository) -> None:
+    seen: list[Event] = []
+
+    def of_acquires(event: AcquireEvent) -> None:
+        assert_type(event.violations, tuple[LimitStatus, ...])
+
+    RateLimiter(repository, observers=[seen.append, EmbeddedMetricsObserver()])
+    SyncRateLimiter(sync_repository, observers=[seen.append, print])
+    RateLimiter(repository, observers=[of_acquires])  # type: ignore[list-item]
+    RateLimiter(repository, observers=seen.append)  # type: ignore[arg-type]
 
 
 async def an_acquire_waits(limiter: RateLimiter, sync_limiter: SyncRateLimiter) -> None:
@@ -218,7 +233,7 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
     assert_type(sync_repository.namespace("other"), SyncRepository)
     assert_type(sync_repository.get_cache_stats(), CacheStats)
     assert_type(sync_repository.get_store_stats(), StoreStats)
-    sync_repository.create_entity("user", metadata={"tier": 1})  # type: ignore[dict-item]
+    sync_repository.create_entity("user", metadata={"tier": object()})  # type: ignore[dict-item]
 
 
 def a_limit_is_whole_numbers_and_stays_as_it_is() -> None:

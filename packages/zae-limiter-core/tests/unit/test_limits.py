@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.core.worlds import World
 from zae_limiter import RateLimiter
 from zae_limiter.exceptions import InvalidNameError, ValidationError
-from zae_limiter.limits import MAX_TOKENS, MILLI, Limit, check_amounts, check_limits, check_on_unavailable
+from zae_limiter.limits import MAX_TOKENS, MILLI, Limit, LimitStatus, check_amounts, check_limits, check_on_unavailable
 from zae_limiter.provisioner import StoredConfig
 
 SHARED = Path(__file__).parents[4] / "testdata" / "limits.json"
@@ -168,3 +168,36 @@ def test_on_unavailable_is_block_or_allow(value: Any) -> None:
     assert (check_on_unavailable("block"), check_on_unavailable("allow")) == ("block", "allow")
     with pytest.raises(ValidationError, match="must be 'block' or 'allow'"):
         check_on_unavailable(value)
+
+
+EVERY_FIELD = {"name": "rpm", "capacity": 10, "burst": 20, "refill_amount": 5, "refill_period": 30}
+
+
+def test_a_limit_goes_through_json_and_comes_back() -> None:
+    limit = Limit.custom("rpm", 10, burst=20, refill_amount=5, refill_period=30)
+    assert limit.to_dict() == EVERY_FIELD
+    assert Limit.from_dict(json.loads(json.dumps(limit.to_dict()))) == limit
+    assert Limit.from_dict({"name": "rpm", "capacity": 10}) == Limit.per_minute("rpm", 10)
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"name": "rpm"}, "lacks the field 'capacity'"),
+        ({"capacity": 1}, "lacks the field 'name'"),
+        (EVERY_FIELD | {"brust": 1}, "has no field 'brust': there are name, capacity, burst"),
+        (EVERY_FIELD | {"capacity": "10"}, "capacity of limit 'rpm' '10': must be a whole number"),
+        (EVERY_FIELD | {"burst": 9}, "burst of limit 'rpm' 9: must be at least the capacity, 10"),
+        (["rpm", 10], "must map the fields of a limit to values"),
+    ],
+)
+def test_a_dict_that_is_no_limit_is_refused(values: Any, why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        Limit.from_dict(values)
+
+
+@pytest.mark.parametrize(("available", "requested", "deficit"), [(5, 3, 0), (3, 3, 0), (1, 3, 2), (-2, 3, 5)])
+def test_a_deficit_is_what_the_request_lacks(available: int, requested: int, deficit: int) -> None:
+    limit = Limit.per_minute("rpm", 10)
+    status = LimitStatus("e", "r", "rpm", limit, available, requested, deficit > 0, 0.0)
+    assert status.deficit == deficit

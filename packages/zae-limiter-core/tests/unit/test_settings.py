@@ -40,6 +40,7 @@ def test_the_environment_comes_before_the_defaults_and_the_caller_before_both(mo
         ("bucket_ttl_multiplier", [-1, 1.5, True, None]),
         ("buckets_remembered", [0, 1.5, True]),
         ("max_connections", [0, "9"]),
+        ("count_units", [1, "yes", None]),
         ("on_unavailable", ["", "deny", None]),
         ("transport", ["https", 1, ["http"]]),
         ("namespace", ["", "a b", "1st", "x" * 65, "_", 7]),

@@ -42,7 +42,7 @@ def show_entity(entity: "Entity", output: OutputForm) -> None:
     if output == "json":
         say_json(asdict(entity))
         return
-    metadata = ", ".join(f"{word(key)}={word(value)}" for key, value in sorted(entity.metadata.items()))
+    metadata = ", ".join(f"{word(key)}={word(_text(value))}" for key, value in sorted(entity.metadata.items()))
     say_columns(
         [
             ("entity", entity.entity_id),
@@ -54,6 +54,11 @@ def show_entity(entity: "Entity", output: OutputForm) -> None:
             ("version", str(entity.version)),
         ]
     )
+
+
+def _text(value: object) -> str:
+    """A value of metadata: a string as it is, any other one in JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def show_entities(entities: Sequence["Entity"], output: OutputForm, *, none: str) -> None:

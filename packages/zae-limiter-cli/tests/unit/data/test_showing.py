@@ -49,3 +49,9 @@ def test_a_line_break_in_a_name_breaks_no_line(capsys: pytest.CaptureFixture[str
     assert len(out.splitlines()) == 7
     assert "\x1b" not in out
     assert json.dumps("a\nb") in out
+
+
+def test_a_value_of_metadata_that_is_no_string_is_shown_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    metadata = {"tier": 2, "tags": ["a"], "team": "blue"}
+    show_entity(Entity("e", None, None, cascade=False, metadata=metadata, created_at="now", version=1), "table")
+    assert 'tags=["a"], team=blue, tier=2' in capsys.readouterr().out

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ..entities import UNCHANGED, Entity, Unchanged
+from ..entities import UNCHANGED, Entity, Json, Unchanged
 from ..flows.records import entities, entity_deletion
 from .flow_runner import FlowRunner
 
@@ -16,11 +16,14 @@ class EntityMethods(FlowRunner):
         name: str | None = None,
         parent_id: str | None = None,
         cascade: bool = False,  # noqa: FBT001 - the public signature
-        metadata: Mapping[str, str] | None = None,
+        metadata: Mapping[str, Json] | None = None,
         *,
+        exist_ok: bool = False,
         principal: str | None = None,
     ) -> Entity:
         """Create an entity; with ``cascade`` its acquires also consume from the parent.
+
+        With ``exist_ok``, an entity that is there already is returned as it is, and nothing is changed.
 
         Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, ``ValidationError``.
         """
@@ -33,6 +36,7 @@ class EntityMethods(FlowRunner):
                 parent_id=parent_id,
                 cascade=cascade,
                 metadata=metadata,
+                exist_ok=exist_ok,
             )
         )
 
@@ -51,7 +55,7 @@ class EntityMethods(FlowRunner):
         name: str | Unchanged | None = UNCHANGED,
         parent_id: str | Unchanged | None = UNCHANGED,
         cascade: bool | Unchanged = UNCHANGED,
-        metadata: Mapping[str, str] | Unchanged | None = UNCHANGED,
+        metadata: Mapping[str, Json] | Unchanged | None = UNCHANGED,
         principal: str | None = None,
     ) -> Entity:
         """Change the given fields, and return the entity; ``None`` clears a field. ``metadata`` is replaced as a whole.

@@ -116,15 +116,17 @@ class Lease:
     async def _correct(self, grant: Grant, error: BaseException | None) -> None:
         try:
             await self._run(correct(self._namespace_state, grant))
-        except InfrastructureError:
+        except InfrastructureError as problem:
             if error is None:
                 raise
+            grant.lost = problem
             log.warning("corrections were not written; the block's own error goes on", exc_info=True)
 
     async def _roll_back(self, grant: Grant) -> None:
         try:
             await self._run(roll_back(grant))
-        except InfrastructureError:
+        except InfrastructureError as problem:
+            grant.lost = problem
             log.warning("what the lease took was not given back; the block's own error goes on", exc_info=True)
 
     async def _run(self, flow: Flow[T]) -> T:

@@ -8,23 +8,36 @@ from ..flows.acquire import inspection
 from ..flows.acquire.claims import AcquireRequest
 from ..flows.acquire.requests import validate_place, validate_request
 from ..limits import Limit, OnUnavailable, check_limits
+from ..observers import Observer
+from ..observing import audience_of
 from ..settings import AcquireOptions
 from ..wiring import check_decorated, of_call
 from .entities import EntityMethods
 from .lease import Lease
 from .limits import LimitMethods
+from .observed_lease import ObservedLease
 from .repository import Repository
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
 
 class RateLimiter(LimitMethods, EntityMethods):
-    """Token buckets of one repository. ``default_limits`` apply if no level of the repository has limits."""
+    """Token buckets of one repository. ``default_limits`` apply if no level of the repository has limits.
 
-    def __init__(self, repository: Repository, *, default_limits: Sequence[Limit] | None = None) -> None:
+    Every one of ``observers`` is called with what became of each acquire and of each block.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        *,
+        default_limits: Sequence[Limit] | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> None:
         super().__init__(repository.driver, repository.namespace_state, repository._options, repository._clock)
         self.repository = repository
         self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
+        self._audience = audience_of(observers, repository.namespace_state, repository._store)
 
     def acquire(
         self,
@@ -56,6 +69,8 @@ class RateLimiter(LimitMethods, EntityMethods):
             rollback=rollback,
             max_wait=max_wait,
         )
+        if self._audience is not None:
+            return ObservedLease(self.driver, self.namespace_state, request, self._audience)
         return Lease(self.driver, self.namespace_state, request)
 
     def limit(

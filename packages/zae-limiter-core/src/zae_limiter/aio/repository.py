@@ -6,10 +6,10 @@ from ..clock.system import Clock
 from ..exceptions import NamespaceNotFoundError
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
-from ..flows.steps import play
+from ..operations.capacity import Meter
 from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
 from ..stats import CacheStats, StoreStats
-from ..wiring import clock_over, namespace_state_of, opening
+from ..wiring import clock_over, namespace_state_of, open_in_memory, opening
 from .audit import AuditMethods
 from .buckets import BucketMethods
 from .driver import Driver
@@ -53,7 +53,7 @@ class Repository(
         register: bool = True,
         **options: Unpack[OpenOptions],
     ) -> Self:
-        """Connect to a namespace. A missing one is registered, unless ``register`` is ``False``.
+        """Connect to a namespace. A missing one is registered, with a warning, unless ``register`` is ``False``.
 
         ``options`` are the other fields of ``Options``; times are in seconds. Raises ``InfrastructureNotFoundError``
         without a table, ``NamespaceNotFoundError``, ``RateLimiterUnavailable``, ``ValidationError``.
@@ -84,9 +84,9 @@ class Repository(
         """
         options.setdefault("split_above", NEVER_SPLIT)
         chosen = Options(namespace=namespace, clock=clock, **options)
-        store = MemoryStore()
+        store = MemoryStore(meter=Meter() if chosen.count_units else None)
         time = clock_over(store, chosen)
-        namespace_id = play(opening(chosen, namespace, time), store.table.execute)
+        namespace_id = open_in_memory(chosen, namespace, time, store.table)
         return cls(store, namespace_state_of(chosen, namespace, namespace_id, time), chosen, time)
 
     @classmethod

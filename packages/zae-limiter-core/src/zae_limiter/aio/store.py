@@ -25,7 +25,8 @@ R = TypeVar("R")
 class Store(Protocol):
     """A store: it performs operations. This is the extension point for another backend.
 
-    An attribute ``clock`` is the clock of repositories over the store, unless their options have one. A store with
+    An attribute ``clock`` is the clock of repositories over the store, unless their options have one. An attribute
+    ``meter`` counts its units for observers. A store with
     ``answers_at_once = True`` never waits: its operations have no deadline. One with ``ends_in_time = True`` keeps a
     deadline itself: the driver sets none. ``connect()``, if there is one, is awaited
     before each operation, outside its deadline.
@@ -39,14 +40,19 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """A table in this process; stores may share one ``table``."""
+    """A table in this process; stores may share one ``table``. ``meter`` is that of a table of its own."""
 
     answers_at_once = True
 
-    def __init__(self, table: "memory.MemoryTable | None" = None) -> None:
+    def __init__(self, table: "memory.MemoryTable | None" = None, *, meter: Meter | None = None) -> None:
         from zae_limiter.memory import table as memory  # a process with DynamoDB does not load it
 
-        self.table = table or memory.MemoryTable()
+        self.table = table or memory.MemoryTable(meter)
+
+    @property
+    def meter(self) -> Meter | None:
+        """What counts the cost that the requests would have on DynamoDB."""
+        return self.table.meter
 
     async def perform(self, operation: Operation[Any]) -> Any:
         """Return the answer that ``operation`` promises, or raise a ``StoreError``."""

@@ -1,5 +1,7 @@
 """Checks of the arguments of changes and lists. Rules that need the stored state are in ``records``."""
 
+import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +15,8 @@ LONGEST_NAME = 256
 MOST_KEYS = 50
 LONGEST_KEY = 128
 LONGEST_VALUE = 1024
+DEEPEST_VALUE = 16
+LARGEST_NUMBER = 2**63 - 1
 LARGEST_METADATA = 16 * 1024  # bytes; the audit event of a change has the metadata twice
 OwnPlace = tuple[str, str]  # entity id and resource
 
@@ -103,29 +107,66 @@ def validate_name(name: object) -> str | None:
     return name
 
 
-def validate_metadata(metadata: object) -> dict[str, str]:
-    """The metadata as a new dict, empty for ``None``. Raises ``ValidationError`` for wrong types or sizes."""
+def validate_metadata(metadata: object) -> dict[str, Any]:
+    """The metadata as a new dict, as JSON has it, empty for ``None``. Raises ``ValidationError`` for types or sizes."""
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):
-        raise ValidationError("metadata", metadata, "must map strings to strings")
+        raise ValidationError("metadata", metadata, "must map strings to JSON values")
     if len(metadata) > MOST_KEYS:
         problem = f"at most {MOST_KEYS}: keep the rest elsewhere, under the entity's id"
         raise ValidationError("number of metadata keys", len(metadata), problem)
-    size = sum(_validate_part(key, value) for key, value in metadata.items())
+    checked = {_validate_key(key): validate_json(f"metadata[{key!r}]", value) for key, value in metadata.items()}
+    size = sum(len(key.encode()) + _json_bytes(value) for key, value in checked.items())
     if size > LARGEST_METADATA:
         problem = f"at most {LARGEST_METADATA}, of all keys and values: keep the rest elsewhere, under the entity's id"
         raise ValidationError("bytes of metadata", size, problem)
-    return dict(metadata)
+    return checked
 
 
-def _validate_part(key: object, value: object) -> int:
-    """The size of a key and its value, in bytes. Raises ``ValidationError``."""
-    if not isinstance(key, str) or not isinstance(value, str):
-        raise ValidationError("metadata", {key: value}, "must map strings to strings")
+def _validate_key(key: object) -> str:
+    if not isinstance(key, str):
+        raise ValidationError("metadata key", key, "must be a string")
     if not key:
         raise ValidationError("metadata key", key, "must not be empty")
-    return _validate_size("metadata key", key, LONGEST_KEY) + _validate_size(f"metadata[{key!r}]", value, LONGEST_VALUE)
+    _validate_size("metadata key", key, LONGEST_KEY)
+    return key
+
+
+def validate_json(field: str, value: object, *, depth: int = DEEPEST_VALUE) -> Any:
+    """The value as JSON gives it back: lists for tuples, dicts for mappings. Raises ``ValidationError``."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        _validate_size(field, value, LONGEST_VALUE)
+        return str.__str__(value)
+    if isinstance(value, int | float):
+        if not (math.isfinite(value) if isinstance(value, float) else abs(value) <= LARGEST_NUMBER):
+            raise ValidationError(field, value, f"must be a finite number, as an integer at most {LARGEST_NUMBER}")
+        return float(value) if isinstance(value, float) else int(value)
+    if not isinstance(value, Mapping | list | tuple):
+        raise ValidationError(
+            field, value, "must be a JSON value: a string, a number, true, false, null, a list or a map"
+        )
+    if not depth:
+        raise ValidationError(field, value, f"lists and maps may be {DEEPEST_VALUE} deep")
+    if isinstance(value, Mapping):
+        for key in value:
+            _validate_json_key(field, key)
+        return {key: validate_json(f"{field}[{key!r}]", part, depth=depth - 1) for key, part in value.items()}
+    return [validate_json(f"{field}[{place}]", part, depth=depth - 1) for place, part in enumerate(value)]
+
+
+def _validate_json_key(field: str, key: object) -> None:
+    if not isinstance(key, str):
+        raise ValidationError(field, key, "a key of a map must be a string")
+    _validate_size(field, key, LONGEST_VALUE)
+
+
+def _json_bytes(value: object) -> int:
+    """The size of a value: of a string its own, of any other value that of its JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return len(text.encode())
 
 
 def _validate_size(field: str, text: str, most: int) -> int:

@@ -52,7 +52,7 @@ class MemoryTable:
         self._items: dict[Key, Item] = {}  # an item is never changed, only replaced
         self._nested: set[Key] = set()  # keys of items that may have a list or a map, which a shallow copy would share
         self._tokens: dict[str, tuple[Write, ...]] = {}
-        self._meter = meter
+        self.meter = meter
         self._lock = Lock()
         self._handlers: dict[type, Callable[[Any], Any]] = {
             Update: self._update,
@@ -78,9 +78,9 @@ class MemoryTable:
         """Return the answer of ``operation``. Raises the ``StoreError`` of DynamoDB's refusal."""
         handler = self._handlers[type(operation)]
         with self._lock:
-            if self._meter is None:
+            if self.meter is None:
                 return handler(operation)
-            return metered(self._meter, operation, self._items.get, handler)
+            return metered(self.meter, operation, self._items.get, handler)
 
     def expire(self, now_seconds: int) -> int:
         """Remove the items whose ``ttl`` has passed, and return their number."""

@@ -64,12 +64,20 @@ class Meter:
     write_units: float = 0
     index_units: float = 0
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
+    _seen: float = field(default=0, repr=False, compare=False)
+
+    def newly_written(self) -> float:
+        """Return the units written on the table and its indexes since the last call of this method."""
+        with self._lock:
+            written = self.write_units + self.index_units
+            new, self._seen = written - self._seen, written
+            return new
 
     def reset(self) -> None:
         """Set all counts to 0."""
         with self._lock:
             self.requests.clear()
-            self.read_units = self.write_units = self.index_units = 0
+            self.read_units = self.write_units = self.index_units = self._seen = 0
 
     def snapshot(self) -> "Meter":
         """Return the counts so far, as a new meter."""

@@ -1,11 +1,28 @@
 """The item of an audit event: made of the value, and read back."""
 
+from contextlib import suppress
 from typing import Any
 
 from ..audit import AuditEvent
 from ..naming import check_identifier, check_resource
 from . import keys
-from .attributes import ACTION, AFTER, AT, BEFORE, ENTITY_ID, EVENT_ID, GSI4PK, GSI4SK, PK, PRINCIPAL, RESOURCE, SK, TTL
+from .attributes import (
+    ACTION,
+    AFTER,
+    AT,
+    BEFORE,
+    ENTITY_ID,
+    EVENT_ID,
+    GSI4PK,
+    GSI4SK,
+    METADATA,
+    PK,
+    PRINCIPAL,
+    RESOURCE,
+    SK,
+    TTL,
+)
+from .entities import read_metadata
 
 Item = dict[str, Any]
 
@@ -39,4 +56,8 @@ def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) 
 def read_audit_event(item: Item) -> AuditEvent:
     """The event of an item."""
     fields: dict[str, Any] = {name: item.get(name) for name in (*_FIELDS, *_OPTIONAL)}
+    for side in (BEFORE, AFTER):
+        if isinstance(fields[side], dict) and isinstance(fields[side].get(METADATA), str):
+            with suppress(ValueError):  # an event that is not of this library is shown as it is
+                fields[side] = fields[side] | {METADATA: read_metadata(fields[side][METADATA])}
     return AuditEvent(**fields)

@@ -1,5 +1,7 @@
 """The item of an entity: made of the value, and read back."""
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from ..entities import Entity
@@ -34,7 +36,7 @@ def entity_item(namespace_id: str, entity: Entity) -> Item:
         GSI4SK: pk,
         ENTITY_ID: entity.entity_id,
         CASCADE: entity.cascade,
-        METADATA: dict(entity.metadata),
+        METADATA: write_metadata(entity.metadata),
         CREATED_AT: entity.created_at,
         VERSION: entity.version,
         CHILDREN: 0,
@@ -55,7 +57,25 @@ def read_entity(item: Item) -> Entity:
         name=item.get(NAME),
         parent_id=item.get(PARENT_ID),
         cascade=item[CASCADE],
-        metadata=item[METADATA],
+        metadata=read_metadata(item[METADATA]),
         created_at=item[CREATED_AT],
         version=item[VERSION],
     )
+
+
+def write_metadata(metadata: Mapping[str, Any]) -> dict[str, str] | str:
+    """Metadata as they are stored: a map of strings, or a text in JSON if a value is no string."""
+    if all(isinstance(value, str) for value in metadata.values()):
+        return dict(metadata)
+    return json.dumps(metadata, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+
+
+def read_metadata(stored: Mapping[str, str] | str) -> Mapping[str, Any]:
+    """Metadata of an item. Raises ``ValueError`` for a text that is no JSON object."""
+    try:
+        found: Mapping[str, Any] = json.loads(stored) if isinstance(stored, str) else stored
+    except RecursionError as error:
+        raise ValueError("metadata are nested too deep") from error
+    if not isinstance(found, Mapping):
+        raise ValueError(f"metadata are no map: {found!r}")
+    return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Change, Migration
-from zae_limiter.flows.steps import Parallel, Sleep, Step, play
+from zae_limiter.flows.steps import Parallel, Sleep, Step, Wait, play
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.values import Delete, Item, Key, Operation, Put, Transact, Update
@@ -83,7 +83,7 @@ class Life:
         self.writes = 0
         self._before = before
 
-    def perform(self, step: Step) -> Any:
+    def perform(self, step: Step | Wait) -> Any:
         """The answer to a step."""
         if isinstance(step, Sleep):
             return None

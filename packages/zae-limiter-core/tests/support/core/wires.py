@@ -124,6 +124,7 @@ class WireStore:
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
+        self.meter = wire.table.meter
 
     async def perform(self, operation: Operation[Any]) -> Any:
         wire = self.wire
@@ -148,6 +149,7 @@ class SyncWireStore:
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
+        self.meter = wire.table.meter
 
     def perform(self, operation: Operation[Any]) -> Any:
         wire = self.wire

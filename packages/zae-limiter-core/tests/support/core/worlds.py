@@ -5,7 +5,7 @@ Lives here: that face, and processes over one table. Never: a claim.
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal, NamedTuple, cast
@@ -21,10 +21,13 @@ from zae_limiter import (
     SyncRateLimiter,
     SyncRepository,
 )
+from zae_limiter.aio.observed_lease import ObservedLease
 from zae_limiter.memory.table import MemoryTable
+from zae_limiter.observers import Observer
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.operations.values import Get, Item, Key
 from zae_limiter.schema import keys
+from zae_limiter.sync.observed_lease import SyncObservedLease
 from zae_limiter.testing import ManualClock
 
 from .wires import SyncWireStore, Wire, WireStore
@@ -33,6 +36,7 @@ TWINS: dict[type, type] = {
     SyncRateLimiter: RateLimiter,
     SyncRepository: Repository,
     SyncLease: Lease,
+    SyncObservedLease: ObservedLease,
 }
 THREADS = ThreadPoolExecutor(max_workers=128)
 
@@ -90,15 +94,22 @@ class World:
         self.table = MemoryTable(self.meter)
 
     async def process(
-        self, namespace: str = "default", *, default_limits: list[Limit] | None = None, **options: Any
+        self,
+        namespace: str = "default",
+        *,
+        default_limits: list[Limit] | None = None,
+        observers: Sequence[Observer] = (),
+        **options: Any,
     ) -> Process:
         wire = Wire(self.table)
         chosen = Options(namespace=namespace, **{"clock": self.clock, **options})
         if self.variant == "async":
-            limiter = RateLimiter(await Repository.over(WireStore(wire), chosen), default_limits=default_limits)
+            opened = await Repository.over(WireStore(wire), chosen)
+            limiter = RateLimiter(opened, default_limits=default_limits, observers=observers)
         else:
             repository = SyncRepository.over(SyncWireStore(wire), chosen)
-            limiter = cast("RateLimiter", Awaited(SyncRateLimiter(repository, default_limits=default_limits)))
+            twin = SyncRateLimiter(repository, default_limits=default_limits, observers=observers)
+            limiter = cast("RateLimiter", Awaited(twin))
         wire.sent()
         return Process(limiter, wire)
 

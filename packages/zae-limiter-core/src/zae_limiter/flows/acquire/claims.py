@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
+from ...exceptions import InfrastructureError
 from ...limits import Limit, OnUnavailable
 from ...operations.errors import StoreError
 from ...operations.values import NOTHING
@@ -92,12 +93,13 @@ class Grant:
     """The tokens that an acquire took, by claim, and what its lease adds to them; amounts in millitokens by limit.
 
     ``unavailable``: the error that left the amounts ``uncounted``. ``waited``: seconds before the tokens were there.
-    ``corrections`` wait for the end of the block. A change holds the ``lock`` and checks first whether the grant is
-    ``open``: the block may end in another thread.
+    ``corrections`` wait for the end of the block; ``lost``: why the end was not written. A change holds the ``lock``
+    and checks first whether the grant is ``open``: the block may end in another thread.
     """
 
     open = True
     waited = 0.0
+    lost: InfrastructureError | None = None
     corrections: Mapping[str, int] = NOTHING
     uncounted: Mapping[str, int] = NOTHING
 

@@ -11,6 +11,7 @@ from typing import Any
 from ...limits import Limit, OnUnavailable
 from ...operations.values import Item, Key
 from ...resolution import Config, Resolved
+from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
 from ...schema import keys
 from ...schema.attributes import CASCADE, bucket_attributes
@@ -21,7 +22,6 @@ from .waiting_line import WaitingLine
 from .write_rate import WriteRate
 
 RECENT_ANSWERS = 0xFF
-A_LINE_MS = 60_000
 KEPT = 0.75  # of the sums behind ``demand``, with each answer
 
 
@@ -156,22 +156,6 @@ class CachedBucket:
                 return False
         self._agreed = (config.limits, state.shard_limits)
         return True
-
-
-class LogThrottle:
-    """Counts an event that is worth one log line a minute."""
-
-    def __init__(self) -> None:
-        self._logged_ms: int | None = None
-        self._skipped = 0
-
-    def count(self, now_ms: int) -> int | None:
-        """Count one event. Returns how many were not logged since the last line if another is due, else ``None``."""
-        if self._logged_ms is not None and 0 <= now_ms - self._logged_ms < A_LINE_MS:
-            self._skipped += 1
-            return None
-        since, self._skipped, self._logged_ms = self._skipped, 0, now_ms
-        return since
 
 
 class NamespaceState:

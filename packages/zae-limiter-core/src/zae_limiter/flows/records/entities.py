@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from ...audit import Cause
-from ...entities import Entity
+from ...entities import Entity, Json
 from ...exceptions import EntityExistsError, EntityNotFoundError, ValidationError
 from ...naming import check_identifier
 from ...operations.errors import Reason, TransactionCancelled
 from ...operations.values import Conditions, Item, Key, Put, Query, Transact, Update
 from ...schema import keys
-from ...schema.attributes import CHILDREN, PARENT_ID, PK, VERSION
-from ...schema.entities import entity_item, read_entity
+from ...schema.attributes import CHILDREN, METADATA, PARENT_ID, PK, VERSION
+from ...schema.entities import entity_item, read_entity, write_metadata
 from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, lost_race, optimistic
 from ..process.namespace_state import NamespaceState
@@ -30,9 +30,10 @@ def create_entity(
     name: str | None,
     parent_id: str | None,
     cascade: bool,
-    metadata: Mapping[str, str] | None,
+    metadata: Mapping[str, Json] | None,
+    exist_ok: bool = False,
 ) -> Flow[Entity]:
-    """Create an entity, and return it.
+    """Create an entity, and return it. With ``exist_ok``, an entity that is there already is returned as it is.
 
     Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, and ``ValidationError``, also for a
     parent that is the entity itself or has a parent.
@@ -44,6 +45,11 @@ def create_entity(
         raise ValidationError("cascade", cascade, "needs a parent_id to cascade to")
     entity = Entity(entity_id, validate_name(name), parent_id, cascade, validate_metadata(metadata), cause.at, 1)
     check_not_itself(entity_id, parent_id)
+    if (
+        validate_flag("exist_ok", exist_ok)
+        and (there := (yield from get_entity(namespace_state, entity_id))) is not None
+    ):
+        return there
     put = Put(entity_item(namespace_state.namespace_id, entity), Conditions(absent=(PK,)))
     audit_put = audit.event(namespace_state, cause, "entity_created", entity_id, before=None, after=plain(entity))
     joins = [] if parent_id is None else [_join(namespace_state, parent_id)]
@@ -52,6 +58,9 @@ def create_entity(
     except TransactionCancelled as cancelled:
         if not lost_race(cancelled):
             raise
+        item = cancelled.reasons[0].item
+        if exist_ok and item is not None:  # created by another process in between
+            return read_entity(item)
         raise _not_created(entity, cancelled.reasons) from None
     namespace_state.configs.forget(meta_key(namespace_state, entity_id))
     return entity
@@ -104,7 +113,7 @@ def update_entity(
             raise EntityNotFoundError(entity_id)
         before = read_entity(item)
         after = replace(before, **given)
-        if after == before:
+        if after == before and write_metadata(after.metadata) == write_metadata(before.metadata):  # True == 1
             return (), before
         after = replace(after, version=before.version + 1)
         if after.parent_id is not None and after.parent_id != before.parent_id:
@@ -120,8 +129,8 @@ def update_entity(
 
 def plain(entity: Entity) -> dict[str, Any]:
     """An entity as an audit event has it."""
-    fields = ("name", "parent_id", "cascade", "metadata", "version")
-    return {name: getattr(entity, name) for name in fields}
+    fields = ("name", "parent_id", "cascade", "version")
+    return {name: getattr(entity, name) for name in fields} | {METADATA: write_metadata(entity.metadata)}
 
 
 def leave(namespace_state: NamespaceState, parent_id: str) -> Update:

@@ -20,6 +20,8 @@ POLLS = 240
 PROBE = Get(versions.KEY)  # the read that only asks whether the store answers
 DOUBT_SECONDS = 0.25  # dates have whole seconds: another one comes within four of these
 DOUBTS = 10
+FIRST_NAMESPACE = "default"
+REFUSE = "if the name is a mistake, delete it, and open with register=False, which refuses a missing namespace"
 
 
 def open_namespace(
@@ -31,7 +33,7 @@ def open_namespace(
     client_version: str | None,
     doubted: Callable[[], bool],
 ) -> Flow[str]:
-    """The id of the namespace; a missing namespace is registered if ``register`` is set.
+    """The id of the namespace; a missing namespace is registered, with a warning, if ``register`` is set.
 
     Before it is registered, the first answer corrects the clock, and further ones if the clock is still in doubt.
 
@@ -43,7 +45,10 @@ def open_namespace(
         item = yield from _find(name, stack=stack, client_version=client_version)
         yield from _agree_on_the_time(doubted)
         if item is None and register:
-            return (yield from registry.register(make())).namespace_id
+            found = yield from registry.register(new := make())
+            if found is new and name != FIRST_NAMESPACE:
+                yield Log(__name__, logging.WARNING, f"registered the new namespace {name!r}: {REFUSE}")
+            return found.namespace_id
     except StoreError as error:
         raise public_error(stack, error) from error
     if item is None or DELETED in item:

@@ -1,0 +1,74 @@
+"""An observer for CloudWatch: lines in the embedded metric format, for Lambdas and whatever logs to CloudWatch."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TextIO
+
+from ..runtime.embedded_metrics import embedded_metrics
+from .events import AcquireEvent, Event
+
+UNITS: Final[Mapping[str, str]] = {
+    "admitted": "Count",
+    "refused": "Count",
+    "degraded": "Count",
+    "failed": "Count",
+    "cancelled": "Count",
+    "duration_ms": "Milliseconds",
+    "waited_ms": "Milliseconds",
+    "refusals": "Count",
+    "tokens": "Count",
+    "rolled_back": "Count",
+    "ends_failed": "Count",
+    "write_units": "Count",
+}
+
+
+class EmbeddedMetricsObserver:
+    """Writes lines of JSON to ``stream``, by default standard output; CloudWatch makes metrics of them.
+
+    Dimensions are namespace and resource, and the limit for ``refusals`` and ``tokens``. With ``entity_ids``, a line
+    names the entity in a field, which is no dimension.
+    """
+
+    def __init__(self, *, stream: TextIO | None = None, entity_ids: bool = False) -> None:
+        self._stream = stream
+        self._entity_ids = entity_ids
+
+    def __call__(self, event: Event, /) -> None:
+        """Write the lines of the event."""
+        own = {"namespace": event.namespace, "resource": event.resource}
+        more = {"entity_id": event.entity_id} if self._entity_ids else {}
+        lines = [(own, _figures(event))]
+        lines += [({**own, "limit": limit}, figures) for limit, figures in _by_limit(event)]
+        texts = [_line(dimensions, figures, more) for dimensions, figures in lines if figures]
+        stream = self._stream or sys.stdout
+        stream.write("".join(texts))
+        stream.flush()
+
+
+def _figures(event: Event) -> dict[str, float]:
+    """The figures of a resource."""
+    figures: dict[str, float] = {"write_units": event.write_units} if event.write_units else {}
+    if isinstance(event, AcquireEvent):
+        figures |= {event.outcome: 1, "duration_ms": event.seconds * 1000}
+        if event.waited:
+            figures["waited_ms"] = event.waited * 1000
+    elif event.ending != "settled":
+        figures["rolled_back" if event.ending == "rolled_back" else "ends_failed"] = 1
+    return figures
+
+
+def _by_limit(event: Event) -> Iterator[tuple[str, dict[str, float]]]:
+    """The figures of each limit."""
+    if isinstance(event, AcquireEvent):
+        for name in dict.fromkeys(status.limit_name for status in event.violations):
+            yield name, {"refusals": 1}
+    else:
+        for name, amount in event.consumed.items():
+            if amount:
+                yield name, {"tokens": amount}
+
+
+def _line(dimensions: Mapping[str, str], figures: Mapping[str, float], more: Mapping[str, Any]) -> str:
+    return json.dumps({**embedded_metrics(dimensions, figures, UNITS), **more}) + "\n"

@@ -1,0 +1,72 @@
+"""What observers are told: one event for each acquire, and one for the end of each block."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from ..limits import LimitStatus
+
+Call = Literal["acquire", "consume"]
+Outcome = Literal["admitted", "refused", "degraded", "failed", "cancelled"]
+Ending = Literal["settled", "rolled_back", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcquireEvent:
+    """The outcome of an acquire, or of a ``lease.consume``; amounts in tokens by limit.
+
+    ``degraded``: let through uncounted, because the store was unavailable. ``seconds``: the whole call; ``waited``: the
+    part of an admitted call before its tokens were due. ``statuses``: the limits that a refusal checked. ``error``:
+    that of a call that failed. ``write_units``: what the store wrote since the last event, if it counts units.
+    """
+
+    namespace: str
+    entity_id: str
+    resource: str
+    call: Call
+    amounts: Mapping[str, int] = field(hash=False)
+    outcome: Outcome
+    seconds: float
+    waited: float = 0.0
+    statuses: tuple[LimitStatus, ...] = ()
+    error: BaseException | None = None
+    write_units: float = 0.0
+
+    @property
+    def violations(self) -> tuple[LimitStatus, ...]:
+        """The limits that were short of tokens, of the entity or of its parent."""
+        return tuple(status for status in self.statuses if status.exceeded)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseEvent:
+    """The end of a block whose acquire passed; amounts in tokens by limit.
+
+    ``consumed``: what the lease used in the end, corrections included; 0 if it was rolled back. ``degraded``: a part of
+    it was not counted, because the store was unavailable. ``seconds``: the block. ``error``: why the end of a lease
+    that ``failed`` was not written. ``write_units``: what the store wrote since the last event, if it counts.
+    """
+
+    namespace: str
+    entity_id: str
+    resource: str
+    consumed: Mapping[str, int] = field(hash=False)
+    ending: Ending
+    degraded: bool
+    seconds: float
+    error: BaseException | None = None
+    write_units: float = 0.0
+
+
+Event = AcquireEvent | LeaseEvent
+
+
+class Observer(Protocol):
+    """Any callable that takes an event. It is called in the caller's thread or task, so it must not block, nor
+    acquire from the limiter that it observes.
+
+    If it raises, the call goes on, and a line is logged once a minute.
+    """
+
+    def __call__(self, event: Event, /) -> object:
+        """Take the event."""

@@ -1,0 +1,162 @@
+"""What both variants share of observers: an acquire and the end of a block, measured and told.
+
+Lives here: when observers are told, and what. Never: what they make of it (observers).
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Protocol
+
+from .exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
+from .flows.acquire.claims import AcquireRequest, Grant
+from .flows.process.namespace_state import NamespaceState
+from .limits import MILLI
+from .observers import AcquireEvent, Call, Ending, Event, LeaseEvent, Observer, Outcome
+from .operations.capacity import Meter
+from .runtime import forks
+from .runtime.log_throttle import LogThrottle
+
+log = logging.getLogger(__name__)
+
+
+class Audience:
+    """The observers of one limiter."""
+
+    def __init__(self, observers: tuple[Observer, ...], namespace_state: NamespaceState, store: object) -> None:
+        self._observers = observers
+        self._now = namespace_state.now
+        self._failures = LogThrottle()
+        self._meter: Meter | None = getattr(store, "meter", None)
+        self.namespace = namespace_state.namespace
+
+    def written(self) -> float:
+        """The units written since the last event of any limiter over the store."""
+        return 0.0 if self._meter is None else self._meter.newly_written()
+
+    def tell(self, event: Event) -> None:
+        """Tell every observer."""
+        for observer in self._observers:
+            try:
+                observer(event)
+            except Exception:
+                more = self._failures.count(self._now())
+                if more is not None:
+                    log.exception("observer %r failed; %d more failures since the last line", observer, more)
+
+
+class Observed(Protocol):
+    """A lease with an audience."""
+
+    _audience: Audience
+    _granted: Grant | None
+    _process: int
+    _request: AcquireRequest
+
+
+def audience_of(observers: Iterable[Observer], namespace_state: NamespaceState, store: object) -> Audience | None:
+    """The observers of a limiter, ``None`` without any. Raises ``ValidationError`` for what cannot be called."""
+    if not isinstance(observers, Iterable):
+        raise ValidationError("observers", observers, "must be a list of observers")
+    checked = tuple(observers)
+    for observer in checked:
+        if not callable(observer) or isinstance(observer, type):
+            raise ValidationError("observers", observer, "must be an object that can be called with one event")
+    return Audience(checked, namespace_state, store) if checked else None
+
+
+@contextmanager
+def observed_acquire(lease: Observed) -> Iterator[None]:
+    """Around an acquire."""
+    amounts = {name: amount // MILLI for name, amount in lease._request.amounts.items()}
+    with observed_call(lease, "acquire", amounts):
+        yield
+
+
+@contextmanager
+def observed_call(lease: Observed, call: Call, amounts: Mapping[str, int]) -> Iterator[None]:
+    """Around an acquire or a ``lease.consume``. The mistakes of a caller are no events."""
+    begun, outage = perf_counter(), _outage(lease)
+    try:
+        yield
+    except (LeaseExpiredError, ValidationError):
+        raise
+    except BaseException as error:
+        _tell_call(lease, call, amounts, _outcome_of(error), perf_counter() - begun, error)
+        raise
+    outcome: Outcome = "admitted" if _outage(lease) is outage else "degraded"
+    _tell_call(lease, call, amounts, outcome, perf_counter() - begun)
+
+
+@contextmanager
+def observed_end(lease: Observed, seconds: float, error: BaseException | None) -> Iterator[None]:
+    """Around the end of a block of so many seconds that raised ``error``, if any."""
+    try:
+        yield
+    except BaseException as problem:
+        _tell_end(lease, "failed", seconds, problem)
+        raise
+    grant = lease._granted
+    if grant is not None and grant.lost is not None:
+        _tell_end(lease, "failed", seconds, grant.lost)
+    else:
+        rolled_back = error is not None and grant is not None and grant.rollback
+        _tell_end(lease, "rolled_back" if rolled_back else "settled", seconds)
+
+
+def _tell_call(
+    lease: Observed,
+    call: Call,
+    amounts: Mapping[str, int],
+    outcome: Outcome,
+    seconds: float,
+    error: BaseException | None = None,
+) -> None:
+    grant, request, audience = lease._granted, lease._request, lease._audience
+    refusal = error if isinstance(error, RateLimitExceeded) else None
+    audience.tell(
+        AcquireEvent(
+            namespace=audience.namespace,
+            entity_id=request.entity_id,
+            resource=request.resource,
+            call=call,
+            amounts=amounts,
+            outcome=outcome,
+            seconds=seconds,
+            waited=grant.waited if grant is not None and call == "acquire" else 0.0,
+            statuses=() if refusal is None else refusal.statuses,
+            error=error if refusal is None else None,
+            write_units=audience.written(),
+        )
+    )
+
+
+def _tell_end(lease: Observed, ending: Ending, seconds: float, error: BaseException | None = None) -> None:
+    grant, request, audience = lease._granted, lease._request, lease._audience
+    if grant is None or lease._process != forks.generation:
+        return  # a forked child has its parent's block, but not the tokens
+    kept = ending != "rolled_back"
+    audience.tell(
+        LeaseEvent(
+            namespace=audience.namespace,
+            entity_id=request.entity_id,
+            resource=request.resource,
+            consumed={name: amount // MILLI if kept else 0 for name, amount in grant.consumed.items()},
+            ending=ending,
+            degraded=grant.unavailable is not None,
+            seconds=seconds,
+            error=error,
+            write_units=audience.written(),
+        )
+    )
+
+
+def _outage(lease: Observed) -> object:
+    return None if lease._granted is None else lease._granted.unavailable
+
+
+def _outcome_of(error: BaseException) -> Outcome:
+    if isinstance(error, RateLimitExceeded):
+        return "refused"
+    return "failed" if isinstance(error, Exception) else "cancelled"

@@ -1,0 +1,19 @@
+"""One log line a minute for what may happen with every call."""
+
+A_LINE_MS = 60_000
+
+
+class LogThrottle:
+    """Counts an event that is worth one log line a minute."""
+
+    def __init__(self) -> None:
+        self._logged_ms: int | None = None
+        self._skipped = 0
+
+    def count(self, now_ms: int) -> int | None:
+        """Count one event. Returns how many were not logged since the last line if another is due, else ``None``."""
+        if self._logged_ms is not None and 0 <= now_ms - self._logged_ms < A_LINE_MS:
+            self._skipped += 1
+            return None
+        since, self._skipped, self._logged_ms = self._skipped, 0, now_ms
+        return since

@@ -1,0 +1,41 @@
+"""The lease of a limiter with observers."""
+
+from time import perf_counter
+from types import TracebackType
+from typing import Self
+
+from ..flows.acquire.claims import AcquireRequest
+from ..flows.process.namespace_state import NamespaceState
+from ..observing import Audience, observed_acquire, observed_call, observed_end
+from .driver import SyncDriver
+from .lease import SyncLease
+
+
+class SyncObservedLease(SyncLease):
+    """A lease whose acquire, consumes and end are told to observers."""
+
+    __slots__ = ("_audience", "_begun")
+
+    def __init__(
+        self, driver: SyncDriver, namespace_state: NamespaceState, request: AcquireRequest, audience: Audience
+    ) -> None:
+        super().__init__(driver, namespace_state, request)
+        self._audience = audience
+        self._begun = 0.0
+
+    def consume(self, /, **amounts: int) -> None:
+        """Take more tokens at once, by limit. Raises the errors of ``SyncLease.consume``."""
+        with observed_call(self, "consume", amounts):
+            super().consume(**amounts)
+
+    def __enter__(self) -> Self:
+        with observed_acquire(self):
+            super().__enter__()
+        self._begun = perf_counter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with observed_end(self, perf_counter() - self._begun, error):
+            super().__exit__(kind, error, trace)

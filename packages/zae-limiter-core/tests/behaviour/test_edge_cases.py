@@ -1,0 +1,160 @@
+"""What docs/edge-cases.md decides; in both variants."""
+
+import asyncio
+import logging
+
+import pytest
+
+from support.core.worlds import World, outcomes, take, until
+from zae_limiter import (
+    EntityExistsError,
+    EntityNotFoundError,
+    Limit,
+    NamespaceNotFoundError,
+    RateLimitExceeded,
+    ValidationError,
+)
+from zae_limiter.operations.values import Transact
+
+RPM = Limit.per_minute("rpm", 60)
+
+
+class Named(Limit):
+    """A limit of a program that has a class of its own."""
+
+    __slots__ = ()
+
+
+async def test_an_acquire_of_nothing_is_refused(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    with pytest.raises(ValidationError, match=r"consume \{\}: name at least one limit and an amount"):
+        limiter.acquire("e", "r", {})
+    assert wire.sent() == []
+
+
+async def test_an_amount_of_zero_takes_nothing_and_is_refused_in_debt_alone(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    async with limiter.acquire("e", "r", {"rpm": 60}) as lease:
+        await take(limiter, "e", "r", rpm=0)
+        assert await limiter.available("e", "r") == {"rpm": 0}
+        await lease.adjust(rpm=5)
+    with pytest.raises(RateLimitExceeded, match="0 rpm requested, -5 available"):
+        await take(limiter, "e", "r", rpm=0)
+    with pytest.raises(ValidationError, match="no such limit on r: there are rpm"):
+        await take(limiter, "e", "r", tpm=0)
+
+
+async def test_an_amount_for_a_limit_that_does_not_exist_takes_nothing(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    with pytest.raises(ValidationError, match="consume 'tpm': no such limit on r: there are rpm"):
+        await take(limiter, "e", "r", rpm=1, tpm=1)
+    assert await limiter.available("e", "r") == {"rpm": 60}
+
+
+async def test_no_limits_are_no_limits_to_set(world: World) -> None:
+    limiter, wire = await world.process()
+    for refused in (
+        limiter.set_limits("e", []),
+        limiter.set_resource_defaults("r", []),
+        limiter.set_system_defaults([]),
+    ):
+        with pytest.raises(ValidationError, match="give at least one limit"):
+            await refused
+    assert wire.sent() == []
+
+
+async def test_deleting_limits_that_are_not_set_does_nothing(world: World) -> None:
+    limiter, wire = await world.process()
+    repository = limiter.repository
+    await limiter.delete_limits("e", "r")
+    await limiter.delete_resource_defaults("r")
+    await limiter.delete_system_defaults()
+    assert wire.sent() == ["Get"] * 3
+    assert (await repository.get_audit_events("e")).events == ()
+
+
+async def test_deleting_an_entity_or_a_namespace_that_is_not_there_is_an_error(world: World) -> None:
+    limiter, _ = await world.process()
+    with pytest.raises(EntityNotFoundError):
+        await limiter.delete_entity("nobody")
+    with pytest.raises(NamespaceNotFoundError):
+        await limiter.repository.delete_namespace("nowhere")
+
+
+async def test_a_cascade_without_a_parent_consumes_from_the_entity_alone(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    await limiter.create_entity("alone")
+    for entity_id in ("alone", "never-created"):
+        async with limiter.acquire(entity_id, "r", {"rpm": 1}, cascade=True):
+            pass
+        assert await limiter.available(entity_id, "r") == {"rpm": 59}
+    with pytest.raises(ValidationError, match="cascade True: needs a parent_id to cascade to"):
+        await limiter.create_entity("e", cascade=True)
+
+
+async def test_a_missing_namespace_is_registered_with_a_warning_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        await world.process()
+        assert caplog.messages == []
+        prod = await world.process("prod")
+        await world.process("prod")
+        await prod.repository.namespace("prdo")
+    assert [message.partition(":")[0] for message in caplog.messages] == [
+        "registered the new namespace 'prod'",
+        "registered the new namespace 'prdo'",
+    ]
+    assert "register=False" in caplog.messages[0]
+
+
+async def test_register_false_refuses_a_missing_namespace(world: World) -> None:
+    prod = await world.process("prod")
+    strict = await world.process("prod", register=False)
+    with pytest.raises(NamespaceNotFoundError, match="there is no namespace 'prdo': register it first"):
+        await strict.repository.namespace("prdo")
+    assert [each.name for each in await prod.repository.list_namespaces()] == ["prod"]
+
+
+async def test_an_entity_that_may_exist_is_made_once_and_left_as_it_is(world: World) -> None:
+    limiter, wire = await world.process()
+    made = await limiter.create_entity("e", "A key", exist_ok=True)
+    wire.sent()
+    assert await limiter.create_entity("e", "Another name", metadata={"a": 1}, exist_ok=True) == made
+    assert wire.sent() == ["Get"]
+    with pytest.raises(EntityExistsError):
+        await limiter.create_entity("e", "Another name")
+    with pytest.raises(EntityNotFoundError, match="nobody"):
+        await limiter.create_entity("f", parent_id="nobody", exist_ok=True)
+    assert len((await limiter.repository.get_audit_events("e")).events) == 1
+
+
+async def test_of_two_that_create_an_entity_at_once_both_get_the_same_one(world: World) -> None:
+    here, there = [await world.process() for _ in range(2)]
+    for process in (here, there):
+        process.wire.hold(Transact)
+    calls = [(here, "a"), (there, "b")]
+    creating = asyncio.create_task(
+        outcomes(*(each.limiter.create_entity("e", name, exist_ok=True) for each, name in calls))
+    )
+    await until(lambda: all(process.wire.seen and type(process.wire.seen[-1]) is Transact for process in (here, there)))
+    for process in (here, there):
+        process.wire.let_go()
+    one, other = await creating
+    assert one == other == await here.limiter.get_entity("e")
+
+
+async def test_a_limit_of_a_subclass_works_like_one_of_its_base(world: World) -> None:
+    mine = Named.per_minute("rpm", 5)
+    stored, given = [await world.process() for _ in range(2)]
+    await stored.limiter.set_limits("e", [mine], "r")
+    await take(stored.limiter, "e", "r", rpm=1)
+    for _ in range(2):
+        async with given.limiter.acquire("e", "r", {"rpm": 1}, limits=[mine]) as lease:
+            assert [type(status.limit) for status in lease.statuses] == [Limit]
+    given.wire.sent()
+    async with given.limiter.acquire("e", "r", {"rpm": 1}, limits=[mine]):
+        pass
+    assert given.wire.sent() == ["Update"]
+    assert await stored.limiter.get_limits("e", "r") == [Limit.per_minute("rpm", 5)]
+    assert await stored.limiter.available("e", "r") == {"rpm": 1}

@@ -1,0 +1,69 @@
+import io
+import json
+from typing import Any
+
+import pytest
+
+from support.core.events import RPM, TPM, acquire_event, lease_event, refusal
+from zae_limiter.observers import Event
+from zae_limiter.observers.emf import EmbeddedMetricsObserver
+
+OWN = {"namespace": "prod", "resource": "gpt-4"}
+
+
+def told(event: Event, *, entity_ids: bool = False) -> list[dict[str, Any]]:
+    stream = io.StringIO()
+    EmbeddedMetricsObserver(stream=stream, entity_ids=entity_ids)(event)
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def figures(line: dict[str, Any]) -> tuple[dict[str, str], dict[str, float]]:
+    """What CloudWatch makes of a line: the dimensions, and the metrics."""
+    (declared,) = line["_aws"]["CloudWatchMetrics"]
+    assert declared["Namespace"] == "zae-limiter"
+    (dimensions,) = declared["Dimensions"]
+    return {name: line[name] for name in dimensions}, {each["Name"]: line[each["Name"]] for each in declared["Metrics"]}
+
+
+def test_an_admitted_acquire_is_one_line() -> None:
+    (line,) = told(acquire_event(waited=0.05, write_units=2.0))
+    assert figures(line) == (OWN, {"admitted": 1, "duration_ms": 100, "waited_ms": 50, "write_units": 2})
+    units = {each["Name"]: each["Unit"] for each in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
+    assert units == {
+        "admitted": "Count",
+        "duration_ms": "Milliseconds",
+        "waited_ms": "Milliseconds",
+        "write_units": "Count",
+    }
+
+
+def test_a_refusal_has_a_line_for_each_limit_that_was_short() -> None:
+    assert [figures(line) for line in told(refusal(RPM, TPM))] == [
+        (OWN, {"refused": 1, "duration_ms": 100}),
+        (OWN | {"limit": "rpm"}, {"refusals": 1}),
+        (OWN | {"limit": "tpm"}, {"refusals": 1}),
+    ]
+
+
+def test_the_end_of_a_block_has_the_tokens_of_each_limit() -> None:
+    assert [figures(line) for line in told(lease_event())] == [
+        (OWN | {"limit": "rpm"}, {"tokens": 1}),
+        (OWN | {"limit": "tpm"}, {"tokens": 700}),
+    ]
+
+
+@pytest.mark.parametrize(("ending", "metric"), [("rolled_back", "rolled_back"), ("failed", "ends_failed")])
+def test_an_end_that_is_not_settled_is_counted(ending: str, metric: str) -> None:
+    assert [figures(line) for line in told(lease_event(ending=ending, consumed={"rpm": 0}))] == [(OWN, {metric: 1})]
+
+
+def test_the_entity_is_named_on_request_alone_and_is_no_dimension() -> None:
+    assert "key-1" not in json.dumps(told(refusal(RPM)))
+    for line in told(refusal(RPM), entity_ids=True):
+        assert line["entity_id"] == "key-1"
+        assert "entity_id" not in figures(line)[0]
+
+
+def test_standard_output_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
+    EmbeddedMetricsObserver()(acquire_event())
+    assert json.loads(capsys.readouterr().out)["admitted"] == 1

@@ -1,0 +1,148 @@
+"""Over OpenTelemetry's own SDK."""
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("opentelemetry.sdk")
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+from support.core.events import RPM, TPM, acquire_event, lease_event, refusal
+from support.core.worlds import World
+from zae_limiter import Limit, RateLimiterUnavailable
+from zae_limiter.observers.otel import OpenTelemetryObserver
+
+OWN = {"zae_limiter.namespace": "prod", "zae_limiter.resource": "gpt-4"}
+ADMITTED = OWN | {"zae_limiter.call": "acquire", "zae_limiter.outcome": "admitted"}
+
+
+class Recorded:
+    """An observer with the SDK behind it, and what was recorded."""
+
+    def __init__(self, **options: Any) -> None:
+        self._reader, self._exporter = InMemoryMetricReader(), InMemorySpanExporter()
+        self.tracers = TracerProvider(shutdown_on_exit=False)
+        self.tracers.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.observer = OpenTelemetryObserver(
+            meter_provider=MeterProvider([self._reader], shutdown_on_exit=False),
+            tracer_provider=self.tracers,
+            **options,
+        )
+
+    def metrics(self) -> dict[str, list[tuple[dict[str, Any], float]]]:
+        """The points of each metric: attributes and value; of a histogram the sum."""
+        data = self._reader.get_metrics_data()
+        assert data is not None
+        (scope,) = data.resource_metrics[0].scope_metrics
+        assert scope.scope.name == "zae_limiter"
+        return {
+            metric.name: [
+                (dict(point.attributes or {}), point.value if hasattr(point, "value") else point.sum)
+                for point in metric.data.data_points
+            ]
+            for metric in scope.metrics
+        }
+
+    def spans(self) -> tuple[ReadableSpan, ...]:
+        return self._exporter.get_finished_spans()
+
+
+def test_an_admitted_acquire_is_counted_and_timed() -> None:
+    recorded = Recorded()
+    recorded.observer(acquire_event(waited=0.05, write_units=2.0))
+    recorded.observer(acquire_event())
+    assert recorded.metrics() == {
+        "zae_limiter.acquires": [(ADMITTED, 2)],
+        "zae_limiter.acquire.duration": [(ADMITTED, 0.2)],
+        "zae_limiter.acquire.wait": [(OWN, 0.05)],
+        "zae_limiter.write_units": [({"zae_limiter.namespace": "prod"}, 2)],
+    }
+
+
+def test_a_refusal_counts_the_limits_that_were_short() -> None:
+    recorded = Recorded()
+    recorded.observer(refusal(RPM))
+    recorded.observer(refusal(RPM, TPM))
+    metrics = recorded.metrics()
+    assert metrics["zae_limiter.refusals"] == [
+        (OWN | {"zae_limiter.limit": "rpm"}, 2),
+        (OWN | {"zae_limiter.limit": "tpm"}, 1),
+    ]
+    assert [value for _, value in metrics["zae_limiter.acquires"]] == [2]
+
+
+def test_the_end_of_a_block_counts_its_tokens() -> None:
+    recorded = Recorded()
+    recorded.observer(lease_event())
+    recorded.observer(lease_event(ending="rolled_back", consumed={"rpm": 0}))
+    metrics = recorded.metrics()
+    counted = OWN | {"zae_limiter.degraded": False}
+    assert metrics["zae_limiter.tokens"] == [
+        (counted | {"zae_limiter.limit": "rpm"}, 1),
+        (counted | {"zae_limiter.limit": "tpm"}, 700),
+    ]
+    assert metrics["zae_limiter.lease.duration"] == [
+        (OWN | {"zae_limiter.ending": "settled"}, 2),
+        (OWN | {"zae_limiter.ending": "rolled_back"}, 2),
+    ]
+
+
+def test_a_failure_has_the_type_of_its_error() -> None:
+    recorded = Recorded()
+    recorded.observer(acquire_event(outcome="failed", error=RateLimiterUnavailable("no answer")))
+    ((attributes, _),) = recorded.metrics()["zae_limiter.acquires"]
+    assert (attributes["zae_limiter.outcome"], attributes["error.type"]) == ("failed", "RateLimiterUnavailable")
+    (span,) = recorded.spans()
+    assert span.status.status_code is StatusCode.ERROR
+    assert [event.name for event in span.events] == ["exception"]
+
+
+def test_a_span_covers_the_call_and_says_what_was_short() -> None:
+    recorded = Recorded()
+    recorded.observer(refusal(RPM))
+    (span,) = recorded.spans()
+    assert span.name == "zae_limiter.acquire"
+    assert span.end_time is not None
+    assert span.start_time is not None
+    assert span.end_time - span.start_time == 100_000_000
+    assert dict(span.attributes or {}) == OWN | {
+        "zae_limiter.call": "acquire",
+        "zae_limiter.outcome": "refused",
+        "zae_limiter.amount.rpm": 1,
+        "zae_limiter.violations": ("rpm",),
+    }
+    assert span.status.status_code is StatusCode.UNSET
+
+
+def test_the_entity_is_named_on_request_alone() -> None:
+    for asked in (False, True):
+        recorded = Recorded(entity_ids=asked)
+        recorded.observer(refusal(RPM))
+        recorded.observer(lease_event())
+        points = [attributes for each in recorded.metrics().values() for attributes, _ in each]
+        points += [dict(span.attributes or {}) for span in recorded.spans()]
+        assert [attributes.get("zae_limiter.entity_id") for attributes in points] == ["key-1" if asked else None] * 7
+
+
+def test_spans_can_be_left_out() -> None:
+    recorded = Recorded(spans=False)
+    recorded.observer(acquire_event())
+    assert recorded.spans() == ()
+
+
+async def test_the_span_of_an_acquire_is_a_child_of_the_callers(async_world: World) -> None:
+    recorded = Recorded()
+    limiter, _ = await async_world.process(default_limits=[Limit.per_minute("rpm", 60)], observers=[recorded.observer])
+    with recorded.tracers.get_tracer("mine").start_as_current_span("request"):
+        async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+            await lease.consume(rpm=1)
+    acquire, consume, request = recorded.spans()
+    assert [span.name for span in (acquire, consume)] == ["zae_limiter.acquire", "zae_limiter.consume"]
+    assert request.context is not None
+    assert {span.parent and span.parent.span_id for span in (acquire, consume)} == {request.context.span_id}
