@@ -86,12 +86,10 @@ class Options:
         for field in ("stack", "region", "endpoint_url", "profile"):
             if not isinstance(getattr(self, field), str | None):
                 raise ValidationError(field, getattr(self, field), "must be a string")
-        for field in ("register", "create_table", "check_version"):
+        for field in ("register", "create_table", "check_version", "count_units"):
             if type(getattr(self, field)) is not bool:
                 raise ValidationError(field, getattr(self, field), "must be true or false")
         check_on_unavailable(self.on_unavailable)
-        if not isinstance(self.count_units, bool):
-            raise ValidationError("count_units", self.count_units, "must be true or false")
         if (transport := transport_of(self.transport)) not in TRANSPORTS:
             raise ValidationError("transport", transport, f"must be one of {', '.join(TRANSPORTS)}")
         check_namespace("namespace", self.namespace_name)
