@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 TESTS: Final = Path(__file__).resolve().parents[3]
 START_SECONDS: Final = 60
+STOP_SECONDS: Final = 10
 COMMANDS: Final = {
     "uvicorn": ["uvicorn", "--log-level", "warning", "--port", "{port}"],
     "gunicorn": ["gunicorn", "--log-level", "warning", "--threads", "4", "--bind", "127.0.0.1:{port}"],
@@ -80,9 +81,17 @@ def serving(server: str, application: str, folder: Path = TESTS, **environ: str)
         _wait_for(port, process)
         yield Served(port)
     finally:
-        process.terminate()
-        _, errors = process.communicate(timeout=30)
-        print(errors, file=sys.stderr)
+        print(_stop(process), file=sys.stderr)
+
+
+def _stop(process: subprocess.Popen[str]) -> str:
+    """What it wrote on stderr."""
+    process.terminate()
+    try:
+        return process.communicate(timeout=STOP_SECONDS)[1]
+    except subprocess.TimeoutExpired:  # a server that waits for an application
+        process.kill()
+        return process.communicate()[1]
 
 
 def _free_port() -> int:
