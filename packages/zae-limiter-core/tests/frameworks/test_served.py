@@ -63,6 +63,12 @@ def user() -> str:
     return f"user-{uuid4().hex}"
 
 
+def test_a_lifespan_passes_through(served: Served, user: str, name: str) -> None:
+    if name != "asgi":
+        pytest.skip("the application of plain ASGI counts its lifespans")
+    assert served.balance(user)["lifespan"] == 1
+
+
 def left(served: Served, user: str) -> dict[str, int]:
     found = served.balance(user)
     return {name: found[name] for name in WHOLE}

@@ -4,13 +4,12 @@
 tokens are kept or given back as ``zae_limiter.integrations.asgi`` says.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import Parameter, Signature
-from typing import Any, Final, Unpack
+from typing import Any, Final, Unpack, cast
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request, routing
 from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
 
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
@@ -81,9 +80,10 @@ def install(app: FastAPI, *, units: Mapping[str, str] | None = None, legacy: boo
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:
-        for route in _limited_routes(app):
-            route.responses.setdefault(STATUS, REFUSAL)
-        return plain()
+        document = plain()
+        for operation in _limited_operations(app, document["paths"]):
+            operation["responses"].setdefault(str(STATUS), REFUSAL)
+        return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's documentation extends it
 
@@ -98,10 +98,19 @@ def _depends(value: Any) -> Any:
     return Depends(constant)
 
 
-def _limited_routes(app: FastAPI) -> Iterator[APIRoute]:
-    for route in app.routes:
-        if isinstance(route, APIRoute) and _limits(route.dependant):
-            yield route
+def _limited_operations(app: FastAPI, paths: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What the document says of the routes that have a ``RateLimited``."""
+    for route in _routes(app):
+        dependant = getattr(route, "dependant", None)
+        if dependant is not None and _limits(dependant):
+            documented = paths.get(route.path_format, {})  # without the routes that are left out of the document
+            yield from (documented[name] for method in route.methods if (name := method.lower()) in documented)
+
+
+def _routes(app: FastAPI) -> Iterable[Any]:
+    """All routes, those of included routers among them: newer ``app.routes`` have the routers themselves."""
+    contexts = getattr(routing, "iter_route_contexts", None)
+    return app.routes if contexts is None else cast("Iterable[Any]", contexts(app.routes))
 
 
 def _limits(dependant: Dependant) -> bool:
