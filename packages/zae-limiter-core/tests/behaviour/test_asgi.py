@@ -94,7 +94,7 @@ async def test_an_exception_after_the_answer_has_begun_keeps(world: World) -> No
 
 
 @pytest.mark.parametrize("begun", [False, True])
-async def test_a_cancelled_request_keeps_only_what_has_begun_to_be_answered(world: World, begun: bool) -> None:
+async def test_a_cancelled_request_keeps_only_what_has_begun_to_be_answered(world: World, *, begun: bool) -> None:
     reached = asyncio.Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

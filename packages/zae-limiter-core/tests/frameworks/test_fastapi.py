@@ -4,12 +4,12 @@ from typing import Annotated, Any
 
 import pytest
 
-fastapi = pytest.importorskip("fastapi", reason="fastapi is not installed: `just test-frameworks newest` has it")
-from fastapi import Depends, FastAPI, Header  # noqa: E402
-from pydantic import BaseModel  # noqa: E402
+pytest.importorskip("fastapi", reason="fastapi is not installed: `just test-frameworks newest` has it")
+from fastapi import APIRouter, Depends, FastAPI, Header
+from pydantic import BaseModel
 
-from zae_limiter import Lease, Limit, RateLimiter, Repository  # noqa: E402
-from zae_limiter.integrations.fastapi import RateLimited, install  # noqa: E402
+from zae_limiter import Lease, Limit, RateLimiter, Repository
+from zae_limiter.integrations.fastapi import RateLimited, install
 
 LIMITS = [Limit.per_minute("tpm", 100)]
 
@@ -103,7 +103,7 @@ def test_the_document_has_429_for_the_routes_that_are_limited_and_no_parameter_o
 
 
 def test_the_document_of_a_router_has_429_too() -> None:
-    app, router = FastAPI(), fastapi.APIRouter()
+    app, router = FastAPI(), APIRouter()
 
     @router.get("/limited", dependencies=[Depends(limited)])
     async def answer() -> None: ...

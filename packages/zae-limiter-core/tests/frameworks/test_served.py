@@ -24,8 +24,7 @@ class App(NamedTuple):
     django: str = ""
 
     def serve(self) -> AbstractContextManager[Served]:
-        environ = {"ZAEL_TEST_DJANGO": self.django} if self.django else {}
-        return serving(self.server, f"support.core.web.{self.application}", **environ)
+        return serving(self.server, f"support.core.web.{self.application}", ZAEL_TEST_DJANGO=self.django)
 
 
 APPS = {

@@ -28,9 +28,10 @@ LEASE: Final = "rate_limit_lease"  # of scope["state"]
 _EXCHANGE: Final = "zae_limiter.exchange"  # of the scope
 
 
-def lease_of(scope: Scope) -> Lease:
+def lease_of(scope: Mapping[str, object]) -> Lease:
     """The request's lease, to settle or to consume more. Raises ``LookupError`` if the request is not limited."""
-    lease = scope.get("state", {}).get(LEASE)
+    state = scope.get("state")
+    lease = state.get(LEASE) if isinstance(state, Mapping) else None
     if not isinstance(lease, Lease):
         raise LookupError(f"the request to {scope.get('path')!r} has no lease: nothing limits it")
     return lease

@@ -1,6 +1,5 @@
 """FastAPI, with the dependency."""
 
-import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request
@@ -45,8 +44,7 @@ async def endless(lease: Limited) -> StreamingResponse:
 
 @router.get("/gone")
 async def gone(request: Request, lease: Limited) -> str:
-    while not await request.is_disconnected():
-        await asyncio.sleep(0.02)
+    await limits.until_gone(request.is_disconnected)
     return "nobody reads this"
 
 

@@ -4,13 +4,12 @@ Lives here: what they share. Never: a framework.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
 from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
-from zae_limiter.operations.errors import Unreachable
-from zae_limiter.stores import MemoryStore, SyncMemoryStore
+from zae_limiter.stores import MemoryStore, SyncMemoryStore, Unreachable
 
 LIMITS: Final = [Limit.per_day("requests", 5), Limit.per_day("tokens", 1000)]
 COST: Final = {"requests": 1, "tokens": 100}
@@ -75,6 +74,11 @@ def sync_limiter_of(user: str) -> SyncRateLimiter:
 
 def cost_of(path: str) -> dict[str, int]:
     return {} if path == "/balance" else COST
+
+
+async def until_gone(is_disconnected: Callable[[], Awaitable[bool]]) -> None:
+    while not await is_disconnected():  # noqa: ASYNC110 - that is how Starlette's requests tell
+        await asyncio.sleep(0.02)
 
 
 async def parts(lease: Any) -> AsyncIterator[bytes]:

@@ -1,17 +1,18 @@
 """Plain ASGI: no framework."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 from support.core.web import limits
-from zae_limiter.integrations.asgi import Receive, RateLimitMiddleware, Scope, Send, lease_of
+from zae_limiter.integrations.asgi import RateLimitMiddleware, Receive, Scope, Send, lease_of
 
 begun: list[str] = []
 
 
 async def user(scope: Scope) -> str:
-    return dict(scope["headers"])[b"x-user"].decode()
+    return str(dict(scope["headers"])[b"x-user"], "ascii")
 
 
 async def limiter(scope: Scope) -> Any:
@@ -62,8 +63,6 @@ async def respond(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def stream(parts: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-    import asyncio
-
     async def left() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass

@@ -9,8 +9,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -38,13 +38,13 @@ class Served:
     def __init__(self, port: int) -> None:
         self.port = port
 
-    def get(self, path: str, user: str) -> Answer:
-        """Ask on a connection of its own."""
-        connection, response = self._ask(path, user)
-        with closing(connection):
-            return Answer(
-                response.status, {name.lower(): text for name, text in response.getheaders()}, response.read()
-            )
+    def get(self, path: str, user: str = "", **headers: str) -> Answer:
+        """Ask on a connection of its own; the names of headers have ``_`` for ``-``."""
+        return _read(*self._ask("GET", path, user, headers))
+
+    def post(self, path: str, document: object) -> Answer:
+        """Send JSON on a connection of its own."""
+        return _read(*self._ask("POST", path, "", {"Content-Type": "application/json"}, json.dumps(document)))
 
     def balance(self, user: str) -> dict[str, int]:
         """What the user has left."""
@@ -52,7 +52,7 @@ class Served:
 
     def leave(self, path: str, user: str, *, after: int) -> None:
         """Ask, read so many bytes of the answer's body, and leave."""
-        connection, response = self._ask(path, user)
+        connection, response = self._ask("GET", path, user, {})
         with closing(connection):
             assert len(response.read(after)) == after
             response.close()
@@ -64,10 +64,18 @@ class Served:
             connected.sendall(f"GET {path} HTTP/1.1\r\nHost: test\r\nX-User: {user}\r\n\r\n".encode())
             yield
 
-    def _ask(self, path: str, user: str) -> tuple[HTTPConnection, HTTPResponse]:
+    def _ask(
+        self, method: str, path: str, user: str, headers: Mapping[str, str], body: str | None = None
+    ) -> tuple[HTTPConnection, HTTPResponse]:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
-        connection.request("GET", path, headers={"X-User": user})
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        connection.request(method, path, body, {"X-User": user, **named})
         return connection, connection.getresponse()
+
+
+def _read(connection: HTTPConnection, response: HTTPResponse) -> Answer:
+    with closing(connection):
+        return Answer(response.status, {name.lower(): text for name, text in response.getheaders()}, response.read())
 
 
 @contextmanager

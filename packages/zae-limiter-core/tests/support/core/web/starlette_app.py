@@ -24,8 +24,7 @@ async def endless(request: Request) -> Response:
 
 
 async def gone(request: Request) -> Response:
-    while not await request.is_disconnected():
-        await limits.asyncio.sleep(0.02)
+    await limits.until_gone(request.is_disconnected)
     return Response("nobody reads this")
 
 
