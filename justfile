@@ -183,4 +183,4 @@ install-beside:
     PYTHONPATH=tests-integration uv run python tools/install_beside.py
 
 # Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, and no extras
-test-all: check wheels-test (test-pythons "fast") integration integration-sdk
+test-all: check wheels-test (test-pythons "fast") (test-frameworks "newest") integration integration-sdk

@@ -1,14 +1,12 @@
 """The stores, for programs that choose one themselves: to count what requests cost, or to put their own in front.
 
 ``Repository.over(store, options)`` opens a repository over a store. ``MemoryTable`` is a table in this process, which a
-``MemoryStore`` and a ``SyncMemoryStore`` may share; ``Meter`` counts requests and capacity units. A store that does not
-get an answer raises ``Unreachable``, or ``OutcomeUnknown`` if its request may have been applied.
+``MemoryStore`` and a ``SyncMemoryStore`` may share; ``Meter`` counts requests and capacity units.
 """
 
 from .aio.store import DynamoDBStore, MemoryStore, Store
 from .memory.table import MemoryTable
 from .operations.capacity import Meter
-from .operations.errors import OutcomeUnknown, Unreachable
 from .operations.values import Operation
 from .sync.store import SyncDynamoDBStore, SyncMemoryStore, SyncStore
 
@@ -18,10 +16,8 @@ __all__ = [
     "MemoryTable",
     "Meter",
     "Operation",
-    "OutcomeUnknown",
     "Store",
     "SyncDynamoDBStore",
     "SyncMemoryStore",
     "SyncStore",
-    "Unreachable",
 ]

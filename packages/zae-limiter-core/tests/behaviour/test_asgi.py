@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from zae_limiter import Lease, Limit, RateLimiter
+from support.core.web.limits import GoneStore
+from zae_limiter import Lease, Limit, Options, RateLimiter, Repository, ValidationError
 from zae_limiter.integrations.asgi import (
     AnswerMiddleware,
     Exchange,
@@ -199,6 +200,40 @@ async def test_a_refused_inner_acquire_gives_the_outer_one_back(world: World) ->
 
     await world.ask(inner)
     assert (world.sent[0]["status"], await world.left()) == (429, 10)
+
+
+async def away() -> tuple[RateLimiter, GoneStore]:
+    store = GoneStore()
+    return RateLimiter(await Repository.over(store, Options(stack="web"))), store
+
+
+async def test_an_outage_lets_through_without_fields_where_the_policy_allows() -> None:
+    limiter, store = await away()
+    store.away = True
+    world = World(limiter)
+    await world.ask(hello, on_unavailable="allow")
+    assert world.sent[0]["headers"] == START["headers"]
+
+
+async def test_corrections_that_cannot_be_written_are_logged_and_the_answer_goes_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    limiter, store = await away()
+    world = World(limiter)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await lease_of(scope).settle(rpm=5)
+        store.away = True
+        await hello(scope, receive, send)
+
+    await world.ask(app)
+    assert [message["type"] for message in world.sent] == [START["type"], BODY["type"]]
+    assert "corrections of a request's lease were not written" in caplog.text
+
+
+def test_a_unit_that_no_field_can_have_is_refused_at_once(limiter: RateLimiter) -> None:
+    with pytest.raises(ValidationError, match="printable ASCII"):
+        AnswerMiddleware(hello, units={"rpm": "Anträge"})
 
 
 @pytest.mark.parametrize("kind", ["websocket", "lifespan"])

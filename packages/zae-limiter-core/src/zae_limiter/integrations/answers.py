@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ..exceptions import ContentionError, RateLimiterUnavailable, RateLimitExceeded
+from ..exceptions import ContentionError, RateLimiterUnavailable, RateLimitExceeded, ValidationError
 from ..http import PROBLEM_MEDIA_TYPE, STATUS, HasStatuses, headers, problem
 
 Answered = RateLimitExceeded | RateLimiterUnavailable | ContentionError
@@ -29,10 +29,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """How answers show limits: the options of ``zae_limiter.http.headers``."""
+    """How answers show limits: the options of ``zae_limiter.http.headers``. Raises ``ValidationError``."""
 
     units: Mapping[str, str] = field(default_factory=dict, hash=False)
     legacy: bool = False
+
+    def __post_init__(self) -> None:
+        for name, unit in self.units.items():
+            if not (unit.isascii() and unit.isprintable()):
+                raise ValidationError(f"units[{name!r}]", unit, "must be printable ASCII: a header field shows it")
 
     def fields(self, result: HasStatuses) -> dict[str, str]:
         """The header fields of a lease or a refusal."""

@@ -64,7 +64,7 @@ class _Rule:
         """Show the lease in the response; whether its tokens stay taken."""
         if leases.refused:
             return False
-        if leases.last is not None:
+        if leases.last is not None and "RateLimit" not in response:  # of middleware further in
             for name, value in self.answers.fields(leases.last).items():
                 response[name] = value
         return served(response.status_code)

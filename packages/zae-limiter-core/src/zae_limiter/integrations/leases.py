@@ -1,12 +1,16 @@
 """The leases of one request, in both variants: entered one after the other, ended together with the answer."""
 
+import logging
 from contextlib import AsyncExitStack, ExitStack
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from ..aio.lease import Lease
+from ..exceptions import InfrastructureError
 from ..sync.lease import SyncLease
 
 L = TypeVar("L", Lease, SyncLease)
+UNWRITTEN: Final = "corrections of a request's lease were not written; its answer goes out nonetheless"
+log = logging.getLogger(__name__)
 
 
 class _Entered(Generic[L]):
@@ -40,9 +44,12 @@ class Leases(_Entered[Lease]):
         return lease
 
     async def end(self, error: BaseException | None = None) -> None:
-        """End them all, once: an error gives back what is not kept."""
+        """End them all, once: an error gives back what is not kept. What cannot be written is logged."""
         self._entered.clear()
-        await self._stack.__aexit__(type(error) if error else None, error, None)
+        try:
+            await self._stack.__aexit__(type(error) if error else None, error, None)
+        except InfrastructureError:
+            log.warning(UNWRITTEN, exc_info=True)
 
 
 class SyncLeases(_Entered[SyncLease]):
@@ -58,6 +65,9 @@ class SyncLeases(_Entered[SyncLease]):
         return lease
 
     def end(self, error: BaseException | None = None) -> None:
-        """End them all, once: an error gives back what is not kept."""
+        """End them all, once: an error gives back what is not kept. What cannot be written is logged."""
         self._entered.clear()
-        self._stack.__exit__(type(error) if error else None, error, None)
+        try:
+            self._stack.__exit__(type(error) if error else None, error, None)
+        except InfrastructureError:
+            log.warning(UNWRITTEN, exc_info=True)

@@ -9,7 +9,8 @@ from functools import cache
 from typing import Any, Final
 
 from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
-from zae_limiter.stores import MemoryStore, SyncMemoryStore, Unreachable
+from zae_limiter.operations.errors import Unreachable
+from zae_limiter.stores import MemoryStore, SyncMemoryStore
 
 LIMITS: Final = [Limit.per_day("requests", 5), Limit.per_day("tokens", 1000)]
 COST: Final = {"requests": 1, "tokens": 100}
