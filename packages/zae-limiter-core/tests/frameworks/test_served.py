@@ -23,6 +23,11 @@ class App(NamedTuple):
     application: str
     django: str = ""
 
+    def missing(self) -> str | None:
+        """The name of a package that is not installed."""
+        needed = filter(None, (self.server, self.framework))
+        return next((name for name in needed if importlib.util.find_spec(name) is None), None)
+
     def serve(self) -> AbstractContextManager[Served]:
         return serving(self.server, f"support.core.web.{self.application}", ZAEL_TEST_DJANGO=self.django)
 
@@ -42,7 +47,10 @@ WHOLE = {"requests": 5, "tokens": 1000}
 TAKEN = {"requests": 4, "tokens": 900}
 
 
-@pytest.fixture(scope="module", params=APPS)
+HERE = [name for name, app in APPS.items() if not app.missing()]
+
+
+@pytest.fixture(scope="module", params=HERE)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -50,11 +58,19 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def served(name: str) -> Iterator[Served]:
     app = APPS[name]
-    for needed in filter(None, (app.server, app.framework)):
-        if importlib.util.find_spec(needed) is None:
-            pytest.skip(f"{needed} is not installed: `just test-frameworks newest` has it")
+    skip_without(app)
     with app.serve() as served:
         yield served
+
+
+def skip_without(app: App) -> None:
+    if missing := app.missing():
+        pytest.skip(f"{missing} is not installed: `just test-frameworks newest` has it")
+
+
+@pytest.mark.parametrize("name", sorted({*APPS} - {*HERE}), ids=str)
+def test_what_is_missing_here_is_said(name: str) -> None:
+    skip_without(APPS[name])
 
 
 @pytest.fixture
@@ -62,9 +78,8 @@ def user() -> str:
     return f"user-{uuid4().hex}"
 
 
-def test_a_lifespan_passes_through(served: Served, user: str, name: str) -> None:
-    if name != "asgi":
-        pytest.skip("the application of plain ASGI counts its lifespans")
+@pytest.mark.parametrize("name", ["asgi"], indirect=True)
+def test_a_lifespan_passes_through(served: Served, user: str) -> None:
     assert served.balance(user)["lifespan"] == 1
 
 
@@ -155,9 +170,8 @@ def test_what_costs_nothing_has_no_fields(served: Served, user: str) -> None:
     assert not {"ratelimit", "ratelimit-policy"} & set(answer.headers)
 
 
-def test_a_client_that_leaves_before_the_answer_gets_the_tokens_back(served: Served, user: str, name: str) -> None:
-    if name not in {"asgi", "starlette", "fastapi"}:
-        pytest.skip("the application of this framework does not see that the client leaves")
+@pytest.mark.parametrize("name", ["asgi", "starlette", "fastapi"], indirect=True)  # which see that the client leaves
+def test_a_client_that_leaves_before_the_answer_gets_the_tokens_back(served: Served, user: str) -> None:
     with served.asking("/gone", user):
         settles(served, user, TAKEN)
     settles(served, user, WHOLE)
