@@ -42,7 +42,7 @@ class World:
         """One request to an application behind the middleware."""
         options: dict[str, Any] = {"identity": lambda scope: "user", "resource": "api", "cost": {"rpm": 1}, **more}
         self.sent = []
-        middleware = RateLimitMiddleware(app, limiter=self.limiter, limits=[RPM], **options)
+        middleware = RateLimitMiddleware(app, limiter=self.limiter, **{"limits": [RPM], **options})
         await middleware({"type": "http", "path": "/here"}, self.receive, self.send)
 
     async def receive(self) -> Message:
@@ -73,6 +73,14 @@ async def test_an_answer_keeps_its_own_fields_and_gets_more(world: World) -> Non
         (b"ratelimit", b'"rpm";r=9;t=6'),
     ]
     assert world.sent[1] == BODY
+
+
+async def test_the_fields_are_those_of_the_drafts_examples(world: World) -> None:
+    burst, daily = Limit.per_minute("burst", 100), Limit.per_day("daily", 1000)
+    await world.ask(hello, cost={"burst": 1, "daily": 1}, limits=[burst, daily], resource="two")
+    assert dict(world.sent[0]["headers"])[b"ratelimit-policy"] == b'"burst";q=100;w=60, "daily";q=1000;w=86400'
+    await world.ask(hello, cost={"default": 50}, limits=[Limit.per_minute("default", 100)], resource="one")
+    assert dict(world.sent[0]["headers"])[b"ratelimit"] == b'"default";r=50;t=30'
 
 
 async def test_an_exception_before_the_answer_gives_back(world: World) -> None:
