@@ -68,9 +68,9 @@ def skip_without(app: App) -> None:
         pytest.skip(f"{missing} is not installed: `just test-frameworks newest` has it")
 
 
-@pytest.mark.parametrize("name", sorted({*APPS} - {*HERE}), ids=str)
-def test_what_is_missing_here_is_said(name: str) -> None:
-    skip_without(APPS[name])
+@pytest.mark.parametrize("app", APPS.values(), ids=APPS)
+def test_the_framework_and_its_server_are_installed(app: App) -> None:
+    skip_without(app)
 
 
 @pytest.fixture
