@@ -98,6 +98,24 @@ test-dependencies which pkg=(packages + " core[aioboto3,speed]") *args:
         "$scratch/$name/bin/pytest" -q -n auto "packages/zae-limiter-$name/tests" "${@:3}"
     done
 
+# The web integrations, each framework in its `oldest` version, or the `newest` on the newest Python that is here: `just test-frameworks oldest`
+test-frameworks which:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    case "{{which}}" in
+        newest) resolution=highest python=$(uv run python tools/pythons.py | awk 'NF > 1 { found = $2 } END { print found }') ;;
+        oldest) resolution=lowest-direct python=$(uv run python -c 'import sys; print(sys.executable)') ;;
+        *) echo "just test-frameworks newest|oldest, not: {{which}}" >&2; exit 2 ;;
+    esac
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    uv venv --quiet --clear --python "$python" "$scratch/venv"
+    uv pip install --quiet --python "$scratch/venv" --resolution "$resolution" --editable "packages/zae-limiter-core[fastapi,flask,django]" \
+        --group packages/zae-limiter-core/pyproject.toml:test --group packages/zae-limiter-core/pyproject.toml:frameworks
+    "$scratch/venv/bin/python" --version
+    uv pip list --quiet --python "$scratch/venv" | grep -E "^(django|fastapi|flask|gunicorn|litestar|quart|starlette|uvicorn) "
+    "$scratch/venv/bin/pytest" -q packages/zae-limiter-core/tests/frameworks
+
 # The whole stack on every target that this machine offers, a file at a time on each core: `just integration --target dynoxide`
 integration *args:
     uv run pytest tests-integration --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}

@@ -15,3 +15,10 @@ def test_importing_it_imports_neither_an_aws_library_nor_opentelemetry() -> None
     ask = f"import sys, zae_limiter.aio.limiter, zae_limiter.observers.emf; print({heavy!r} & set(sys.modules))"
     answer = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert answer.stdout == "set()\n"
+
+
+def test_importing_it_and_its_asgi_middleware_imports_no_framework() -> None:
+    frameworks = {"asgiref", "django", "fastapi", "flask", "starlette"}
+    ask = f"import sys, zae_limiter, zae_limiter.integrations.asgi; print({frameworks} & set(sys.modules))"
+    answer = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert answer.stdout == "set()\n"

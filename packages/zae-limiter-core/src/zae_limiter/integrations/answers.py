@@ -1,0 +1,67 @@
+"""What every integration answers: header fields, status and body, without I/O and without a framework."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..exceptions import ContentionError, RateLimiterUnavailable, RateLimitExceeded, ValidationError
+from ..http import PROBLEM_MEDIA_TYPE, STATUS, HasStatuses, headers, problem
+
+Answered = RateLimitExceeded | RateLimiterUnavailable | ContentionError
+ANSWERED: Final = (RateLimitExceeded, RateLimiterUnavailable, ContentionError)
+UNAVAILABLE: Final = 503
+UNAVAILABLE_RETRY_SECONDS: Final = "1"  # an unavailable store is asked once a second at least
+
+
+class NotServed(Exception):
+    """The request was not served: what its leases hold goes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response instead of the application's own."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """How answers show limits: the options of ``zae_limiter.http.headers``. Raises ``ValidationError``."""
+
+    units: Mapping[str, str] = field(default_factory=dict, hash=False)
+    legacy: bool = False
+
+    def __post_init__(self) -> None:
+        for name, unit in self.units.items():
+            if not (unit.isascii() and unit.isprintable()):
+                raise ValidationError(f"units[{name!r}]", unit, "must be printable ASCII: a header field shows it")
+
+    def fields(self, result: HasStatuses) -> dict[str, str]:
+        """The header fields of a lease or a refusal."""
+        return headers(result, units=self.units, legacy=self.legacy)
+
+    def to(self, error: Answered, path: str) -> Answer:
+        """The answer to an error of ``ANSWERED``. It names no entity, and not what is wrong with the store."""
+        if isinstance(error, RateLimitExceeded):
+            return _answer(STATUS, problem(error, instance=path), self.fields(error))
+        document = {
+            "type": "about:blank",
+            "title": "Service Unavailable",
+            "status": UNAVAILABLE,
+            "detail": "The rate limiter cannot decide at the moment; try again.",
+            "instance": path,
+        }
+        return _answer(UNAVAILABLE, document, {"Retry-After": UNAVAILABLE_RETRY_SECONDS})
+
+
+def served(status: int) -> bool:
+    """Whether an answer of this status keeps the tokens: every one but a server error."""
+    return status < 500
+
+
+def _answer(status: int, document: Mapping[str, object], fields: Mapping[str, str]) -> Answer:
+    body = json.dumps(document).encode()
+    return Answer(status, {"Content-Type": PROBLEM_MEDIA_TYPE, "Content-Length": str(len(body)), **fields}, body)

@@ -1,0 +1,166 @@
+"""Middleware of ASGI, for Starlette, FastAPI, Litestar, Quart and any other: it needs no framework.
+
+A request takes its tokens before the application runs. They are kept once an answer begins that is no server error
+(5xx). They go back if the application raises before its answer begins, if its answer is a server error, or if it has
+received ``http.disconnect`` before its answer begins. Corrections (``lease.settle``) are written when the application
+ends, so after the last byte of a stream. Websockets and lifespans pass through.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from inspect import isawaitable
+from typing import Any, Final, TypeAlias, TypeVar, Unpack
+
+from ..aio.lease import Lease
+from ..aio.limiter import RateLimiter
+from ..settings import AcquireOptions
+from .answers import ANSWERED, Answer, Answers, NotServed, served
+from .leases import Leases
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+T = TypeVar("T")
+OfScope: TypeAlias = T | Callable[[Scope], T | Awaitable[T]]
+
+LEASE: Final = "rate_limit_lease"  # of scope["state"]
+_EXCHANGE: Final = "zae_limiter.exchange"  # of the scope
+
+
+def lease_of(scope: Mapping[str, object]) -> Lease:
+    """The request's lease, to settle or to consume more. Raises ``LookupError`` if the request is not limited."""
+    state = scope.get("state")
+    lease = state.get(LEASE) if isinstance(state, Mapping) else None
+    if not isinstance(lease, Lease):
+        raise LookupError(f"the request to {scope.get('path')!r} has no lease: nothing limits it")
+    return lease
+
+
+class Exchange:
+    """One request and its answer, with the leases that it holds."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, answers: Answers) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._answers = answers
+        self._leases = Leases()
+        self._status: int | None = None
+        self._left = False
+
+    @classmethod
+    def of(cls, scope: Scope) -> "Exchange":
+        """The exchange of a scope. Raises ``LookupError`` if there is no ``AnswerMiddleware``."""
+        if isinstance(found := scope.get(_EXCHANGE), cls):
+            return found
+        raise LookupError("no middleware of zae_limiter serves this request: install it in the application")
+
+    async def acquire(self, lease: Lease) -> Lease:
+        """Take the tokens until the request ends. Raises the errors of ``acquire``."""
+        self._scope.setdefault("state", {})[LEASE] = await self._leases.enter(lease)
+        return lease
+
+    async def run(self, app: App) -> None:
+        """Let the application answer, or answer in its place."""
+        try:
+            await self._run(app)
+        except ANSWERED as error:
+            if self._status is not None:
+                raise
+            await self._reply(self._answers.to(error, self._scope["path"]))
+
+    async def _run(self, app: App) -> None:
+        self._scope[_EXCHANGE] = self
+        try:
+            await app(self._scope, self._listen, self._answer)
+        except BaseException as error:
+            await self._leases.end(error)
+            raise
+        await self._leases.end(None if self._served else NotServed())
+
+    @property
+    def _served(self) -> bool:
+        return self._status is not None and served(self._status) and not self._left
+
+    async def _listen(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.disconnect" and self._status is None:
+            self._left = True
+        return message
+
+    async def _answer(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            if self._served:
+                self._leases.keep()
+            if lease := self._leases.last:
+                message = {**message, "headers": [*message.get("headers", ()), *_raw(self._answers.fields(lease))]}
+        await self._send(message)
+
+    async def _reply(self, answer: Answer) -> None:
+        await self._send({"type": "http.response.start", "status": answer.status, "headers": _raw(answer.headers)})
+        await self._send({"type": "http.response.body", "body": answer.body})
+
+
+class AnswerMiddleware:
+    """Ends the leases that a request acquires, shows them in its header fields, and answers refusals.
+
+    It limits nothing itself: ``RateLimitMiddleware`` contains it, ``fastapi.install`` adds it.
+    """
+
+    def __init__(self, app: App, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> None:
+        self._app = app
+        self._answers = Answers(units or {}, legacy)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a scope."""
+        if scope["type"] == "http" and _EXCHANGE not in scope:
+            await Exchange(scope, receive, send, self._answers).run(self._app)
+        else:
+            await self._app(scope, receive, send)
+
+
+class RateLimitMiddleware:
+    """Limits every request of an application.
+
+    ``limiter``, ``identity`` (the entity's id), ``resource`` and ``cost`` (tokens by limit) are values, or functions of
+    the scope, which may be ``async``. A request that costs nothing (``{}``) is not limited. ``units`` and ``legacy``
+    are options of ``zae_limiter.http.headers``, ``options`` those of ``acquire``.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        limiter: OfScope[RateLimiter],
+        identity: OfScope[str],
+        resource: OfScope[str],
+        cost: OfScope[Mapping[str, int]],
+        units: Mapping[str, str] | None = None,
+        legacy: bool = False,
+        **options: Unpack[AcquireOptions],
+    ) -> None:
+        self._app = app
+        self._answering = AnswerMiddleware(self._limited, units=units, legacy=legacy)
+        self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
+        self._options = options
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a scope."""
+        await self._answering(scope, receive, send)
+
+    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (cost := await resolve(self._cost, scope)):
+            limiter = await resolve(self._limiter, scope)
+            identity, resource = await resolve(self._identity, scope), await resolve(self._resource, scope)
+            await Exchange.of(scope).acquire(limiter.acquire(identity, resource, cost, **self._options))
+        await self._app(scope, receive, send)
+
+
+async def resolve(given: T | Callable[[Any], T | Awaitable[T]], request: Any) -> T:
+    """A value, or what a function of the request returns, which may be ``async``."""
+    found = given(request) if callable(given) else given
+    return await found if isawaitable(found) else found
+
+
+def _raw(fields: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in fields.items()]

@@ -1,0 +1,234 @@
+"""Middleware of Django. Needs the extra ``django``.
+
+Make an instance in a module of your own, and name it in ``settings.MIDDLEWARE``, like ``"mysite.limits.middleware"``.
+The tokens are kept once a response is there that is no server error (5xx); a server error gives them back. Corrections
+(``lease.settle``) are written when the view has returned, or when the server has sent or closed a stream.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, Unpack
+
+from asgiref.sync import markcoroutinefunction, sync_to_async
+from django.http import HttpResponse
+
+from ..aio.lease import Lease
+from ..aio.limiter import RateLimiter
+from ..settings import AcquireOptions
+from ..sync.lease import SyncLease
+from ..sync.limiter import SyncRateLimiter
+from ..wiring import of_call
+from .answers import ANSWERED, Answered, Answers, NotServed, served
+from .asgi import resolve
+from .leases import Leases, SyncLeases
+
+T = TypeVar("T")
+OfRequest: TypeAlias = T | Callable[[Any], T]
+
+
+def lease_of(request: Any) -> SyncLease:
+    """The request's lease, to settle or to consume more. Raises ``LookupError`` if the request is not limited."""
+    return _lease_of(request, SyncLease)
+
+
+def async_lease_of(request: Any) -> Lease:
+    """The same where ``AsyncRateLimits`` limits."""
+    return _lease_of(request, Lease)
+
+
+def _lease_of(request: Any, kind: type[T]) -> T:
+    leases = getattr(request, "rate_limit_leases", None)
+    if leases is None or not isinstance(leases.last, kind):
+        raise LookupError(
+            f"the request to {request.path!r} has no {kind.__name__}: nothing limits it, or another middleware"
+        )
+    return leases.last
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What a request asks for. Each part is a value, or a function of the request."""
+
+    limiter: Any
+    identity: Callable[[Any], Any]
+    resource: Any
+    cost: Any
+    options: AcquireOptions
+    answers: Answers
+
+    def reply(self, request: Any, error: Answered) -> Any:
+        answer = self.answers.to(error, request.path)
+        return HttpResponse(answer.body, status=answer.status, headers=answer.headers)
+
+    def serves(self, leases: SyncLeases | Leases, response: Any) -> bool:
+        """Show the lease in the response; whether its tokens stay taken."""
+        if leases.refused:
+            return False
+        if leases.last is not None and "RateLimit" not in response:  # of middleware further in
+            for name, value in self.answers.fields(leases.last).items():
+                response[name] = value
+        return served(response.status_code)
+
+
+class RateLimits:
+    """Limits the requests of a site, with a ``SyncRateLimiter``.
+
+    ``limiter``, ``identity`` (the entity's id), ``resource`` and ``cost`` (tokens by limit) are values, or functions of
+    the request. A request that costs nothing (``{}``) is not limited. ``units`` and ``legacy`` are options of
+    ``zae_limiter.http.headers``, ``options`` those of ``acquire``.
+    """
+
+    sync_capable, async_capable = True, False
+
+    def __init__(
+        self,
+        limiter: OfRequest[SyncRateLimiter],
+        *,
+        identity: Callable[[Any], str],
+        resource: OfRequest[str],
+        cost: OfRequest[Mapping[str, int]],
+        units: Mapping[str, str] | None = None,
+        legacy: bool = False,
+        **options: Unpack[AcquireOptions],
+    ) -> None:
+        self._rule = _Rule(limiter, identity, resource, cost, options, Answers(units or {}, legacy))
+
+    def __call__(self, get_response: Callable[[Any], Any]) -> "_SyncMiddleware":
+        """What Django calls for each site."""
+        return _SyncMiddleware(self._rule, get_response)
+
+
+class AsyncRateLimits:
+    """The same with a ``RateLimiter``, for a site that an ASGI server serves; the functions may be ``async``."""
+
+    sync_capable, async_capable = False, True
+
+    def __init__(
+        self,
+        limiter: OfRequest[RateLimiter | Awaitable[RateLimiter]],
+        *,
+        identity: Callable[[Any], str | Awaitable[str]],
+        resource: OfRequest[str | Awaitable[str]],
+        cost: OfRequest[Mapping[str, int] | Awaitable[Mapping[str, int]]],
+        units: Mapping[str, str] | None = None,
+        legacy: bool = False,
+        **options: Unpack[AcquireOptions],
+    ) -> None:
+        self._rule = _Rule(limiter, identity, resource, cost, options, Answers(units or {}, legacy))
+
+    def __call__(self, get_response: Callable[[Any], Any]) -> "_AsyncMiddleware":
+        """What Django calls for each site."""
+        return _AsyncMiddleware(self._rule, get_response)
+
+
+class _Middleware:
+    def __init__(self, rule: _Rule, get_response: Callable[[Any], Any]) -> None:
+        self._rule, self._get_response = rule, get_response
+
+    def process_exception(self, request: Any, error: Exception) -> Any:
+        """Answer a refusal of more tokens inside a view; Django calls it on a thread."""
+        if not isinstance(error, ANSWERED):
+            return None
+        request.rate_limit_leases.refused = True
+        return self._rule.reply(request, error)
+
+
+class _SyncMiddleware(_Middleware):
+    def __call__(self, request: Any) -> Any:
+        leases = request.rate_limit_leases = SyncLeases()
+        try:
+            self._acquire(leases, request)
+        except ANSWERED as error:
+            return self._rule.reply(request, error)
+        try:
+            response = self._get_response(request)
+        except BaseException as error:
+            leases.end(error)
+            raise
+        if not self._rule.serves(leases, response):
+            leases.end(NotServed())
+        else:
+            leases.keep()
+            _end_with(response, leases)
+        return response
+
+    def _acquire(self, leases: SyncLeases, request: Any) -> None:
+        rule = self._rule
+        if cost := of_call(rule.cost, (request,), {}):
+            limiter = rule.limiter if isinstance(rule.limiter, SyncRateLimiter) else rule.limiter(request)
+            resource = of_call(rule.resource, (request,), {})
+            leases.enter(limiter.acquire(rule.identity(request), resource, cost, **rule.options))
+
+
+class _AsyncMiddleware(_Middleware):
+    def __init__(self, rule: _Rule, get_response: Callable[[Any], Any]) -> None:
+        super().__init__(rule, get_response)
+        markcoroutinefunction(self)
+
+    async def __call__(self, request: Any) -> Any:
+        leases = request.rate_limit_leases = Leases()
+        try:
+            await self._acquire(leases, request)
+        except ANSWERED as error:
+            return self._rule.reply(request, error)
+        try:
+            response = await self._get_response(request)
+        except BaseException as error:
+            await leases.end(error)
+            raise
+        if not self._rule.serves(leases, response):
+            await leases.end(NotServed())
+        else:
+            leases.keep()
+            await _end_with_async(response, leases)
+        return response
+
+    async def _acquire(self, leases: Leases, request: Any) -> None:
+        rule = self._rule
+        if cost := await resolve(rule.cost, request):
+            limiter = await resolve(rule.limiter, request)
+            identity, resource = await resolve(rule.identity, request), await resolve(rule.resource, request)
+            await leases.enter(limiter.acquire(identity, resource, cost, **rule.options))
+
+
+class _Stream:
+    """Parts of a response, with the ``close`` that Django calls at its end."""
+
+    def __init__(self, parts: Iterator[bytes], end: Callable[[], None]) -> None:
+        self._parts, self.close = parts, end
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._parts
+
+
+def _end_with(response: Any, leases: SyncLeases) -> None:
+    if not response.streaming:
+        leases.end()
+    elif getattr(response, "is_async", False):
+        response.streaming_content = _streamed(response, sync_to_async(leases.end))
+    else:
+        response.streaming_content = _Stream(response.streaming_content, leases.end)
+
+
+async def _end_with_async(response: Any, leases: Leases) -> None:
+    if response.streaming:
+        response.streaming_content = _streamed(response, leases.end)
+    else:
+        await leases.end()
+
+
+def _streamed(response: Any, end: Callable[[], Awaitable[None]]) -> AsyncIterator[bytes]:
+    content, asynchronous = response.streaming_content, response.is_async
+
+    async def parts() -> AsyncIterator[bytes]:
+        try:
+            if asynchronous:
+                async for part in content:
+                    yield part
+            else:
+                for part in await sync_to_async(lambda: list(content))():  # as Django itself does
+                    yield part
+        finally:
+            await end()
+
+    return parts()

@@ -1,0 +1,117 @@
+"""Rate limits of FastAPI's routes: a dependency that hands the lease to the route. Needs the extra ``fastapi``.
+
+``install(app)`` once; then ``lease: Annotated[Lease, Depends(RateLimited(...))]`` in each route that is limited. The
+tokens are kept or given back as ``zae_limiter.integrations.asgi`` says.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import Parameter, Signature
+from typing import Any, Final, Unpack, cast
+
+from fastapi import Depends, FastAPI, Request, routing
+from fastapi.dependencies.models import Dependant
+
+from ..aio.lease import Lease
+from ..aio.limiter import RateLimiter
+from ..http import PROBLEM_MEDIA_TYPE, STATUS
+from ..settings import AcquireOptions
+from .asgi import AnswerMiddleware, Exchange
+
+_PROBLEM: Final = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "violated-policies", "retry-after"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "violated-policies": {"type": "array", "items": {"type": "string"}},
+        "retry-after": {"type": ["integer", "null"], "description": "Seconds; null if a retry can never pass."},
+        "instance": {"type": "string"},
+    },
+}
+_STRING: Final = {"schema": {"type": "string"}}
+REFUSAL: Final[dict[str, Any]] = {
+    "description": "Quota Exceeded",
+    "headers": {"RateLimit-Policy": _STRING, "RateLimit": _STRING, "Retry-After": {"schema": {"type": "integer"}}},
+    "content": {PROBLEM_MEDIA_TYPE: {"schema": _PROBLEM}},
+}
+
+
+class RateLimited:
+    """A dependency that takes the request's tokens and is their lease.
+
+    ``identity`` is a dependency that returns the entity's id. ``limiter``, ``resource`` and ``cost`` (tokens by limit)
+    are values, or dependencies that return them. ``options`` are those of ``acquire``.
+    """
+
+    def __init__(
+        self,
+        limiter: RateLimiter | Callable[..., Any],
+        *,
+        identity: Callable[..., Any],
+        resource: str | Callable[..., Any],
+        cost: Mapping[str, int] | Callable[..., Any],
+        **options: Unpack[AcquireOptions],
+    ) -> None:
+        self._options = options
+        given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost}
+        self.__signature__ = Signature(  # FastAPI reads it, and so resolves what was given
+            [
+                Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request),
+                *(Parameter(name, Parameter.KEYWORD_ONLY, default=_depends(value)) for name, value in given.items()),
+            ]
+        )
+
+    async def __call__(
+        self, *, request: Request, limiter: RateLimiter, identity: str, resource: str, cost: Mapping[str, int]
+    ) -> Lease:
+        """Take the tokens. Raises the errors of ``acquire``."""
+        lease = limiter.acquire(identity, resource, cost, **self._options)
+        return await Exchange.of(request.scope).acquire(lease)
+
+
+def install(app: FastAPI, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> None:
+    """Add the middleware that answers refusals and ends leases, and document 429 for every route that is limited.
+
+    ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``.
+    """
+    app.add_middleware(AnswerMiddleware, units=units, legacy=legacy)
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = plain()
+        for operation in _limited_operations(app, document["paths"]):
+            operation["responses"].setdefault(str(STATUS), REFUSAL)
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's documentation extends it
+
+
+def _depends(value: Any) -> Any:
+    if callable(value):
+        return Depends(value)
+
+    async def constant() -> Any:  # async: FastAPI runs other functions in a thread
+        return value
+
+    return Depends(constant)
+
+
+def _limited_operations(app: FastAPI, paths: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What the document says of the routes that have a ``RateLimited``."""
+    for route in _routes(app):
+        dependant = getattr(route, "dependant", None)
+        if dependant is not None and _limits(dependant):
+            documented = paths.get(route.path_format, {})  # without the routes that are left out of the document
+            yield from (documented[name] for method in route.methods if (name := method.lower()) in documented)
+
+
+def _routes(app: FastAPI) -> Iterable[Any]:
+    """All routes, those of included routers among them: newer ``app.routes`` have the routers themselves."""
+    contexts = getattr(routing, "iter_route_contexts", None)
+    return app.routes if contexts is None else cast("Iterable[Any]", contexts(app.routes))
+
+
+def _limits(dependant: Dependant) -> bool:
+    return isinstance(dependant.call, RateLimited) or any(_limits(each) for each in dependant.dependencies)

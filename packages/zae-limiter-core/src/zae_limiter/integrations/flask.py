@@ -1,0 +1,118 @@
+"""Rate limits of Flask's views: a decorator, or every request. Needs the extra ``flask``.
+
+``init_app(app)`` once; then ``@RateLimited(...)`` on each view that is limited, or
+``app.before_request(RateLimited(...).acquire)`` for all. The tokens are kept once a response is there that is no server
+error (5xx); an unhandled exception or a server error gives them back. Corrections (``lease.settle``) are written when
+the server closes the response, so after the last byte of a stream.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Final, TypeVar, Unpack, cast
+
+from flask import Flask, Response, current_app, g, request
+
+from ..settings import AcquireOptions
+from ..sync.lease import SyncLease
+from ..sync.limiter import SyncRateLimiter
+from ..wiring import of_call
+from .answers import ANSWERED, Answered, Answers, NotServed, served
+from .leases import SyncLeases
+
+F = TypeVar("F", bound=Callable[..., Any])
+_EXTENSION: Final = "zae_limiter"  # of app.extensions
+_LEASES: Final = "rate_limit_leases"  # of g
+
+
+class RateLimited:
+    """Takes the tokens of a request before its view runs.
+
+    ``identity`` returns the entity's id. ``limiter``, ``resource`` and ``cost`` (tokens by limit) are values, or
+    functions that return them. The functions take no argument: Flask has ``request`` and ``g``. A request that costs
+    nothing (``{}``) is not limited. ``options`` are those of ``acquire``.
+    """
+
+    def __init__(
+        self,
+        limiter: SyncRateLimiter | Callable[[], SyncRateLimiter],
+        *,
+        identity: Callable[[], str],
+        resource: str | Callable[[], str],
+        cost: Mapping[str, int] | Callable[[], Mapping[str, int]],
+        **options: Unpack[AcquireOptions],
+    ) -> None:
+        self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
+        self._options = options
+
+    def __call__(self, view: F) -> F:
+        """Limit a view, which may be ``async``."""
+
+        @wraps(view)
+        def limited(*args: Any, **kwargs: Any) -> Any:
+            self.acquire()
+            return current_app.ensure_sync(view)(*args, **kwargs)
+
+        return cast("F", limited)
+
+    def acquire(self) -> None:
+        """Take the tokens of the current request. Raises the errors of ``acquire``."""
+        if _EXTENSION not in current_app.extensions:
+            raise LookupError("zae_limiter.integrations.flask is not installed in this application: call init_app(app)")
+        cost = of_call(self._cost, (), {})
+        if not cost:
+            return
+        limiter = self._limiter if isinstance(self._limiter, SyncRateLimiter) else self._limiter()
+        lease = limiter.acquire(self._identity(), of_call(self._resource, (), {}), cost, **self._options)
+        if _LEASES not in g:
+            setattr(g, _LEASES, SyncLeases())
+        _leases().enter(lease)
+
+
+def current_lease() -> SyncLease:
+    """The request's lease, to settle or to consume more. Raises ``LookupError`` if the request is not limited."""
+    if _LEASES not in g or (lease := _leases().last) is None:
+        raise LookupError(f"the request to {request.path!r} has no lease: nothing limits it")
+    return lease
+
+
+def init_app(app: Flask, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> None:
+    """Answer refusals, add header fields to responses, and end leases.
+
+    ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``.
+    """
+    answers = app.extensions[_EXTENSION] = Answers(units or {}, legacy)
+
+    def refused(error: Answered) -> Response:
+        _end(error)
+        answer = answers.to(error, request.path)
+        return Response(answer.body, answer.status, answer.headers)
+
+    def answered(response: Response) -> Response:
+        if _LEASES not in g or (lease := _leases().last) is None:
+            return response
+        response.headers.update(answers.fields(lease))
+        if served(response.status_code):
+            _leases().keep()
+            response.call_on_close(_leases().end)
+        else:
+            _end(NotServed())
+        return response
+
+    for kind in ANSWERED:
+        app.register_error_handler(kind, refused)
+    app.after_request(answered)
+    app.teardown_request(_end_unanswered)
+
+
+def _leases() -> SyncLeases:
+    return cast("SyncLeases", getattr(g, _LEASES))
+
+
+def _end(error: BaseException) -> None:
+    if _LEASES in g:
+        _leases().end(error)
+
+
+def _end_unanswered(error: BaseException | None) -> None:
+    if error is not None:
+        _end(error)

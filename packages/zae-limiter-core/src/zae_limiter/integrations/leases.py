@@ -1,0 +1,73 @@
+"""The leases of one request, in both variants: entered one after the other, ended together with the answer."""
+
+import logging
+from contextlib import AsyncExitStack, ExitStack
+from typing import Final, Generic, TypeVar
+
+from ..aio.lease import Lease
+from ..exceptions import InfrastructureError
+from ..sync.lease import SyncLease
+
+L = TypeVar("L", Lease, SyncLease)
+UNWRITTEN: Final = "corrections of a request's lease were not written; its answer goes out nonetheless"
+log = logging.getLogger(__name__)
+
+
+class _Entered(Generic[L]):
+    """``refused``: the application asked for more than there was, and answers with the refusal."""
+
+    def __init__(self) -> None:
+        self._entered: list[L] = []
+        self.refused = False
+
+    @property
+    def last(self) -> L | None:
+        """The lease whose fields the answer has."""
+        return self._entered[-1] if self._entered else None
+
+    def keep(self) -> None:
+        """Keep the tokens, whatever happens from now on."""
+        for lease in self._entered:
+            lease.keep()
+
+
+class Leases(_Entered[Lease]):
+    """The leases of a request on an event loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stack = AsyncExitStack()
+
+    async def enter(self, lease: Lease) -> Lease:
+        """Take its tokens. Raises the errors of ``acquire``."""
+        self._entered.append(await self._stack.enter_async_context(lease))
+        return lease
+
+    async def end(self, error: BaseException | None = None) -> None:
+        """End them all, once: an error gives back what is not kept. What cannot be written is logged."""
+        self._entered.clear()
+        try:
+            await self._stack.__aexit__(type(error) if error else None, error, None)
+        except InfrastructureError:
+            log.warning(UNWRITTEN, exc_info=True)
+
+
+class SyncLeases(_Entered[SyncLease]):
+    """The leases of a request on a thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stack = ExitStack()
+
+    def enter(self, lease: SyncLease) -> SyncLease:
+        """Take its tokens. Raises the errors of ``acquire``."""
+        self._entered.append(self._stack.enter_context(lease))
+        return lease
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End them all, once: an error gives back what is not kept. What cannot be written is logged."""
+        self._entered.clear()
+        try:
+            self._stack.__exit__(type(error) if error else None, error, None)
+        except InfrastructureError:
+            log.warning(UNWRITTEN, exc_info=True)

@@ -1,0 +1,277 @@
+"""The middleware of plain ASGI, without a server: what happens to the tokens, whatever the application does."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from support.core.web.limits import GoneStore
+from zae_limiter import Lease, Limit, Options, RateLimiter, Repository, ValidationError
+from zae_limiter.integrations.asgi import (
+    AnswerMiddleware,
+    Exchange,
+    Message,
+    RateLimitMiddleware,
+    Receive,
+    Scope,
+    Send,
+    lease_of,
+)
+
+pytest_plugins = ["zae_limiter.testing.plugin"]
+RPM = Limit.per_minute("rpm", 10)
+START = {"type": "http.response.start", "status": 200, "headers": [(b"x-own", b"1")]}
+BODY = {"type": "http.response.body", "body": b"hello"}
+
+
+class Failed(Exception):
+    """What an application raises."""
+
+
+class World:
+    """One user and one limiter; ``sent`` is what the client got."""
+
+    def __init__(self, limiter: RateLimiter) -> None:
+        self.limiter = limiter
+        self.sent: list[Message] = []
+        self.received: list[Message] = []
+
+    async def ask(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], **more: Any) -> None:
+        """One request to an application behind the middleware."""
+        options: dict[str, Any] = {"identity": lambda scope: "user", "resource": "api", "cost": {"rpm": 1}, **more}
+        self.sent = []
+        middleware = RateLimitMiddleware(app, limiter=self.limiter, **{"limits": [RPM], **options})
+        await middleware({"type": "http", "path": "/here"}, self.receive, self.send)
+
+    async def receive(self) -> Message:
+        return self.received.pop(0) if self.received else await asyncio.Future()
+
+    async def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+    async def left(self) -> int:
+        return (await self.limiter.available("user", "api", [RPM]))["rpm"]
+
+
+@pytest.fixture
+def world(limiter: RateLimiter) -> World:
+    return World(limiter)
+
+
+async def hello(scope: Scope, receive: Receive, send: Send) -> None:
+    await send(dict(START))
+    await send(dict(BODY))
+
+
+async def test_an_answer_keeps_its_own_fields_and_gets_more(world: World) -> None:
+    await world.ask(hello)
+    assert world.sent[0]["headers"] == [
+        (b"x-own", b"1"),
+        (b"ratelimit-policy", b'"rpm";q=10;w=60'),
+        (b"ratelimit", b'"rpm";r=9;t=6'),
+    ]
+    assert world.sent[1] == BODY
+
+
+async def test_the_fields_are_those_of_the_drafts_examples(world: World) -> None:
+    burst, daily = Limit.per_minute("burst", 100), Limit.per_day("daily", 1000)
+    await world.ask(hello, cost={"burst": 1, "daily": 1}, limits=[burst, daily], resource="two")
+    assert dict(world.sent[0]["headers"])[b"ratelimit-policy"] == b'"burst";q=100;w=60, "daily";q=1000;w=86400'
+    await world.ask(hello, cost={"default": 50}, limits=[Limit.per_minute("default", 100)], resource="one")
+    assert dict(world.sent[0]["headers"])[b"ratelimit"] == b'"default";r=50;t=30'
+
+
+async def test_an_exception_before_the_answer_gives_back(world: World) -> None:
+    async def app(*_: Any) -> None:
+        raise Failed
+
+    with pytest.raises(Failed):
+        await world.ask(app)
+    assert (await world.left(), world.sent) == (10, [])
+
+
+async def test_an_exception_after_the_answer_has_begun_keeps(world: World) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send(dict(START))
+        raise Failed
+
+    with pytest.raises(Failed):
+        await world.ask(app)
+    assert await world.left() == 9
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_a_cancelled_request_keeps_only_what_has_begun_to_be_answered(world: World, *, begun: bool) -> None:
+    reached = asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if begun:
+            await send(dict(START))
+        reached.set()
+        await asyncio.Future()
+
+    asking = asyncio.create_task(world.ask(app))
+    await reached.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert await world.left() == (9 if begun else 10)
+
+
+async def test_an_application_that_never_answers_gives_back(world: World) -> None:
+    async def app(*_: Any) -> None:
+        return
+
+    await world.ask(app)
+    assert await world.left() == 10
+
+
+async def test_a_disconnect_that_the_application_saw_gives_back_even_if_it_answers(world: World) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await hello(scope, receive, send)
+
+    world.received = [{"type": "http.disconnect"}]
+    await world.ask(app)
+    assert await world.left() == 10
+
+
+async def test_a_disconnect_that_nobody_looked_for_keeps_because_the_work_is_done(world: World) -> None:
+    world.received = [{"type": "http.disconnect"}]
+    await world.ask(hello)
+    assert await world.left() == 9
+
+
+async def test_a_server_error_gives_back_unless_the_lease_is_kept(world: World) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if keeps:
+            lease_of(scope).keep()
+        await send({**START, "status": 502})
+
+    keeps = False
+    await world.ask(app)
+    assert await world.left() == 10
+    keeps = True
+    await world.ask(app)
+    assert await world.left() == 9
+
+
+async def test_a_refusal_reaches_no_application(world: World) -> None:
+    async def app(*_: Any) -> None:
+        pytest.fail("the application ran")
+
+    await world.ask(app, cost={"rpm": 11})
+    assert world.sent[0]["status"] == 429
+    assert json.loads(world.sent[1]["body"])["detail"] == "rpm: 11 requested, which can never pass: at most 10"
+
+
+async def test_a_refusal_after_the_answer_has_begun_is_an_error_of_the_application(world: World) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send(dict(START))
+        await lease_of(scope).consume(rpm=10)
+
+    with pytest.raises(Exception, match="10 rpm requested"):
+        await world.ask(app)
+    assert [message["type"] for message in world.sent] == ["http.response.start"]
+
+
+async def test_functions_of_the_scope_may_be_async_and_a_cost_of_nothing_limits_nothing(world: World) -> None:
+    async def cost(scope: Scope) -> dict[str, int]:
+        return {"rpm": 3} if scope["path"] == "/here" else {}
+
+    await world.ask(hello, cost=cost, resource=lambda scope: "api")
+    assert await world.left() == 7
+    await world.ask(hello, cost=lambda scope: {})
+    assert (await world.left(), world.sent[0]["headers"]) == (7, START["headers"])
+
+
+async def test_middleware_inside_middleware_answers_once_and_ends_both(world: World) -> None:
+    async def inner(scope: Scope, receive: Receive, send: Send) -> None:
+        limited = RateLimitMiddleware(
+            hello, limiter=world.limiter, identity="user", resource="api", cost={"rpm": 2}, limits=[RPM]
+        )
+        await AnswerMiddleware(limited)(scope, receive, send)
+
+    await world.ask(inner)
+    assert world.sent[0]["headers"][1:] == [
+        (b"ratelimit-policy", b'"rpm";q=10;w=60'),
+        (b"ratelimit", b'"rpm";r=7;t=18'),
+    ]
+    assert await world.left() == 7
+
+
+async def test_a_refused_inner_acquire_gives_the_outer_one_back(world: World) -> None:
+    async def inner(scope: Scope, receive: Receive, send: Send) -> None:
+        await Exchange.of(scope).acquire(world.limiter.acquire("user", "api", {"rpm": 10}, [RPM]))
+
+    await world.ask(inner)
+    assert (world.sent[0]["status"], await world.left()) == (429, 10)
+
+
+async def away() -> tuple[RateLimiter, GoneStore]:
+    store = GoneStore()
+    return RateLimiter(await Repository.over(store, Options(stack="web"))), store
+
+
+async def test_an_outage_lets_through_without_fields_where_the_policy_allows() -> None:
+    limiter, store = await away()
+    store.away = True
+    world = World(limiter)
+    await world.ask(hello, on_unavailable="allow")
+    assert world.sent[0]["headers"] == START["headers"]
+
+
+async def test_corrections_that_cannot_be_written_are_logged_and_the_answer_goes_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    limiter, store = await away()
+    world = World(limiter)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await lease_of(scope).settle(rpm=5)
+        store.away = True
+        await hello(scope, receive, send)
+
+    await world.ask(app)
+    assert [message["type"] for message in world.sent] == [START["type"], BODY["type"]]
+    assert "corrections of a request's lease were not written" in caplog.text
+
+
+def test_a_unit_that_no_field_can_have_is_refused_at_once(limiter: RateLimiter) -> None:
+    with pytest.raises(ValidationError, match="printable ASCII"):
+        AnswerMiddleware(hello, units={"rpm": "Anträge"})
+
+
+@pytest.mark.parametrize("kind", ["websocket", "lifespan"])
+async def test_other_scopes_pass_through_as_they_are(world: World, kind: str) -> None:
+    seen = []
+
+    async def app(*given: Any) -> None:
+        seen.append(given)
+
+    scope = {"type": kind, "path": "/"}
+    middleware = RateLimitMiddleware(app, limiter=world.limiter, identity="user", resource="api", cost={"rpm": 1})
+    await middleware(scope, world.receive, world.send)
+    assert seen == [(scope, world.receive, world.send)]
+    assert scope == {"type": kind, "path": "/"}
+
+
+def test_the_lease_of_a_request_that_nothing_limits_is_an_error_that_says_so() -> None:
+    with pytest.raises(LookupError, match="'/here' has no lease"):
+        lease_of({"type": "http", "path": "/here", "state": {}})
+    with pytest.raises(LookupError, match="install it"):
+        Exchange.of({"type": "http"})
+
+
+async def test_the_lease_is_in_the_state_of_the_scope(world: World) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        lease = scope["state"]["rate_limit_lease"]
+        assert isinstance(lease, Lease)
+        assert lease is lease_of(scope)
+        await lease.settle(rpm=4)
+        await hello(scope, receive, send)
+
+    await world.ask(app)
+    assert await world.left() == 6

@@ -1,0 +1,105 @@
+"""What only Django has: streams of the other kind than the middleware, and middleware inside middleware."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("django", reason="django is not installed: `just test-frameworks newest` has it")
+from django.conf import settings
+from django.http import HttpResponse, StreamingHttpResponse
+from django.test import RequestFactory
+
+from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
+from zae_limiter.integrations.django import AsyncRateLimits, RateLimits, async_lease_of, lease_of
+
+LIMITS = [Limit.per_day("rpd", 10)]
+WHAT: dict[str, Any] = {"identity": lambda request: "ann", "resource": "api", "cost": {"rpd": 1}}
+if not settings.configured:
+    settings.configure()
+
+
+@pytest.fixture
+def limiter() -> SyncRateLimiter:
+    return SyncRateLimiter(SyncRepository.in_memory(), default_limits=LIMITS)
+
+
+@pytest.fixture
+def async_limiter() -> RateLimiter:
+    return RateLimiter(Repository.in_memory(), default_limits=LIMITS)
+
+
+def request() -> Any:
+    return RequestFactory().get("/here")
+
+
+def left(limiter: SyncRateLimiter) -> int:
+    return limiter.available("ann", "api")["rpd"]
+
+
+async def parts() -> AsyncIterator[bytes]:
+    yield b"one "
+    yield b"two"
+
+
+async def test_sync_middleware_around_an_async_stream_settles_at_its_end(limiter: SyncRateLimiter) -> None:
+    def view(request: Any) -> Any:
+        lease_of(request).settle(rpd=4)
+        return StreamingHttpResponse(parts())
+
+    response = RateLimits(limiter, **WHAT)(view)(request())
+    assert left(limiter) == 9
+    assert [part async for part in response] == [b"one ", b"two"]
+    assert left(limiter) == 6
+
+
+async def test_async_middleware_around_a_sync_stream_settles_at_its_end(async_limiter: RateLimiter) -> None:
+    async def view(request: Any) -> Any:
+        await async_lease_of(request).settle(rpd=4)
+        return StreamingHttpResponse([b"one ", b"two"])
+
+    response = await AsyncRateLimits(async_limiter, **WHAT)(view)(request())
+    assert [part async for part in response] == [b"one ", b"two"]
+    assert await async_limiter.available("ann", "api") == {"rpd": 6}
+
+
+def test_a_stream_that_is_closed_early_settles_and_closes_its_parts(limiter: SyncRateLimiter) -> None:
+    closed = []
+
+    def endless() -> Iterator[bytes]:
+        try:
+            while True:
+                yield b"again"
+        finally:
+            closed.append("closed")
+
+    def view(request: Any) -> Any:
+        lease_of(request).settle(rpd=2)
+        return StreamingHttpResponse(endless())
+
+    response = RateLimits(limiter, **WHAT)(view)(request())
+    assert next(iter(response)) == b"again"
+    response.close()
+    assert (left(limiter), closed) == (8, ["closed"])
+
+
+def test_the_fields_are_of_the_middleware_that_is_further_in(limiter: SyncRateLimiter) -> None:
+    inner = RateLimits(limiter, **{**WHAT, "resource": "inner", "cost": {"rpd": 5}})(lambda _: HttpResponse("hello"))
+    response = RateLimits(limiter, **WHAT)(inner)(request())
+    assert response["RateLimit"] == '"rpd";r=5;t=43200'
+    assert left(limiter) == 9
+
+
+@pytest.mark.parametrize("kind", [SystemExit, ZeroDivisionError])
+def test_what_a_view_raises_gives_back(limiter: SyncRateLimiter, kind: type[BaseException]) -> None:
+    def view(request: Any) -> Any:
+        raise kind
+
+    with pytest.raises(kind):
+        RateLimits(limiter, **WHAT)(view)(request())
+    assert left(limiter) == 10
+
+
+def test_a_request_that_nothing_limits_has_no_lease() -> None:
+    with pytest.raises(LookupError, match="'/here' has no SyncLease"):
+        lease_of(request())

@@ -1,0 +1,113 @@
+"""What only FastAPI has: a dependency that other dependencies feed, and a document of the routes."""
+
+from typing import Annotated, Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="fastapi is not installed: `just test-frameworks newest` has it")
+from fastapi import APIRouter, Depends, FastAPI, Header
+from pydantic import BaseModel
+
+from zae_limiter import Lease, Limit, RateLimiter, Repository
+from zae_limiter.integrations.fastapi import RateLimited, install
+
+LIMITS = [Limit.per_minute("tpm", 100)]
+
+
+class Prompt(BaseModel):
+    """A body that the cost depends on."""
+
+    text: str
+
+
+def user(x_user: Annotated[str, Header()]) -> str:
+    return x_user
+
+
+def cost(prompt: Prompt) -> dict[str, int]:
+    return {"tpm": len(prompt.text)}
+
+
+def model(name: str) -> str:
+    return name
+
+
+def no_limiter() -> RateLimiter:
+    raise AssertionError("a test overrides it")
+
+
+limited = RateLimited(no_limiter, identity=user, resource=model, cost=cost, limits=LIMITS)
+
+
+def application() -> FastAPI:
+    app = FastAPI()
+
+    @app.post("/models/{name}")
+    async def answer(name: str, prompt: Prompt, lease: Annotated[Lease, Depends(limited)]) -> dict[str, Any]:
+        return {"consumed": lease.consumed, "resource": lease.statuses[0].resource, "text": prompt.text}
+
+    @app.get("/open", responses={404: {"description": "nothing"}})
+    async def unlimited() -> dict[str, str]:
+        return {}
+
+    limiter = RateLimiter(Repository.in_memory())
+    app.dependency_overrides[no_limiter] = lambda: limiter
+    return app
+
+
+async def ask(app: FastAPI, path: str, body: bytes = b"") -> tuple[int, dict[bytes, bytes], bytes]:
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"x-user", b"ann"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
+    await app(scope, receive, send)
+    return sent[0]["status"], dict(sent[0]["headers"]), b"".join(each.get("body", b"") for each in sent[1:])
+
+
+async def test_identity_resource_and_cost_come_from_dependencies_and_the_limiter_can_be_overridden() -> None:
+    app = application()
+    install(app)
+    status, headers, body = await ask(app, "/models/gpt", b'{"text": "hello"}')
+    assert (status, body) == (200, b'{"consumed":{"tpm":5},"resource":"gpt","text":"hello"}')
+    assert headers[b"ratelimit"] == b'"tpm";r=95;t=3'
+
+
+async def test_a_body_that_is_not_valid_takes_nothing() -> None:
+    app = application()
+    install(app)
+    status, headers, _ = await ask(app, "/models/gpt", b"{}")
+    assert (status, b"ratelimit" in headers) == (422, False)
+
+
+async def test_an_application_without_install_is_told_what_is_missing() -> None:
+    with pytest.raises(LookupError, match="install it in the application"):
+        await ask(application(), "/models/gpt", b'{"text": "hello"}')
+
+
+def test_the_document_has_429_for_the_routes_that_are_limited_and_no_parameter_of_ours() -> None:
+    app = application()
+    install(app)
+    paths = app.openapi()["paths"]
+    limited = paths["/models/{name}"]["post"]
+    assert list(limited["responses"]["429"]["content"]) == ["application/problem+json"]
+    assert set(limited["responses"]["429"]["headers"]) == {"RateLimit", "RateLimit-Policy", "Retry-After"}
+    assert {each["name"] for each in limited["parameters"]} == {"name", "x-user"}
+    assert set(paths["/open"]["get"]["responses"]) == {"200", "404"}
+    assert app.openapi() is app.openapi()
+
+
+def test_the_document_of_a_router_has_429_too() -> None:
+    app, router = FastAPI(), APIRouter()
+
+    @router.get("/limited", dependencies=[Depends(limited)])
+    async def answer() -> None: ...
+
+    app.include_router(router, prefix="/v1")
+    install(app)
+    assert "429" in app.openapi()["paths"]["/v1/limited"]["get"]["responses"]

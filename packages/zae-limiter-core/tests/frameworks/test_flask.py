@@ -1,0 +1,90 @@
+"""What only Flask has: a lease in its context, and views that may be async."""
+
+import pytest
+
+pytest.importorskip("flask", reason="flask is not installed: `just test-frameworks newest` has it")
+from flask import Flask
+
+from zae_limiter import Limit, SyncRateLimiter, SyncRepository
+from zae_limiter.integrations.flask import RateLimited, current_lease, init_app
+
+LIMITS = [Limit.per_day("rpd", 10)]
+
+
+@pytest.fixture
+def limiter() -> SyncRateLimiter:
+    return SyncRateLimiter(SyncRepository.in_memory(), default_limits=LIMITS)
+
+
+def application(limiter: SyncRateLimiter, *, installed: bool = True) -> Flask:
+    app = Flask(__name__)
+    limited = RateLimited(limiter, identity=lambda: "ann", resource="api", cost={"rpd": 1})
+
+    @app.get("/answer")
+    @limited
+    def answer() -> str:
+        current_lease().settle(rpd=3)
+        return "hello"
+
+    @app.get("/twice")
+    @limited
+    @limited
+    def twice() -> str:
+        return "hello"
+
+    @app.get("/async")
+    @limited
+    async def in_async() -> str:
+        return "hello"
+
+    @app.get("/fail")
+    @limited
+    def fail() -> str:
+        raise ZeroDivisionError
+
+    @app.get("/free")
+    def free() -> str:
+        return str(current_lease())
+
+    if installed:
+        init_app(app, legacy=True)
+    return app
+
+
+def left(limiter: SyncRateLimiter) -> int:
+    return limiter.available("ann", "api")["rpd"]
+
+
+def test_a_view_settles_and_the_fields_show_what_was_taken(limiter: SyncRateLimiter) -> None:
+    response = application(limiter).test_client().get("/answer")
+    assert response.headers["RateLimit"] == '"rpd";r=9;t=8640'
+    assert response.headers["X-RateLimit-Remaining"] == "9"
+    response.close()
+    assert left(limiter) == 7
+
+
+@pytest.mark.parametrize(("path", "taken"), [("/twice", 2), ("/async", 1)])
+def test_a_view_may_be_limited_twice_or_be_async(limiter: SyncRateLimiter, path: str, taken: int) -> None:
+    if path == "/async":
+        pytest.importorskip("asgiref", reason="flask[async] is not installed")
+    assert application(limiter).test_client().get(path).status_code == 200
+    assert left(limiter) == 10 - taken
+
+
+def test_an_exception_that_flask_does_not_answer_gives_back(limiter: SyncRateLimiter) -> None:
+    app = application(limiter)
+    app.config["PROPAGATE_EXCEPTIONS"] = True
+    with pytest.raises(ZeroDivisionError):
+        app.test_client().get("/fail")
+    assert left(limiter) == 10
+
+
+@pytest.mark.parametrize(
+    ("path", "installed", "message"),
+    [("/answer", False, "call init_app"), ("/free", True, "'/free' has no lease: nothing limits it")],
+)
+def test_a_mistake_says_what_is_missing(limiter: SyncRateLimiter, path: str, message: str, *, installed: bool) -> None:
+    app = application(limiter, installed=installed)
+    app.config["PROPAGATE_EXCEPTIONS"] = True
+    with pytest.raises(LookupError, match=message):
+        app.test_client().get(path)
