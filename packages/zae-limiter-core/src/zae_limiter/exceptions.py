@@ -91,8 +91,8 @@ class RateLimitExceeded(RateLimitError):
 
     @property
     def primary_violation(self) -> "LimitStatus":
-        """The violation with the longest wait."""
-        return max(self.violations, key=lambda status: status.retry_after_seconds)
+        """The violation with the longest wait; a limit that passed, if the tokens have come back meanwhile."""
+        return max(self.violations or self.statuses, key=lambda status: status.retry_after_seconds)
 
     @property
     def retry_after_seconds(self) -> float:

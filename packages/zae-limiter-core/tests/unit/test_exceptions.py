@@ -162,3 +162,10 @@ def test_as_dict_is_plain_json_of_all_limits() -> None:
 
 def test_a_missing_table_says_what_to_run() -> None:
     assert "zae-limiter deploy --name my-app" in str(InfrastructureNotFoundError("my-app"))
+
+
+def test_a_refusal_whose_tokens_have_come_back_says_to_try_again() -> None:
+    limit = Limit.per_minute("rpm", 10)
+    refusal = RateLimitExceeded([LimitStatus("e", "r", "rpm", limit, 10, 1, exceeded=False, retry_after_seconds=0.0)])
+    assert (refusal.retry_after_seconds, refusal.retry_after_header, refusal.violations) == (0.0, "0", ())
+    assert str(refusal) == "e/r: 1 rpm requested, 10 available; retry in 0.000 s"

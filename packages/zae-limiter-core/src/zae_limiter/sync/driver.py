@@ -29,6 +29,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 CUT_OFF = "the write was cut off by an interruption"
+ABANDONING = 3  # interruptions of the cleaning up behind one
 
 
 class FlowRun:
@@ -342,14 +343,12 @@ class SyncDriver:
 
     def _abandon_surely(self, waiters: list[Waiter]) -> None:
         """``_abandon``, repeated if it is interrupted itself; the first interruption is the one that is raised."""
-        for _ in range(3):
+        for _ in range(ABANDONING):
             try:
                 return self._abandon(waiters)
-            except Exception:
-                raise
-            except BaseException as error:  # noqa: BLE001 - another signal: start again
+            except BaseException as error:  # noqa: BLE001 - another signal, whose handler may raise anything
                 log.debug("interrupted again: %r", error)
-        return None
+        return self._abandon(waiters)
 
     def _abandon(self, waiters: list[Waiter]) -> None:
         """No caller wants these waiters any more: leave the queue, or give back what was or will be taken."""

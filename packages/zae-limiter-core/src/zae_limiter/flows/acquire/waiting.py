@@ -66,7 +66,7 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, t
         except RateLimitExceeded as error:
             if math.isinf(error.retry_after_seconds):
                 raise
-            refusal, refused_ms = error, math.ceil(error.retry_after_seconds * 1000)
+            refusal, refused_ms = error, max(1, math.ceil(error.retry_after_seconds * 1000))
             turn.sleep_for(refusal)
         else:
             grant.waited = slept_ms / 1000
