@@ -4,6 +4,7 @@ Lives here: strategies, and which methods there are. Never: a call.
 """
 
 import inspect
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,7 +45,7 @@ class Call:
     block: tuple["Call", ...] = ()
 
 
-OPENING = {"open", "over", "builder", "in_memory", "close"}
+OPENING = {"open", "over", "builder", "in_memory", "close", "limit"}  # and what decorates: it acquires later
 ENTITIES = ["e", "p", "user-1", "u@x:1", "e" * 256]
 RESOURCES = ["r", "gpt-4", "a/b:1"]
 NAMES = ["rpm", "tpm", "self", "a.b"]
@@ -87,6 +88,8 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "limits": limits,
     "cascade": st.booleans(),
     "rollback": st.booleans(),
+    "max_wait": st.sampled_from([0.0, 0.001, -1, math.nan, "5", None, True]),  # no long one: it would be slept through
+    "exist_ok": st.booleans(),
     "on_unavailable": policies,
     "principal": st.sampled_from([None, "ann", "ci@example.com"]),
     "name": st.sampled_from(SPARE_NAMESPACES),
@@ -110,7 +113,7 @@ SOUND_OF: dict[tuple[str, str], st.SearchStrategy[Any]] = {
     ("get_audit_events", "entity_id"): entities | st.sampled_from(["$SYSTEM", "$RESOURCE:r"]),
     ("delete_many_limits", "places"): st.lists(places, max_size=3),
 }
-NEVER_JUNK = {"on_progress"}  # it is the caller's own function
+NEVER_JUNK = {"on_progress", "max_wait"}  # the caller's own function; a time that may be long
 
 
 def methods() -> dict[str, type]:
@@ -142,7 +145,7 @@ def _arguments(draw: st.DrawFn, method: str) -> dict[str, Any]:
 _METHODS = methods()
 _lease_amounts = consumption | st.dictionaries(st.text(max_size=3), python_junk, max_size=2)
 _BLOCKS = st.lists(
-    st.builds(Call, st.sampled_from(["consume", "adjust", "release"]), _lease_amounts)
+    st.builds(Call, st.sampled_from(["consume", "adjust", "settle", "release"]), _lease_amounts)
     | st.builds(Call, st.just("keep"), st.just({})),
     max_size=3,
 ).map(tuple)

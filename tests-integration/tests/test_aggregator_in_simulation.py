@@ -18,7 +18,7 @@ def test_usage_equals_consumption_and_no_token_is_made_or_lost(first: int) -> No
 
 
 def test_the_histories_are_worth_something() -> None:
-    done = simulate_many(range(1, 41))
+    done = simulate_many(range(1, 61))
     assert done["snapshots"] > 100
     assert min(done["refills"], done["given up"], done["hourly"], done["daily"], done["removals"]) > 10
     assert done["splits"] > 0

@@ -201,7 +201,7 @@ resources:
   _default_:
     limits:
       wcu: {capacity: 10}
-      rpm: {capacity: "10", burst: 0, refil_amount: 5, refill_period: 1.5}
+      rpm: {capacity: "10", burst: x, refil_amount: 5, refill_period: 1.5}
       tpm: {burst: 5}
       x: {capacity: 10, burst: 9, refill_period: yes}
   gpt-4:

@@ -2,6 +2,7 @@
 What never does: an example of its own.
 """
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,7 +49,8 @@ def _dedented(found: re.Match[str]) -> str:
     return re.sub(f"^{found[1]}", "", found[2], flags=re.MULTILINE)
 
 
-def run(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
+def run(block: Block, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # the handler of a Lambda writes lines to standard output
     exec(compile(block.code, block.place, "exec"), {"__name__": "__main__"})
     promised = PROMISE.findall(block.code)
     if promised:
@@ -63,8 +65,10 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize("block", [block for block in ALL if not block.needs_a_table], ids=lambda block: block.place)
-def test_an_example_in_memory_does_what_it_says(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
-    run(block, capsys)
+def test_an_example_in_memory_does_what_it_says(
+    block: Block, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(block, capsys, monkeypatch)
 
 
 MAKES_A_TABLE = [block for block in ALL if block.needs_a_table and not block.needs_a_stack]
@@ -77,7 +81,7 @@ def test_an_example_over_a_table_does_what_it_says(
 ) -> None:
     assert target.endpoint_url is not None
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", target.endpoint_url)
-    run(block, capsys)
+    run(block, capsys, monkeypatch)
 
 
 @pytest.mark.needs("endpoint", "lambda")
@@ -89,4 +93,4 @@ def test_an_example_over_a_stack_does_what_it_says(
     assert target.stack is not None
     monkeypatch.setenv("AWS_ENDPOINT_URL", target.endpoint_url)
     monkeypatch.setenv("ZAEL_STACK", target.stack)
-    run(block, capsys)
+    run(block, capsys, monkeypatch)

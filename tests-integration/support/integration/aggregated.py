@@ -160,7 +160,10 @@ class AggregatedWorld(World):
         for entity in ENTITIES:
             items = self.table.execute(Query(keys.pk_entity("ns", entity), begins_with=keys.USAGE_PREFIX)).items
             for item in items:
-                usage = read_usage(item)
+                try:
+                    usage = read_usage(item)
+                except KeyError as missing:
+                    raise Violation(f"a snapshot has no {missing}: {item}") from missing
                 at = usage.entity_id, usage.window, usage.window_start
                 totals[*at, "events"] += usage.total_events
                 for name in usage.consumed:

@@ -12,7 +12,7 @@ from zae_limiter.operations.errors import BudgetSpent, OutcomeUnknown
 from zae_limiter.operations.values import BatchGet, Put, Update
 
 RPM = Limit.per_hour("rpm", 100)
-BUDGET, LONGEST = 0.2, 2.0  # seconds; the second leaves room for a busy computer
+BUDGET, LONGEST = 0.4, 2.5  # seconds; both leave room for a busy computer
 TIMES: dict[str, Any] = {"acquire_timeout": BUDGET, "connect_timeout": 0.4, "read_timeout": 0.4}
 
 
