@@ -55,8 +55,8 @@ def test_who_changes_it_stands_in_the_audit_events(table: Table) -> None:
 
 def test_mistakes_are_one_line_each(table: Table) -> None:
     assert refused("entity", "set-limits", "key").startswith("Missing option '--limit' / '-l'")
-    assert refused("entity", "set-limits", "key", "-l", "rpm:0").startswith(
-        "--limit 'rpm:0': capacity of limit 'rpm' 0"
+    assert refused("entity", "set-limits", "key", "-l", "rpm:5:4").startswith(
+        "--limit 'rpm:5:4': burst of limit 'rpm' 4"
     )
     assert refused("entity", "set-limits", "a#b", "-l", "rpm:1").startswith("entity_id 'a#b': must be")
     assert refused("entity", "get-limits", "key", "-r", "a b").startswith("resource 'a b': must be")
