@@ -115,8 +115,8 @@ def test_up_gives_a_stack_that_shells_and_python_find_by_what_it_prints(monkeypa
     assert in_shell(f"{sys.executable} -", ASYNC) == "{'rpm': 1}\n"
 
     assert "No changes" in in_shell("zae-limiter deploy")
-    assert eventually(lambda: "REPORT RequestId" in zael("local", "logs", "aggregator"))
     assert eventually(lambda: delivered() >= 2)
+    assert eventually(lambda: "REPORT RequestId" in zael("local", "logs", "aggregator"))
     assert (stream()["function"], stream()["records"], stream()["given_up"]) == (f"{NAME}-aggregator", 2, 0)
     assert "runs already" in zael("local", "up", "--name", NAME, "--port", "0", code=1)
 

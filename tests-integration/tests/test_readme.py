@@ -50,7 +50,9 @@ def _dedented(found: re.Match[str]) -> str:
 
 
 def run(block: Block, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # the handler of a Lambda writes lines to standard output
+    # The handler of a Lambda, which another test of this process may have called, writes log lines to standard output
+    for name in ("", "zae_limiter", "zae_limiter_aggregator", "zae_limiter_provisioner"):
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [])
     exec(compile(block.code, block.place, "exec"), {"__name__": "__main__"})
     promised = PROMISE.findall(block.code)
     if promised:

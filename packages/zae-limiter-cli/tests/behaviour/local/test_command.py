@@ -61,6 +61,13 @@ def test_a_port_in_use_is_one_line(taken: int, detached: list[str]) -> None:
     assert told == f"--port {taken}: Address already in use; choose another one, or leave it out to get a free one"
 
 
+def test_a_module_of_the_users_folder_is_not_run(tmp_path: Path, taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "struct.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nraise SystemExit('planted')\n")
+    monkeypatch.chdir(tmp_path)
+    assert "Address already in use" in fail("up", "--name", "my-app", "--port", str(taken), "--detach")
+    assert not (tmp_path / "ran").exists()
+
+
 def test_without_a_port_the_default_one_is_taken_or_else_a_free_one_which_is_said(
     taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,7 +114,9 @@ def test_logs_stay_when_a_stack_is_down() -> None:
     )
     shown = run("logs", "--name", "my-app", "--lines", "1").stdout
     assert shown == "2026-11-20T12:00:02.000Z my-app-aggregator  two\n"
-    assert fail("logs", "none", "--name", "my-app") == "there is no log of 'none'; available: my-app-aggregator"
+    assert fail("logs", "none", "--name", "my-app") == (
+        "there is no log of 'none', which begins with its first call; available: my-app-aggregator"
+    )
 
 
 def test_the_screen_fits_on_one() -> None:

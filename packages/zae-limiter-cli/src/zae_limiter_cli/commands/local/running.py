@@ -71,7 +71,7 @@ def logs(name: str | None, function: str | None, lines: int, *, follow: bool) ->
     found = Logs(state_dir.logs, function)
     if function is not None and not found.sources():
         there = ", ".join(Logs(state_dir.logs).sources()) or "none"
-        raise CommandError(f"there is no log of {function!r}; available: {there}")
+        raise CommandError(f"there is no log of {function!r}, which begins with its first call; available: {there}")
     for line in found.new()[-lines:] if lines else []:
         click.echo(f"{line.time} {line.source}  {line.text}")
     if follow:
