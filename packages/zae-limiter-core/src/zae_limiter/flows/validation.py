@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 from ..entities import UNCHANGED
@@ -38,7 +38,15 @@ def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPla
     """The new limits by place. Raises ``ValidationError``."""
     if not isinstance(changes, Mapping):
         raise ValidationError("changes", changes, "must map places to limits, like {('key-1', 'gpt-4'): [...]}")
-    return {validate_pair("changes", place): check_limits("limits", limits) for place, limits in changes.items()}
+    checked = {validate_pair("changes", place): check_limits("limits", limits) for place, limits in changes.items()}
+    validate_spelling("changes", changes, checked)
+    return checked
+
+
+def validate_spelling(field: str, given: Sized, checked: Sized) -> None:
+    """Check that no two names are one in NFC. Raises ``ValidationError``."""
+    if len(checked) < len(given):
+        raise ValidationError(field, given, "has one name in two spellings of Unicode: leave one out")
 
 
 def validate_places(places: Iterable[OwnPlace]) -> list[OwnPlace]:
@@ -76,13 +84,12 @@ def validate_system(limits: Sequence[Limit] | None, on_unavailable: OnUnavailabl
     return check_limits("limits", limits) if limits else None if limits is None else ()
 
 
-def validate_update(entity_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+def validate_update(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields to change, without those that are ``UNCHANGED``. Raises ``ValidationError``."""
-    check_identifier("entity_id", entity_id)
     given = {name: value for name, value in fields.items() if value is not UNCHANGED}
     validate_name(given.get("name"))
     if given.get("parent_id") is not None:
-        check_identifier("parent_id", given["parent_id"])
+        given["parent_id"] = check_identifier("parent_id", given["parent_id"])
     if validate_flag("cascade", given.get("cascade", False)) and given.get("parent_id", "") is None:
         raise ValidationError("cascade", given["cascade"], "needs a parent_id to cascade to")
     if "metadata" in given:
