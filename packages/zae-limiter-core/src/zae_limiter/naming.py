@@ -36,8 +36,8 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_\-.]{0,63}")
 _NAMESPACE_ID: Final = re.compile(r"[A-Za-z0-9_\-]{1,64}")
 
 _TEXT_RULE: Final = (
-    "must be 1 to {} printable characters without white space, and at most {} bytes: 1 for an ASCII letter, a digit and "
-    "each of _ - . : @ ~, and 3 for each byte of any other character in UTF-8"
+    "must be 1 to {} printable characters without white space, "
+    "at most {} bytes when all but ASCII letters, digits and _ - . : @ ~ is percent-encoded"
 )
 _IDENTIFIER_RULE: Final = _TEXT_RULE.format(LONGEST_IDENTIFIER, _MOST_IDENTIFIER_BYTES)
 _RESOURCE_RULE: Final = _TEXT_RULE.format(LONGEST_RESOURCE, _MOST_RESOURCE_BYTES)
@@ -102,15 +102,15 @@ def check_principal(field: str, value: object) -> str:
 # Every acquire checks its names, and they are few: a look-up instead of a match.
 @lru_cache(maxsize=16_384)
 def _identifier(value: str) -> str | None:
-    """The id in NFC; ``None`` if it is not valid."""
-    name = normalize("NFC", value)
+    """The id in NFC, as a plain string; ``None`` if it is not valid."""
+    name = normalize("NFC", str.__str__(value))
     return name if _fits(name, LONGEST_IDENTIFIER, _MOST_IDENTIFIER_BYTES) and not _is_subject(name) else None
 
 
 @lru_cache(maxsize=4_096)
 def _resource(value: str) -> str | None:
-    """The resource in NFC; ``None`` if it is not valid."""
-    name = normalize("NFC", value)
+    """The resource in NFC, as a plain string; ``None`` if it is not valid."""
+    name = normalize("NFC", str.__str__(value))
     return name if _fits(name, LONGEST_RESOURCE, _MOST_RESOURCE_BYTES) and name != DEFAULT_RESOURCE else None
 
 

@@ -43,8 +43,8 @@ class _Form(NamedTuple):
     def of_text(cls, longest: int, most_bytes: int, reserved: tuple[str, ...] = ()) -> "_Form":
         """The form of an id that may have any printable characters."""
         rule = (
-            f"must be 1 to {longest} printable characters without white space, and at most {most_bytes} bytes: 1 for an "
-            "ASCII letter, a digit and each of `_ - . : @ ~`, 3 for each byte of any other character in UTF-8"
+            f"must be 1 to {longest} printable characters without white space, "
+            f"at most {most_bytes} bytes when all but ASCII letters, digits and `_ - . : @ ~` is percent-encoded"
         )
         return cls(re.compile(r"\S+"), rule, reserved, longest, most_bytes)
 
@@ -90,7 +90,9 @@ def find_name_problem(kind: NameKind, value: object) -> str | None:
 
 def in_nfc(name: str) -> str:
     """The name in Unicode's form NFC, in which all its spellings are one; as it is where it is too long for a name."""
-    return name if name.isascii() or len(name) > _LONGEST_SPELLING else normalize("NFC", name)
+    if not isinstance(name, str) or name.isascii() or len(name) > _LONGEST_SPELLING:
+        return name
+    return normalize("NFC", name)
 
 
 def name_pattern(kind: NameKind) -> str:

@@ -47,7 +47,7 @@ def freeze(items: Mapping[str, Any]) -> SortedMap[Any]:
 
 def freeze_names(items: Mapping[str, Any]) -> SortedMap[Any]:
     """The attrs converter to a `SortedMap` of names in NFC; names that would become one stay, for a check to find."""
-    named = {in_nfc(name) if isinstance(name, str) else name: value for name, value in items.items()}
+    named = {in_nfc(name): value for name, value in items.items()}
     return freeze(items if len(named) < len(items) else named)
 
 
