@@ -129,7 +129,7 @@ def test_a_spelling_may_be_longer_than_the_name() -> None:
         naming.check_identifier("entity_id", "e\u0301" * 100_000)
 
 
-class Model(str, Enum):
+class Model(str, Enum):  # noqa: UP042  this is what programs have
     """What many programs have for their resources; its format is not its value everywhere."""
 
     GPT = "gpt-4"

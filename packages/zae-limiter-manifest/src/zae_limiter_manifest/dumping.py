@@ -1,4 +1,4 @@
-"""Write a manifest as YAML text, in stable order. A name is plain or in quotes, as in JSON: that takes no YAML writer."""
+"""Write a manifest as YAML text, in stable order. A name is plain, or in quotes as in JSON: no YAML writer is needed."""
 
 import json
 import re
