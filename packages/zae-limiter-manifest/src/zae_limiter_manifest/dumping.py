@@ -1,4 +1,4 @@
-"""Write a manifest as YAML text, in stable order. A name is plain, or in quotes as in JSON: no YAML writer is needed."""
+"""Write a manifest as YAML text, in stable order. A name is plain or in quotes, as in JSON."""
 
 import json
 import re

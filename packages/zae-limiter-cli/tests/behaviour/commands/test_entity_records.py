@@ -90,7 +90,7 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
         (["create", "team"], "entity 'team' exists already"),
         (["create", "key", "--parent", "nobody"], "there is no entity 'nobody': check the id and --namespace"),
         (["create", "key", "--cascade"], "--cascade: the entity needs a parent to consume from: pass --parent ID"),
-        (["create", "a#b"], "entity_id 'a#b': must be 1 to 256 characters"),
+        (["create", "a b"], "entity_id 'a b': must be 1 to 256 printable characters"),
         (["create", "key", "-m", "a"], "--metadata 'a': must be key=value"),
         (
             ["update", "team"],
