@@ -110,7 +110,7 @@ def _entities(name: str, entities: Mapping[str, Sequence[str]]) -> dict[str, tup
     pairs = ((check_identifier(name, entity), own) for entity, own in entities.items())
     for entity, resources in sorted(pairs, key=lambda pair: pair[0]):
         if entity in checked:
-            raise ValidationError(name, entity, "is there in two spellings of Unicode: leave one out")
+            raise ValidationError(name, entity, "is there already, in another spelling of Unicode: leave one out")
         checked[entity] = _resources(name, resources, allow_default=True)
         if not checked[entity]:
             raise ValidationError(name, entity, "must name at least one resource")

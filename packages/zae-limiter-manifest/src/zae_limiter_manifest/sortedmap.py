@@ -48,7 +48,7 @@ def freeze(items: Mapping[str, Any]) -> SortedMap[Any]:
 def freeze_names(items: Mapping[str, Any]) -> SortedMap[Any]:
     """The attrs converter to a `SortedMap` of names in NFC; names that would become one stay, for a check to find."""
     named = {in_nfc(name): value for name, value in items.items()}
-    return freeze(items if len(named) < len(items) else named)
+    return freeze(named if len(named) == len(items) and named.keys() != items.keys() else items)
 
 
 def values_are(model: type) -> Callable[[object, Any, Mapping[str, Any]], None]:

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence, Sized
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ..entities import UNCHANGED
 from ..exceptions import ValidationError
@@ -19,6 +19,8 @@ DEEPEST_VALUE = 16
 LARGEST_NUMBER = 2**63 - 1
 LARGEST_METADATA = 16 * 1024  # bytes; the audit event of a change has the metadata twice
 OwnPlace = tuple[str, str]  # entity id and resource
+P = TypeVar("P")
+V = TypeVar("V")
 
 
 def validate_page_size(limit: int) -> None:
@@ -38,15 +40,18 @@ def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPla
     """The new limits by place. Raises ``ValidationError``."""
     if not isinstance(changes, Mapping):
         raise ValidationError("changes", changes, "must map places to limits, like {('key-1', 'gpt-4'): [...]}")
-    checked = {validate_pair("changes", place): check_limits("limits", limits) for place, limits in changes.items()}
-    validate_spelling("changes", changes, checked)
+    checked = validate_keys("changes", changes, lambda place: validate_pair("changes", place))
+    return {place: check_limits("limits", limits) for place, limits in checked.items()}
+
+
+def validate_keys(field: str, given: Mapping[P, V], check: Callable[[P], P]) -> dict[P, V]:
+    """The map by checked keys. Raises ``ValidationError``, also for two that are one when they are checked."""
+    checked: dict[P, V] = {}
+    for key, value in given.items():
+        if (name := check(key)) in checked:
+            raise ValidationError(field, key, "is there already, in another spelling of Unicode: leave one out")
+        checked[name] = value
     return checked
-
-
-def validate_spelling(field: str, given: Sized, checked: Sized) -> None:
-    """Check that no two names are one in NFC. Raises ``ValidationError``."""
-    if len(checked) < len(given):
-        raise ValidationError(field, given, "has one name in two spellings of Unicode: leave one out")
 
 
 def validate_places(places: Iterable[OwnPlace]) -> list[OwnPlace]:

@@ -14,7 +14,7 @@ from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, read_all
 from ..steps import Flow, call_all
-from ..validation import validate_own_place, validate_spelling
+from ..validation import validate_keys, validate_own_place
 from .bulk_configs import change_many
 from .limits import Change, Place, entity_place, resource_place, system_place
 from .listing import entity_config_rows, resource_rows
@@ -33,8 +33,7 @@ def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dic
     """The new configs by place. Raises ``ValidationError``."""
     if not isinstance(configs, Mapping):
         raise ValidationError("configs", configs, "must map places to StoredConfig, or to None to remove what is there")
-    checked = {_checked(place): config for place, config in configs.items()}
-    validate_spelling("configs", configs, checked)
+    checked = validate_keys("configs", configs, _checked)
     for place, config in checked.items():
         if config is not None and not isinstance(config, StoredConfig):
             raise ValidationError("configs", config, "must be a StoredConfig, or None for nothing")
