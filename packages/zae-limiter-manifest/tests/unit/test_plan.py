@@ -98,7 +98,7 @@ def test_plain_values_that_are_wrong_are_no_plan(wrong: dict[str, Any]) -> None:
 
 
 def test_the_error_shows_no_more_than_the_beginning_of_a_long_value() -> None:
-    with pytest.raises(FormatError, match="not a plan: 'serial' must be .*x…$") as caught:
+    with pytest.raises(FormatError, match=r"not a plan: 'serial' must be .*x…$") as caught:
         Plan.from_dict({**PLAN.to_dict(), "serial": "x" * 100_000 + "\x1b"})
     assert len(str(caught.value)) < 400
 
