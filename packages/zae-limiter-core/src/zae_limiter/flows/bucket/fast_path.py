@@ -31,6 +31,7 @@ def fast_path_update(  # noqa: C901 - one pass, because every acquire pays for i
     item = state.item
     if (
         not cached.uncontended
+        or cached in namespace_state.refusals.counts
         or item[SHARD_COUNT] > 1
         or item[ANCHOR] > now_ms + AHEAD_MS
         or not cached.agrees_with(config)
