@@ -44,8 +44,16 @@ def test_an_acquire_of_nothing_is_one_all_the_same() -> None:
     assert consumption(image(ev=1), image(ev=2))
 
 
+def test_refused_and_shadowed_acquires_are_counted_like_admitted_ones() -> None:
+    before, after = image(ev=1, rj=3), image(ev=1, rj=5, sj=1)
+    assert consumption(before, after) == Consumption({}, 0, refused=2, shadowed=1)
+    assert consumption(before, image(ev=1, rj=4))
+    assert consumption(None, image(sj=4)) == Consumption({}, 0, shadowed=4)
+    assert not consumption(before, before)
+
+
 def test_a_shard_that_a_split_puts_in_the_place_of_one_left_over_gives_nothing_back() -> None:
-    left = image(b_rpm_tc=9000, ev=7, b_wcu_tc=1000)
+    left = image(b_rpm_tc=9000, ev=7, rj=5, sj=2, b_wcu_tc=1000)
     assert not consumption(left, image(b_rpm_tc=0, ev=0, b_wcu_tc=1000))
 
 

@@ -136,7 +136,14 @@ def test_the_size_of_a_bucket_item_is_what_the_docs_say(
 ) -> None:
     limits = [Limit(name, 12_345_678, burst, 12_345_678, 86_400) for name in names]
     item = bucket(tuple(limits), BucketId("n" * 11, "e" * entity, "r" * resource, 63))
-    item |= {"ttl": 1_700_000_001, "shard_count": 64, "ev": 123_456_789, "rj": 123_456_789, "sj": 123_456_789, WRITES: 123_456_789_000}
+    item |= {
+        "ttl": 1_700_000_001,
+        "shard_count": 64,
+        "ev": 123_456_789,
+        "rj": 123_456_789,
+        "sj": 123_456_789,
+        WRITES: 123_456_789_000,
+    }
     item |= {"rf": NOW + 123, "cv": NOW + 123}
     item |= {"parent_id": "p" * parent} if parent else {}
     for limit in limits:  # after ten years at the full rate

@@ -113,3 +113,15 @@ def test_it_keeps_a_bucket_that_others_may_have_emptied_for_as_long_as_the_rules
 
 def test_a_limit_that_the_bucket_has_not_is_another_case() -> None:
     assert lone(Case((60_000, 11_000), {"rpm": 1000, "other": 1000})) is None
+
+
+def test_it_steps_aside_for_a_bucket_with_refusals_to_count() -> None:
+    it = seen(Case((60_000, 11_000), {}, multiplier=0))
+    request, now_ms = it.request(*LIMITS, checked={"rpm": 1000}), it.clock.now_ms()
+
+    def write() -> Update | None:
+        return fast_path_update(it.namespace_state, it.cached, state=it.cached.state, requests=[request], now_ms=now_ms)
+
+    assert write() is not None
+    it.namespace_state.refusals.add(it.cached, now_ms)
+    assert write() is None
