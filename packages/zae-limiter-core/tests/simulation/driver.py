@@ -143,8 +143,8 @@ class Driver:
                     yield from self._beside(batch, step)
                     step = next(flow)
                     continue
-                if isinstance(step, Wait):
-                    raise Violation("a write of a bucket waits for tokens")
+                if isinstance(step, Wait | Post):
+                    raise Violation("a write of a bucket waits for tokens, or leaves something behind")
                 sending = self._link.send(step)
                 try:
                     answer = yield sending.answer
