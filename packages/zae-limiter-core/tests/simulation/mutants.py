@@ -175,9 +175,9 @@ def _expiry_of_shards(real: Callable[..., int | None]) -> Callable[..., int | No
 
 
 def _retried(real: Callable[..., Flow[None]]) -> Callable[..., Flow[None]]:
-    def failed(self: Any, error: StoreError) -> Flow[None]:
+    def failed(self: Any, error: StoreError, decision: Any) -> Flow[None]:
         if not isinstance(error, OutcomeUnknown):
-            yield from real(self, error)
+            yield from real(self, error, decision)
 
     return failed
 
@@ -211,9 +211,9 @@ def _two(self: TimeEstimate, doubt: Offset, wall: Offset) -> int:
 
 
 def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
-    def refused(self: Any, item: Any) -> None:
+    def refused(self: Any, item: Any, plan: Any) -> None:
         """What comes back beside a write that lost its race is taken for written."""
-        real(self, item)
+        real(self, item, plan)
         self.settle([request for request in self.pending if request.given and not request.unchecked], "admitted")
 
     return refused
