@@ -25,7 +25,7 @@ def validate_top(
     resource: str, by: str, window: str, start: datetime | None, end: datetime | None, limit: int
 ) -> Asked:
     """The checked request. Raises ``ValidationError``."""
-    if by not in COUNTS:
+    if not isinstance(by, str) or by not in COUNTS:
         check_limit_name("by", by)
     validate_page_size(limit)
     return validate_usage(None, check_resource("resource", resource), window, start, end)
