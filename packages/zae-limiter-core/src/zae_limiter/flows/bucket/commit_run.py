@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...resolution import Config
-from ...schema.attributes import ANCHOR, CONFIG_READ_AT, TTL, bucket_attributes
+from ...schema.attributes import ANCHOR, CONFIG_READ_AT, REFUSED, TTL, bucket_attributes
 from ...schema.items import BucketState
 from ...token_bucket import reached_at
 from ..process.bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
@@ -178,6 +178,7 @@ class CommitRun:
         multiplier = self.namespace_state.settings.ttl_multiplier
         plan = ConsumeWrite(self.cached, state, now_ms, multiplier, self.config, self.slack)
         batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
+        batch.refused = write.add.get(REFUSED, 0)
         plan.write(batch)
         return Decision(write, batch, plan)
 
