@@ -26,9 +26,8 @@ def estimate(request: Mapping[str, Any], *, answer: int = 1000) -> int:
 
     ``answer`` is the longest answer if the request names none. Images and sound count as nothing.
     """
-    named = [request[name] for name in _MOST if _is_count(request.get(name))]
-    number = request.get("n")
-    answers = number if _is_count(number) else 1
+    named = [number for name in _MOST if (number := _number(request.get(name))) is not None]
+    answers = _number(request.get("n")) or 1
     characters = sum(_characters(request[name]) for name in _TEXTS if name in request)
     return min(-(-characters // CHARACTERS_PER_TOKEN) + max(named, default=answer) * answers, MAX_TOKENS)
 
@@ -45,8 +44,8 @@ class Usage:
             for holder in (event, _get(event, "message"), _get(event, "response")):
                 usage = _get(holder, "usage")
                 for place, names in enumerate(_COUNTS):
-                    found = (_get(usage, name) for name in names)
-                    self._counts[place] = max(self._counts[place], *(n for n in found if _is_count(n)), 0)
+                    for name in names:
+                        self._counts[place] = max(self._counts[place], _number(_get(usage, name)) or 0)
 
     @property
     def tokens(self) -> int | None:
@@ -58,8 +57,11 @@ class Usage:
         return total or sum(parts) or None
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
+def _number(value: object) -> int | None:
+    """A count as JSON has it: a large one may be a float."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+        return None
+    return int(min(value, MAX_TOKENS))
 
 
 def _get(holder: object, name: str) -> Any:

@@ -154,7 +154,7 @@ class _Anthropic:
     def after(self) -> Iterator[Any]:
         yield {"type": "content_block_stop", "index": 0}
         delta = {"stop_reason": "end_turn", "stop_sequence": None}
-        yield {"type": "message_delta", "delta": delta, "usage": {"output_tokens": ANSWER}}
+        yield {"type": "message_delta", "delta": delta, "usage": {"input_tokens": PROMPT, "output_tokens": ANSWER}}
         yield {"type": "message_stop"}
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from support.core.web.serving import free_port, stop, wait_for
+from support.core.web.serving import TESTS, free_port, stop, wait_for
 
 MODELS: Final = ("plain", "silent", "broken", "busy", "cut", "endless", "slow")
 HOOKS: Final = '''
@@ -73,7 +73,7 @@ def proxying(provider_url: str, folder: Path, hooks: str = HOOKS) -> Iterator[Pr
     (folder / "hooks.py").write_text(hooks, encoding="utf-8")
     (folder / "config.yaml").write_text(json.dumps(_config(provider_url)), encoding="utf-8")  # JSON is YAML
     command = [str(Path(sys.executable).with_name("litellm")), "--config", "config.yaml", "--port", str(port)]
-    environment = os.environ | OFFLINE | {"PYTHONUNBUFFERED": "1"}
+    environment = os.environ | OFFLINE | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(TESTS)}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [*command, "--host", "127.0.0.1"], cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
