@@ -128,8 +128,7 @@ async def test_a_callback_settles_what_was_used(provider: Provider, limiter: Syn
 async def test_a_callback_takes_the_estimate_first(provider: Provider, limiter: SyncRateLimiter, make: Any) -> None:
     model = make(provider, "slow", callbacks=[TokenLimits(limiter, **PLACE)])
     call = asyncio.create_task(model.ainvoke(PROMPT))
-    while not provider.asked:
-        await asyncio.sleep(0.01)
+    await provider.is_asked()
     assert left(limiter) == {"rpm": 4, "tpm": 1000 - ESTIMATE}
     await call
     assert left(limiter) == {"rpm": 4, "tpm": 1000 - USED}
@@ -153,9 +152,7 @@ async def test_a_callback_refuses_before_the_request_goes_out(
 
 @pytest.mark.parametrize("make", MODELS)
 @pytest.mark.parametrize("name", ["broken", "busy"])
-async def test_a_call_that_fails_gives_back(
-    provider: Provider, limiter: SyncRateLimiter, make: Any, name: str
-) -> None:
+async def test_a_call_that_fails_gives_back(provider: Provider, limiter: SyncRateLimiter, make: Any, name: str) -> None:
     model = make(provider, name, callbacks=[TokenLimits(limiter, **PLACE)])
     with pytest.raises(Exception, match=name):
         model.invoke(PROMPT)
@@ -185,8 +182,7 @@ async def test_a_cancelled_call_never_takes_more_than_its_estimate(
 ) -> None:
     model = openai_model(provider, "slow", callbacks=[TokenLimits(limiter, **PLACE)])
     call = asyncio.create_task(model.ainvoke(PROMPT))
-    while not provider.asked:
-        await asyncio.sleep(0.01)
+    await provider.is_asked()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("litellm", reason="litellm is not installed: `just test-llm newest` has it")
 import anthropic
 import openai
+from litellm.integrations.custom_logger import CustomLogger
 
 from support.core.llm.provider import USED, Provider, providing
 from support.core.llm.proxy import HOOKS, Proxy, proxying
@@ -59,6 +60,15 @@ def test_an_answer_is_settled_by_its_usage(proxy: Proxy, provider: Provider, cli
     assert proxy.left(key) == WHOLE - USED
     assert len(provider.asked) == 1
     assert "zae_limiter" not in json.dumps(provider.asked)
+
+
+def test_an_answer_has_the_header_fields_where_litellm_lets_a_callback_add_them(proxy: Proxy, key: str) -> None:
+    asks = hasattr(CustomLogger, "async_post_call_response_headers_hook")
+    for stream in (False, True):
+        _, headers, _ = proxy.post(key, {"model": "plain", "messages": ASKED, "max_tokens": 100, "stream": stream})
+        assert ("ratelimit" in headers) == asks
+    if asks:
+        assert headers["ratelimit"].startswith('"rpm";r=3;t=34560, "tpm";r=860;t=')
 
 
 def test_tokens_are_taken_while_the_provider_answers(proxy: Proxy, client: openai.OpenAI, key: str) -> None:
@@ -129,9 +139,7 @@ def test_a_stream_that_fails_has_used_what_came(proxy: Proxy, client: openai.Ope
     assert WHOLE - ESTIMATE < proxy.left(key, "cut") < WHOLE
 
 
-def test_calls_at_the_same_time_are_admitted_up_to_the_limit(
-    proxy: Proxy, provider: Provider, key: str
-) -> None:
+def test_calls_at_the_same_time_are_admitted_up_to_the_limit(proxy: Proxy, provider: Provider, key: str) -> None:
     async def main() -> list[Any]:
         async with openai.AsyncOpenAI(base_url=f"{proxy.url}/v1", api_key=key, max_retries=0) as client:
             calls = [
@@ -194,7 +202,11 @@ async def limiter():
 """
     hooks = HOOKS.replace(HOOKS[HOOKS.index("async def limiter") : HOOKS.index("async def auth")], away + "\n\n")
     provider.asked.clear()
-    with proxying(provider.url, tmp_path, hooks.replace("RateLimits(limiter,", "RateLimits(limiter, requests='requests', tokens='tokens',")) as proxy:
+    with proxying(
+        provider.url,
+        tmp_path,
+        hooks.replace("RateLimits(limiter,", "RateLimits(limiter, requests='requests', tokens='tokens',"),
+    ) as proxy:
         status, headers, body = proxy.post("sk-1", {"model": "plain", "messages": ASKED})
     assert (status, headers["retry-after"], provider.asked) == (503, "1", [])
     assert b"connection refused" not in body

@@ -11,7 +11,7 @@ from ..limits import MAX_TOKENS
 
 CHARACTERS_PER_TOKEN: Final = 4
 _MOST: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-_TEXTS: Final = ("messages", "prompt", "input", "system", "instructions", "tools", "functions", "content", "text")
+_TEXTS: Final = ("messages", "prompt", "input", "system", "instructions", "tools", "functions")
 _DATA: Final = "data:"
 _COUNTS: Final = (
     ("total_tokens",),

@@ -15,6 +15,7 @@ The name of the model says what it does:
 Lives here: the server. Never: a claim.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -32,19 +33,23 @@ NO_WAIT: Final = {"retry-after": "0"}
 
 
 class Provider(ThreadingHTTPServer):
-    """The provider: its URL, the bodies of all requests, and how many clients left a stream."""
+    """The provider: its URL, the bodies of all requests."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[dict[str, Any]] = []
-        self.left = 0
 
     @property
     def url(self) -> str:
         """Without a path."""
         return f"http://127.0.0.1:{self.server_address[1]}"
+
+    async def is_asked(self) -> None:
+        """Wait for the first request."""
+        while not self.asked:  # noqa: ASYNC110 - another thread serves
+            await asyncio.sleep(0.01)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -53,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its base names it so
         """Write nothing on stderr."""
 
-    def do_POST(self) -> None:  # noqa: N802 - its base names it so
+    def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.asked.append(body)
         model = body["model"]
@@ -86,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
             for event in kind.after():
                 self._send(event)
         except OSError:
-            self.server.left += 1
+            return  # the client has left
 
     def _begin(self, status: int, kind: str, headers: Any = ()) -> None:
         self.send_response(status)
@@ -142,7 +147,11 @@ class _Anthropic:
 
     def _message(self) -> dict[str, Any]:
         named = {"id": "m-1", "type": "message", "role": "assistant", "model": "fake", "content": []}
-        return named | {"stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": PROMPT, "output_tokens": 1}}
+        return named | {
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {"input_tokens": PROMPT, "output_tokens": 1},
+        }
 
     def before(self) -> Iterator[Any]:
         yield {"type": "message_start", "message": self._message()}

@@ -18,7 +18,7 @@ from urllib.request import Request, urlopen
 from support.core.web.serving import TESTS, free_port, stop, wait_for
 
 MODELS: Final = ("plain", "silent", "broken", "busy", "cut", "endless", "slow")
-HOOKS: Final = '''
+HOOKS: Final = """
 from litellm.proxy._types import UserAPIKeyAuth
 
 from zae_limiter import Limit, RateLimiter, Repository
@@ -36,7 +36,7 @@ async def auth(request, api_key):
 
 
 limits = RateLimits(limiter, units={"tpm": "tokens"})
-'''
+"""
 TOO_MUCH: Final = 10**9
 OFFLINE: Final = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOCAL_POLICY_TEMPLATES": "True", "DO_NOT_TRACK": "1"}
 
@@ -47,7 +47,9 @@ class Proxy:
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
 
-    def post(self, key: str, body: dict[str, Any], path: str = "/v1/chat/completions") -> tuple[int, dict[str, str], bytes]:
+    def post(
+        self, key: str, body: dict[str, Any], path: str = "/v1/chat/completions"
+    ) -> tuple[int, dict[str, str], bytes]:
         """Ask without a client library: status, header fields by their lower-case names, body."""
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         request = Request(f"{self.url}{path}", json.dumps(body).encode(), headers)
