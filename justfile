@@ -134,6 +134,7 @@ test-llm which:
         --group "$core/pyproject.toml:test" --requirements "$core/tests/llm/requirements.txt"
     "$scratch/venv/bin/python" --version
     uv pip list --quiet --python "$scratch/venv" | grep -E "^(anthropic|langchain-anthropic|langchain-core|langchain-openai|litellm|openai) "
+    "$scratch/venv/bin/mypy" --config-file= --strict --python-version 3.11 packages/zae-limiter-core/src/zae_limiter/integrations/{langchain,litellm}.py
     "$scratch/venv/bin/pytest" -q packages/zae-limiter-core/tests/llm
 
 # The whole stack on every target that this machine offers, a file at a time on each core: `just integration --target dynoxide`

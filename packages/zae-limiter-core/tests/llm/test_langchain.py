@@ -31,7 +31,7 @@ pytestmark = [
 ]
 LIMITS = [Limit.per_day("rpm", 5), Limit.per_day("tpm", 1000)]
 WHOLE = {"rpm": 5, "tpm": 1000}
-PLACE = {"entity_id": "ann", "resource": "model"}
+PLACE: Any = {"entity_id": "ann", "resource": "model"}
 PROMPT = "x" * 40
 ESTIMATE = 110
 
@@ -115,7 +115,7 @@ async def test_a_request_limiter_waits_and_says_false_to_who_does_not_block() ->
 @pytest.mark.parametrize("make", MODELS)
 async def test_a_callback_settles_what_was_used(provider: Provider, limiter: SyncRateLimiter, make: Any) -> None:
     model = make(provider, callbacks=[TokenLimits(limiter, **PLACE)], stream_usage=True)
-    calls = [lambda: model.invoke(PROMPT), lambda: list(model.stream(PROMPT))]
+    calls: list[Any] = [lambda: model.invoke(PROMPT), lambda: list(model.stream(PROMPT))]
     for number, call in enumerate(calls, 1):
         call()
         assert left(limiter) == {"rpm": 5 - number, "tpm": 1000 - number * USED}
@@ -168,8 +168,9 @@ def test_a_call_that_fails_keeps_without_rollback(provider: Provider, limiter: S
     assert left(limiter) == {"rpm": 4, "tpm": 1000 - ESTIMATE}
 
 
-def test_a_stream_that_is_left_keeps_the_estimate(provider: Provider, limiter: SyncRateLimiter) -> None:
-    model = openai_model(provider, "endless", callbacks=[TokenLimits(limiter, **PLACE)])
+@pytest.mark.parametrize("make", MODELS)
+def test_a_stream_that_is_left_keeps_the_estimate(provider: Provider, limiter: SyncRateLimiter, make: Any) -> None:
+    model = make(provider, "endless", callbacks=[TokenLimits(limiter, **PLACE)])
     stream = model.stream(PROMPT)
     while not next(stream).content:
         pass

@@ -19,11 +19,12 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from support.core.llm.provider import USED, Provider, providing
 from support.core.llm.proxy import HOOKS, Proxy, proxying
-from zae_limiter.integrations.litellm import key_of
+from zae_limiter import Limit, RateLimiter, Repository
+from zae_limiter.integrations.litellm import RateLimits, key_of
 
 pytestmark = pytest.mark.slow
 WHOLE = 1000
-ASKED = [{"role": "user", "content": "x" * 40}]
+ASKED: Any = [{"role": "user", "content": "x" * 40}]
 ESTIMATE = 110  # 10 tokens of text, 100 of answer
 
 
@@ -51,8 +52,8 @@ def client(proxy: Proxy, key: str) -> Iterator[openai.OpenAI]:
         yield client
 
 
-def call(client: openai.OpenAI, model: str = "plain", **options: Any) -> Any:
-    return client.chat.completions.create(model=model, messages=ASKED, max_tokens=100, **options)  # type: ignore[arg-type]
+def call(client: Any, model: str = "plain", **options: Any) -> Any:
+    return client.chat.completions.create(model=model, messages=ASKED, max_tokens=100, **options)
 
 
 def test_an_answer_is_settled_by_its_usage(proxy: Proxy, provider: Provider, client: openai.OpenAI, key: str) -> None:
@@ -101,7 +102,8 @@ def test_a_refusal_is_a_429_and_no_request_goes_out(
 def test_a_stream_is_settled_by_its_last_part(
     proxy: Proxy, client: openai.OpenAI, key: str, options: dict[str, bool] | None
 ) -> None:
-    parts = list(call(client, stream=True, **({} if options is None else {"stream_options": options})))
+    extra: Any = {} if options is None else {"stream_options": options}
+    parts = list(call(client, stream=True, **extra))
     assert "".join(part.choices[0].delta.content or "" for part in parts if part.choices) == "one two three "
     left = proxy.left(key)
     assert left == WHOLE - USED or (options != {"include_usage": True} and WHOLE - ESTIMATE < left < WHOLE)
@@ -142,10 +144,7 @@ def test_a_stream_that_fails_has_used_what_came(proxy: Proxy, client: openai.Ope
 def test_calls_at_the_same_time_are_admitted_up_to_the_limit(proxy: Proxy, provider: Provider, key: str) -> None:
     async def main() -> list[Any]:
         async with openai.AsyncOpenAI(base_url=f"{proxy.url}/v1", api_key=key, max_retries=0) as client:
-            calls = [
-                client.chat.completions.create(model="plain", messages=ASKED, max_tokens=100)  # type: ignore[arg-type]
-                for _ in range(12)
-            ]
+            calls = [client.chat.completions.create(model="plain", messages=ASKED, max_tokens=100) for _ in range(12)]
             return await asyncio.gather(*calls, return_exceptions=True)
 
     answers = asyncio.run(main())
@@ -157,10 +156,36 @@ def test_calls_at_the_same_time_are_admitted_up_to_the_limit(proxy: Proxy, provi
 @pytest.mark.parametrize("stream", [False, True])
 def test_calls_of_anthropics_api_are_settled(proxy: Proxy, key: str, *, stream: bool) -> None:
     with anthropic.Anthropic(base_url=proxy.url, api_key=key, max_retries=0) as client:
-        answer = client.messages.create(model="claude", messages=ASKED, max_tokens=100, stream=stream)  # type: ignore[call-overload]
+        answer = client.messages.create(model="claude-plain", messages=ASKED, max_tokens=100, stream=stream)
         if stream:
             assert any(event.type == "message_delta" for event in answer)
-    assert proxy.left(key, "claude") == WHOLE - USED
+    assert proxy.left(key, "claude-plain") == WHOLE - USED
+
+
+def test_a_client_that_leaves_a_stream_of_anthropics_api_has_used_its_estimate(proxy: Proxy, key: str) -> None:
+    request: Any = {"model": "claude-endless", "messages": ASKED, "max_tokens": 100, "stream": True}
+    client = anthropic.Anthropic(base_url=proxy.url, api_key=key, max_retries=0)
+    with client, client.messages.create(**request) as stream:
+        for _ in range(5):
+            next(stream)
+    time.sleep(1)
+    assert proxy.left(key, "claude-endless") == WHOLE - ESTIMATE
+
+
+async def test_calls_whose_end_nobody_tells_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zae_limiter.integrations.litellm.MAX_OPEN", 3)
+    limiter = RateLimiter(
+        Repository.in_memory(), default_limits=[Limit.per_day("rpm", 10), Limit.per_day("tpm", 10_000)]
+    )
+    limits = RateLimits(limiter, identity=str)
+    calls: list[Any] = [{"model": "m", "messages": ASKED, "max_tokens": 100} for _ in range(10)]
+    for call in calls:
+        await limits.async_pre_call_hook("ann", None, call, "acompletion")
+    assert len(limits._open) == 3
+    for call in calls:
+        await limits.async_post_call_success_hook(call, "ann", {"usage": {"total_tokens": USED}})
+    assert len(limits._open) == 0
+    assert await limiter.available("ann", "m") == {"rpm": 0, "tpm": 10_000 - 7 * ESTIMATE - 3 * USED}
 
 
 @pytest.mark.parametrize("body", [{"max_tokens": 10**40}, {"max_tokens": 100, "n": 10**40}])

@@ -25,13 +25,14 @@ from .leases import SyncLeases
 from .tokens import estimate
 
 MAX_OPEN: Final = 10_000
+MAX_WAIT: Final = 60.0
 
 
 class RequestLimiter(BaseRateLimiter):
     """The ``rate_limiter`` of a chat model: each of its requests takes ``consume`` first.
 
     A ``SyncRateLimiter`` serves ``invoke`` and ``ainvoke`` (in a thread), a ``RateLimiter`` serves ``ainvoke`` alone.
-    ``max_wait`` is the most seconds that a request waits. ``options`` are those of ``acquire``.
+    ``options`` are those of ``acquire``; ``max_wait`` is 60 seconds if you name none.
     """
 
     def __init__(
@@ -41,12 +42,11 @@ class RequestLimiter(BaseRateLimiter):
         entity_id: str,
         resource: str,
         consume: Mapping[str, int],
-        max_wait: float = 60.0,
         **options: Unpack[AcquireOptions],
     ) -> None:
         self._limiter = limiter
         self._place = (entity_id, resource, dict(consume))
-        self._max_wait, self._options = max_wait, options
+        self._options: AcquireOptions = {"max_wait": MAX_WAIT, **options}
 
     def acquire(self, *, blocking: bool = True) -> bool:
         """Take the tokens. Raises the errors of ``acquire``; a refusal is ``False`` if it is not ``blocking``.
@@ -76,7 +76,7 @@ class RequestLimiter(BaseRateLimiter):
             return False
 
     def _waiting(self, *, blocking: bool) -> AcquireOptions:
-        return {**self._options, "max_wait": self._max_wait if blocking else 0.0}
+        return self._options if blocking else {**self._options, "max_wait": 0.0}
 
 
 class TokenLimits(BaseCallbackHandler):
@@ -121,7 +121,7 @@ class TokenLimits(BaseCallbackHandler):
         self._end(run_id, response, None)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Give back, unless the call had begun to stream: then the estimate stays, or what was used is settled."""
+        """Give back, unless the call had begun to stream: then the estimate stays."""
         self._end(run_id, kwargs.get("response"), error)
 
     def _take(self, run_id: UUID, request: Mapping[str, Any]) -> None:
@@ -138,10 +138,9 @@ class TokenLimits(BaseCallbackHandler):
         self._open.discard(run_id)
         answers = [each for generations in getattr(response, "generations", ()) for each in generations]
         begun = any(each.text for each in answers)
-        used = sum(map(_used, answers))
-        if self._tokens and used:
+        if self._tokens and error is None and (used := sum(map(_used, answers))):
             lease.settle(**{self._tokens: used})
-        leases.end(None if begun or used else error)
+        leases.end(None if begun else error)
 
 
 def _used(generation: Any) -> int:

@@ -7,7 +7,7 @@ subclass: LiteLLM calls only hooks that the class of an instance defines itself.
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, Final, Unpack
 from uuid import uuid4
 
@@ -15,6 +15,7 @@ try:
     import litellm
     from fastapi import HTTPException
     from litellm.integrations.custom_logger import CustomLogger
+    from litellm.types.utils import ModelResponseStream
 except ImportError as error:
     problem = 'zae_limiter.integrations.litellm needs LiteLLM\'s proxy: pip install "zae-limiter-core[litellm]"'
     raise ImportError(problem) from error
@@ -99,7 +100,7 @@ class RateLimits(CustomLogger):
 
     async def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: Any, request_data: dict[str, Any]
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any, None]:
         """Pass a stream on, and settle the call when it ends, however it ends."""
         leases = self._leases_of(request_data)
         if leases is None:
@@ -113,6 +114,7 @@ class RateLimits(CustomLogger):
                 leases.keep()
                 stream.add(chunk)
                 yield chunk
+            stream.whole = True
         except Exception as error:
             failed = error
             raise
@@ -161,10 +163,10 @@ class RateLimits(CustomLogger):
         except ZAELimiterError as error:
             log.exception("the rate limiter could not be asked")
             raise HTTPException(500, "The rate limiter does not work; the log of the proxy says why.") from error
-        note = {"id": uuid4().hex, "fields": fields}
+        call = uuid4().hex
         name = next((name for name in _BUCKETS if isinstance(data.get(name), dict)), _BUCKETS[-1])
-        data[name] = {**(data.get(name) or {}), _NOTE: note}
-        self._open.put(note["id"], leases)
+        data[name] = {**(data.get(name) or {}), _NOTE: {"id": call, "fields": fields}}
+        self._open.put(call, leases)
 
     async def _limiter(self) -> RateLimiter:
         if isinstance(self._given, RateLimiter):
@@ -193,14 +195,20 @@ class _Stream:
         self._request = request
         self._usage = Usage()
         self._parts: list[Any] = []
+        self.whole = False
 
     def add(self, part: Any) -> None:
         self._usage.add(part)
-        if isinstance(part, litellm.ModelResponseStream):
+        if isinstance(part, ModelResponseStream):
             self._parts.append(part)
+            self.whole = self.whole or any(choice.finish_reason for choice in part.choices)
+        else:
+            self.whole = self._usage.whole  # a client may leave after the last event, before the stream ends
 
     def tokens(self) -> int | None:
-        """All tokens of the call until now; ``None`` if nobody can tell."""
+        """All tokens of the call; ``None`` if nobody can tell, as of half a stream that begins with a usage."""
+        if not self.whole and self._usage.tokens is not None:
+            return None
         if self._usage.tokens is None and self._parts:
             try:
                 self._usage.add(litellm.stream_chunk_builder(self._parts, messages=self._request.get("messages")))

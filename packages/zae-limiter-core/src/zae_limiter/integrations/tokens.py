@@ -37,15 +37,21 @@ class Usage:
 
     def __init__(self) -> None:
         self._counts = [0] * len(_COUNTS)
+        self.whole = False  # an event of Anthropic that has only the beginning of a message does not count
 
     def add(self, answer: object) -> None:
         """Take the largest of each count: an event of a stream has the counts until then."""
         for event in _events(answer):
-            for holder in (event, _get(event, "message"), _get(event, "response")):
+            for name, holder in (
+                ("", event),
+                ("message", _get(event, "message")),
+                ("response", _get(event, "response")),
+            ):
                 usage = _get(holder, "usage")
+                self.whole = self.whole or (usage is not None and name != "message")
                 for place, names in enumerate(_COUNTS):
-                    for name in names:
-                        self._counts[place] = max(self._counts[place], _number(_get(usage, name)) or 0)
+                    for count in names:
+                        self._counts[place] = max(self._counts[place], _number(_get(usage, count)) or 0)
 
     @property
     def tokens(self) -> int | None:

@@ -63,6 +63,18 @@ def test_usage_is_what_answers_and_events_say(events: list[Any], tokens: int | N
     assert usage.tokens == tokens
 
 
+def test_usage_is_whole_once_an_event_has_said_more_than_the_beginning() -> None:
+    usage = Usage()
+    for event, whole in (
+        ({"message": {"usage": {"input_tokens": 10, "output_tokens": 1}}}, False),
+        ({"type": "content_block_delta"}, False),
+        ({"usage": {"output_tokens": 20}}, True),
+        ({"type": "message_stop"}, True),
+    ):
+        usage.add(event)
+        assert usage.whole == whole
+
+
 @pytest.mark.parametrize("encode", [str, str.encode])
 def test_usage_is_read_from_server_sent_events(encode: Any) -> None:
     usage = Usage()

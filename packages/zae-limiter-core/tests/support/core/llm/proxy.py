@@ -93,7 +93,10 @@ def _config(provider_url: str) -> dict[str, Any]:
     anthropic = {"api_base": provider_url, "api_key": "sk-provider"}
     models = [
         *({"model_name": name, "litellm_params": {"model": f"openai/{name}", **openai}} for name in MODELS),
-        {"model_name": "claude", "litellm_params": {"model": "anthropic/claude-fake", **anthropic}},
+        *(
+            {"model_name": f"claude-{name}", "litellm_params": {"model": f"anthropic/{name}", **anthropic}}
+            for name in MODELS
+        ),
     ]
     return {
         "model_list": models,
