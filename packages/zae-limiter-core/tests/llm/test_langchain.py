@@ -225,7 +225,7 @@ def test_the_usage_that_all_answers_of_a_call_repeat_counts_once(limiter: SyncRa
     limits, run = TokenLimits(limiter, **PLACE), uuid4()
     usage: Any = {"input_tokens": 10, "output_tokens": 20, "total_tokens": USED}
     answers = [ChatGeneration(message=AIMessage("x", usage_metadata=usage)) for _ in range(2)]
-    limits.on_chat_model_start({}, [[HumanMessage(PROMPT)]], run_id=run)
+    limits.on_chat_model_start({}, [[HumanMessage(PROMPT)]], run_id=run, invocation_params={"max_tokens": 100})
     limits.on_llm_end(LLMResult(generations=[[*answers]]), run_id=run)
     assert left(limiter) == {"rpm": 4, "tpm": 1000 - USED}
 
