@@ -4,11 +4,14 @@ import asyncio
 import time
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 pytest.importorskip("langchain_openai", reason="langchain-openai is not installed: `just test-llm newest` has it")
 from langchain_anthropic import ChatAnthropic
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_openai import ChatOpenAI
 
 from support.core.llm.provider import USED, Provider, providing
@@ -216,6 +219,15 @@ def test_an_outage_stops_the_call_before_it_goes_out_and_no_answer_that_is_there
     with pytest.raises(RateLimiterUnavailable):
         model.invoke(PROMPT)
     assert len(provider.asked) == 1
+
+
+def test_the_usage_that_all_answers_of_a_call_repeat_counts_once(limiter: SyncRateLimiter) -> None:
+    limits, run = TokenLimits(limiter, **PLACE), uuid4()
+    usage: Any = {"input_tokens": 10, "output_tokens": 20, "total_tokens": USED}
+    answers = [ChatGeneration(message=AIMessage("x", usage_metadata=usage)) for _ in range(2)]
+    limits.on_chat_model_start({}, [[HumanMessage(PROMPT)]], run_id=run, invocation_params={"max_tokens": 100})
+    limits.on_llm_end(LLMResult(generations=[[*answers]]), run_id=run)
+    assert left(limiter) == {"rpm": 4, "tpm": 1000 - USED}
 
 
 def test_one_limit_alone(provider: Provider, limiter: SyncRateLimiter) -> None:

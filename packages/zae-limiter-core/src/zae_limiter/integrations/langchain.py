@@ -138,7 +138,7 @@ class TokenLimits(BaseCallbackHandler):
         self._open.discard(run_id)
         answers = [each for generations in getattr(response, "generations", ()) for each in generations]
         begun = any(each.text for each in answers)
-        if self._tokens and error is None and (used := sum(map(_used, answers))):
+        if self._tokens and error is None and (used := max(map(_used, answers), default=0)):
             lease.settle(**{self._tokens: used})
         leases.end(None if begun else error)
 
