@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from support.integration.targets import Target
+from zae_limiter_aggregator import handler as aggregator
+from zae_limiter_provisioner import handler as provisioner
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("packages/*/README.md"), *ROOT.glob("docs/**/*.md")])
@@ -57,7 +59,7 @@ def _dedented(found: re.Match[str]) -> str:
 
 def run(block: Block, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     # The handler of a Lambda, which another test of this process may have called, writes log lines to standard output
-    for name in ("", "zae_limiter", "zae_limiter_aggregator", "zae_limiter_provisioner"):
+    for name in ("", *aggregator.LOGGERS, *provisioner.LOGGERS):
         monkeypatch.setattr(logging.getLogger(name), "handlers", [])
     exec(compile(block.code, block.place, "exec"), {"__name__": "__main__"})
     promised = PROMISE.findall(block.code)
