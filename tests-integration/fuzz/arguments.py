@@ -97,6 +97,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "places": st.lists(config_places, max_size=3),
     "changes": st.dictionaries(places, limits, max_size=3),
     "configs": st.dictionaries(config_places, st.none() | configs, max_size=3),
+    "by": st.sampled_from(["total_refused", "total_shadowed", "rpm"]),
     "limit": st.sampled_from([1, 2, 1000]),
     "start": times,
     "end": times,

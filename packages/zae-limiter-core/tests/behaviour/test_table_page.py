@@ -16,15 +16,17 @@ import pytest
 from support.core.shards import played, split
 from support.core.worlds import World
 from zae_limiter import Limit, ProvisionerState, RateLimitExceeded, VersionRecord
+from zae_limiter.flows.process.namespace_state import bucket_key
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Migration
 from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.naming import RESERVED_LIMIT_NAMES
-from zae_limiter.operations.values import Item, Operation
+from zae_limiter.operations.values import Item, Operation, Update
 from zae_limiter.provisioner import HandledEvent, ProvisionerLock, StoredConfig
 from zae_limiter.schema import keys
 from zae_limiter.schema.changes import Consumption
+from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
 
@@ -170,9 +172,12 @@ async def _write_what_limits_need(world: World) -> None:
     await limiter.repository.credit_bucket("key", "gpt-4", {"rpm": 1}, principal="me")
     with pytest.raises(RateLimitExceeded):
         await limiter.acquire("key", "gpt-4", {"rpm": 61}).__aenter__()
+    await limiter.repository.close()  # counts the refusal
+    home = bucket_key(BucketId(limiter.repository.namespace_id, "key", "gpt-4"))
+    world.table.execute(Update(home, add={"sj": 1}))
     ns = limiter.repository.namespace_id
     snapshot = SnapshotId(ns, "key", "gpt-4", "hourly", datetime(2026, 1, 1, tzinfo=UTC))
-    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}))
+    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}, refused=1, shadowed=1))
     played(world.table, count_usage(snapshot, 0, [use], expires_at=1_800_000_000))
     kept = replace(snapshot, window="daily")
     played(world.table, count_usage(kept, 1, [Use(use.mark, Consumption({}, 1))], expires_at=None))

@@ -44,7 +44,7 @@ class EntityConfigAddress(NamedTuple):
 
 @lru_cache(maxsize=16_384)
 def encode(name: str) -> str:
-    """Return what stands for an entity id or a resource in keys; no two names have the same."""
+    """Return an entity id or a resource as keys have it; no two names have the same."""
     return quote(name, safe=":@/")
 
 
