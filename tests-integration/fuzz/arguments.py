@@ -46,8 +46,8 @@ class Call:
 
 
 OPENING = {"open", "over", "builder", "in_memory", "close", "limit"}  # and what decorates: it acquires later
-ENTITIES = ["e", "p", "user-1", "u@x:1", "e" * 256]
-RESOURCES = ["r", "gpt-4", "a/b:1"]
+ENTITIES = ["e", "p", "user-1", "u@x:1", "auth0|1", "e\u0301", "$", "a/b", "|" * 170, "e" * 256]
+RESOURCES = ["r", "gpt-4", "/v1/chat", "日本", "%2F"]
 NAMES = ["rpm", "tpm", "self", "a.b"]
 SPARE_NAMESPACES = ["spare-1", "spare-2", "own"]
 

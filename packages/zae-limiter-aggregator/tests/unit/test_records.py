@@ -79,8 +79,11 @@ def audit(namespace: str = "ns", entity: str = "e", at: str = EVENT.at, serial: 
         ),
         (audit(namespace="n" * 2000), "the key of the audit event has no valid namespace id"),
         (audit(namespace="../x"), "the key is not one of audit events"),
-        *((audit(entity=name), "the key of the audit event has no valid entity") for name in ("", "..", "a/b", "e\n")),
-        (audit(entity="$RESOURCE:../x"), "the key of the audit event has no valid entity"),
+        *((audit(entity=name), "the key of the audit event has no valid entity") for name in ("", "a b", "e\n")),
+        (audit(entity="$RESOURCE:a b"), "the key of the audit event has no valid entity"),
+        (record(7, {**AUDIT, "PK": "ns/AUDIT#a%7cb"}, None, by_ttl=True), "the key is not one of audit events"),
+        (record(7, {**AUDIT, "PK": "ns/AUDIT#e%CC%81"}, None, by_ttl=True), "the key is not one of audit events"),
+        (record(7, {**AUDIT, "PK": "ns/AUDIT#a#b"}, None, by_ttl=True), "the key is not one of audit events"),
         (audit(entity="e" * 2000), "the key of the audit event has no valid entity"),
         *((audit(at=at), "the audit event has no time") for at in ("", "2024-02-30T10:00:00.000Z", "../../../x")),
         *(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -52,6 +53,7 @@ BUILDERS = {
     "version": (keys.pk_system(keys.REGISTRY), keys.sk_version()),
     "migration": (keys.pk_system(keys.REGISTRY), keys.sk_migration()),
 }
+BUILDERS = {record: (unquote(pk), unquote(sk)) for record, (pk, sk) in BUILDERS.items()}  # braces are encoded
 
 
 @dataclass

@@ -197,7 +197,7 @@ async def test_a_summary_reads_to_the_end(world: World) -> None:
     ("wrong", "field"),
     [
         ({}, "entity_id"),
-        ({"entity_id": "a#b"}, "entity_id"),
+        ({"entity_id": "a b"}, "entity_id"),
         ({"resource": "_default_"}, "resource"),
         ({"entity_id": "a", "window": "weekly"}, "window"),
         ({"entity_id": "a", "start": datetime(2024, 1, 1)}, "start"),  # noqa: DTZ001 - that it has no zone is the point

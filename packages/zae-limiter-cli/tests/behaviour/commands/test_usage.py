@@ -170,7 +170,7 @@ def test_no_usage_is_empty_json_and_no_plot(table: Table) -> None:
     ("args", "told"),
     [
         ([], "usage needs a subject: pass --entity, --resource, or both"),
-        (["--entity", "a#b"], "--entity 'a#b': "),
+        (["--entity", "a b"], "--entity 'a b': "),
         (["--resource", "a b"], "--resource 'a b': "),
         (["--entity", "e", "--since", "yesterday"], "--since 'yesterday': must be a time like 2024-01-31"),
         (["--entity", "e", "--until", "tomorrow"], "--until 'tomorrow': must be a time like 2024-01-31"),

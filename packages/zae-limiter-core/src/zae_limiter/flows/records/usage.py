@@ -34,7 +34,7 @@ from ..validation import LARGEST_PAGE, validate_page_size
 
 KEYS_OF_A_DAY: Final = 25  # 24 hourly snapshots and the daily one have adjacent keys
 
-_NEXT: Final = re.compile(r"[^#\s]{1,256}#[^#\s]{1,256}")
+_NEXT: Final = re.compile(r"[^#\s]{1,512}#[^#\s]{1,512}")
 
 
 @dataclass(frozen=True, slots=True)
