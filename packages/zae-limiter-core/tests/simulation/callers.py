@@ -25,6 +25,7 @@ from .accounts import Account
 from .driver import Driver
 from .kernel import Cancelled, Kernel, Script
 from .plan import Plan
+from .waits import Waits
 
 
 class BodyFailed(Exception):
@@ -55,7 +56,8 @@ class Caller:
     def __init__(
         self, kernel: Kernel, process: Process, plan: Plan, rng: Random, place: tuple[str, str], *, checks: bool
     ) -> None:
-        self.account = Account()
+        self.waits = Waits(kernel)
+        self.account = Account(self.waits)
         self.place = place
         self.checks = checks
         self.answer = ""
@@ -102,7 +104,15 @@ class Caller:
 
     def _lease(self, request: AcquireRequest) -> Script[None]:
         process = self._process
-        grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
+        self.waits.begin(request)
+        try:
+            grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
+        except RateLimitExceeded as error:
+            self.waits.check_refusal(error, 2 * self._plan.skew_ms)
+            raise
+        finally:
+            self.waits.end()
+        self.waits.admit()
         self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
         grant.rollback = self._rng.random() < 0.9

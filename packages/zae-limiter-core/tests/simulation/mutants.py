@@ -6,6 +6,7 @@ fault that can leave this package.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -13,9 +14,10 @@ from zae_limiter import sharding
 from zae_limiter import token_bucket as bucket
 from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
-from zae_limiter.flows.acquire import acquire, lease
+from zae_limiter.exceptions import RateLimitExceeded
+from zae_limiter.flows.acquire import acquire, lease, waiting
 from zae_limiter.flows.acquire import shard_selection as spread
-from zae_limiter.flows.acquire.claims import Claim
+from zae_limiter.flows.acquire.claims import AcquireRequest, Claim, Grant
 from zae_limiter.flows.bucket import commit_run, group_commit, splitting
 from zae_limiter.flows.bucket import limit_removal as dropping
 from zae_limiter.flows.bucket import write_plans as plans
@@ -23,8 +25,9 @@ from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
 from zae_limiter.flows.bucket.commit_run import CommitRun
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
 from zae_limiter.flows.process.bucket_queue import BucketRequest
-from zae_limiter.flows.process.namespace_state import CachedBucket
+from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceState
 from zae_limiter.flows.process.refusals import PendingRefusals
+from zae_limiter.flows.process.waiting_line import WaitingLine
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.schema.attributes import bucket_attributes
@@ -224,6 +227,22 @@ def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> int:
     return self.counts[cached].number
 
 
+def _in_line_for_longer(real: Callable[..., Flow[Grant]]) -> Callable[..., Flow[Grant]]:
+    def acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
+        return real(namespace_state, replace(request, max_wait=request.max_wait + 1))
+
+    return acquire_in_line
+
+
+def _give_up(self: object, refusal: RateLimitExceeded) -> None:
+    """The first refusal is the last."""
+    raise refusal
+
+
+def _own_amounts(self: WaitingLine, number: int) -> Mapping[str, int]:
+    return self._turns[number]
+
+
 # Has all writes made by the rules that a mutant changes.
 WITHOUT_FAST_PATH = patch.object(group_commit, "fast_path_update", lambda *_, **__: None)
 
@@ -291,6 +310,19 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(commit_run, "NotApplied", StoreError)),
     ),
     Mutant("refusals counted where there is no bucket", count_for_nobody),
+    Mutant("a place in a line that is kept", fault=_patched(patch.object(WaitingLine, "leave", lambda *_: None))),
+    Mutant(
+        "waiting beyond the budget",
+        fault=_patched(patch.object(waiting, "_acquire_in_line", _in_line_for_longer(waiting._acquire_in_line))),
+    ),
+    Mutant("no second try", fault=_patched(patch.object(waiting._Turn, "sleep_for", _give_up))),
+    Mutant("a line that nobody looks at", fault=_patched(patch.object(WaitingLine, "is_next", lambda *_: True))),
+    Mutant(
+        "a line that keeps no tokens",
+        fault=_patched(
+            patch.object(WaitingLine, "is_next", lambda *_: True), patch.object(WaitingLine, "up_to", _own_amounts)
+        ),
+    ),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
 )
