@@ -85,7 +85,7 @@ class Plan:
     @property
     def keeps_order(self) -> bool:
         """Whether callers of a process that wait for the same tokens get them in the order in which they came."""
-        return self.certain and not self.forgets_buckets
+        return self.certain and not self.forgets_buckets and not self.wrong_clocks
 
     @property
     def certain(self) -> bool:
