@@ -29,6 +29,7 @@ from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceSta
 from zae_limiter.flows.process.refusals import PendingRefusals
 from zae_limiter.flows.process.waiting_line import WaitingLine
 from zae_limiter.flows.steps import Flow
+from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketState
@@ -243,6 +244,10 @@ def _own_amounts(self: WaitingLine, number: int) -> Mapping[str, int]:
     return self._turns[number]
 
 
+def _at_least_one(self: Limit) -> int:
+    return 1000 * max(1, self.burst)
+
+
 # Has all writes made by the rules that a mutant changes.
 WITHOUT_FAST_PATH = patch.object(group_commit, "fast_path_update", lambda *_, **__: None)
 
@@ -322,6 +327,10 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(
             patch.object(WaitingLine, "is_next", lambda *_: True), patch.object(WaitingLine, "up_to", _own_amounts)
         ),
+    ),
+    Mutant(
+        "a blocked limit that holds a token",
+        fault=_patched(patch.object(Limit, "ceiling_milli", property(_at_least_one))),
     ),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
