@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from ..changes import Action, Change, FieldChange
+from ..changes import MODE, Action, Change, FieldChange
 from ..plan import Plan
 from ..protocol import Answer, Failure
 
@@ -45,13 +45,18 @@ def _part(change: Change, limit: str | None, fields: list[FieldChange]) -> Part:
         (policy,) = fields
         return Part(_mark(policy.before, policy.after), policy.field, _step(policy))
     mark = _mark(*(side.limits.get(limit) if side else None for side in (change.before, change.after)))
-    return Part(mark, limit, ", ".join(f"{each.field} {_step(each)}" for each in fields))
+    return Part(mark, limit, ", ".join(map(_said, fields)))
 
 
 def _mark(before: object, after: object) -> str:
     if before is None:
         return MARKS["create"]
     return MARKS["delete" if after is None else "update"]
+
+
+def _said(each: FieldChange) -> str:
+    """`capacity 500 -> 600`; the words of a mode need no name."""
+    return _step(each) if each.field == MODE else f"{each.field} {_step(each)}"
 
 
 def _step(each: FieldChange) -> str:
