@@ -92,7 +92,7 @@ INTENDED_ENTITIES: Final = "intended_entities"
 
 WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 
-LimitField = Literal["tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period"]
+LimitField = Literal["tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow"]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
     "tokens": "tk",
@@ -101,9 +101,11 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "burst": "bx",
     "refill_amount": "ra",
     "refill_period": "rp",
+    "shadow": "sh",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_STATE: Final = frozenset[LimitField](("tokens", "consumed"))  # the fields of a bucket beside the rule
+_OF_CONFIG: Final = frozenset[LimitField](("shadow",))  # the fields of a config that no bucket has
 
 
 class BucketAttributes(NamedTuple):
@@ -124,6 +126,7 @@ class LimitAttributes(NamedTuple):
     burst: str
     refill_amount: str
     refill_period: str
+    shadow: str
 
 
 class LimitAttribute(NamedTuple):
@@ -136,7 +139,7 @@ class LimitAttribute(NamedTuple):
 @lru_cache(maxsize=4096)
 def bucket_attributes(limit: str) -> BucketAttributes:
     """The attributes of a limit in a bucket item."""
-    return BucketAttributes(*(f"b_{limit}_{suffix}" for suffix in _SUFFIXES.values()))
+    return BucketAttributes(*(f"b_{limit}_{suffix}" for field, suffix in _SUFFIXES.items() if field not in _OF_CONFIG))
 
 
 @lru_cache(maxsize=4096)
@@ -148,7 +151,8 @@ def limit_attributes(limit: str) -> LimitAttributes:
 @lru_cache(maxsize=8_192)
 def parse_bucket_attribute(name: str) -> LimitAttribute | None:
     """The limit and the field of a bucket's attribute, ``None`` for any other attribute."""
-    return _parse("b_", name)
+    found = _parse("b_", name)
+    return None if found is None or found.field in _OF_CONFIG else found
 
 
 def parse_limit_attribute(name: str) -> LimitAttribute | None:

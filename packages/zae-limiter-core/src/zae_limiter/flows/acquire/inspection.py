@@ -37,7 +37,7 @@ def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: st
     """The limits that hold, the policy of the system config, and the level that won."""
     cached = cached_bucket(namespace_state, *validate_bucket(entity_id, resource))
     resolved = yield from resolve(namespace_state, cached, bucket_too=False)
-    return list(resolved.config.limits), resolved.on_unavailable, resolved.source
+    return list(resolved.config.marked), resolved.on_unavailable, resolved.source
 
 
 class _StoredClaim(NamedTuple):
