@@ -23,8 +23,8 @@ class Limit:
     """At most ``burst`` tokens at once, and ``refill_amount`` more in every ``refill_period`` seconds.
 
     ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. A capacity of 0 blocks: every acquire of the
-    limit is refused. A ``shadow`` limit counts and decides like any other, but refuses nobody. Amounts are whole tokens,
-    the period whole seconds. Raises ``ValidationError``.
+    limit is refused. A ``shadow`` limit counts and decides like any other, but refuses nobody. Amounts are
+    whole tokens, the period whole seconds. Raises ``ValidationError``.
     """
 
     name: str

@@ -30,6 +30,7 @@ CREATED_AT: Final = "created_at"
 ANCHOR: Final = "rf"  # epoch ms: the instant that the balances are expressed for
 CONFIG_READ_AT: Final = "cv"  # epoch ms: the read of the config behind the shape
 ACQUIRES: Final = "ev"  # the number of admitted acquires
+SHADOWED: Final = "sj"  # the number of those that a shadow limit would have refused
 SHARD_COUNT: Final = "shard_count"
 CASCADE: Final = "cascade"  # also of an entity
 PARENT_ID: Final = "parent_id"  # also of an entity
