@@ -179,8 +179,7 @@ def _corrections(claim: Claim, corrections: Mapping[str, int]) -> list[BucketReq
         if name in claim.config.by_name:
             if name in spared:
                 counted[name] = max(amount, -spared[name])
-                amount -= counted[name]
-            for place, part in _divided(name, amount, taken):
+            for place, part in _divided(name, amount - counted.get(name, 0), taken):
                 parts.setdefault(place, {})[name] = part
     if counted:
         parts.setdefault(first, {})

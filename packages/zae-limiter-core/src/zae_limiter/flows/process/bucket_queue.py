@@ -66,8 +66,8 @@ class BucketRequest(Waiter):
     """One request on one bucket: amounts in millitokens by limit.
 
     ``checked`` must be there, ``unchecked`` may go into debt, ``given`` comes back; ``events`` counts acquires.
-    ``trial``: amounts of shadow limits, taken if they are there, else only counted. ``counted`` changes the count alone, up
-    or down; ``shadows`` the number of acquires that a shadow limit would have refused.
+    ``trial``: amounts of shadow limits, taken if they are there, else only counted. ``counted`` changes the count
+    alone, up or down; ``shadows`` the number of acquires that a shadow limit would have refused.
     ``shards``: the shard count when the given amounts were taken, 0 if it does not matter. ``elsewhere``: after the
     run, the amounts that go back to shards split off since.
     """
