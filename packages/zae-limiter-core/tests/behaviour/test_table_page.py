@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -33,6 +34,7 @@ if not DOCS.is_dir():
 
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
+SHADOW = Limit.per_minute("rpm", 1, shadow=True)
 TEMPLATES = {r"b_wcu_tc": "b_wcu_tc", r"b_(?:rpm|tpm)_(\w+)": r"b_{limit}_\1", r"l_(?:rpm|tpm)_(\w+)": r"l_{limit}_\1"}
 TEMPLATES |= {r"rpm|tpm": "{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit}", r"_counted_\d+": "_counted_{shard}"}
 BUILDERS = {
@@ -50,6 +52,7 @@ BUILDERS = {
     "version": (keys.pk_system(keys.REGISTRY), keys.sk_version()),
     "migration": (keys.pk_system(keys.REGISTRY), keys.sk_migration()),
 }
+BUILDERS = {record: (unquote(pk), unquote(sk)) for record, (pk, sk) in BUILDERS.items()}  # braces are encoded
 
 
 @dataclass
@@ -145,10 +148,21 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
     monkeypatch.setattr("zae_limiter.flows.records.migrating.ITEMS_PER_PAGE", 1)
     world, table = async_world, Recorder()
     world.table = table
+    await _write_what_shadow_limits_need(world)
     await _write_what_limits_need(world)
     await _write_what_the_provisioner_needs(world)
     await _write_what_a_stack_needs(world)
     return table.written
+
+
+async def _write_what_shadow_limits_need(world: World) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_system_defaults([SHADOW])
+    await limiter.set_resource_defaults("gpt-4", [SHADOW])
+    await limiter.set_limits("trial", [SHADOW], "gpt-4")
+    for _ in range(2):
+        async with limiter.acquire("trial", "gpt-4", {"rpm": 1}):
+            pass
 
 
 async def _write_what_limits_need(world: World) -> None:
@@ -168,9 +182,10 @@ async def _write_what_limits_need(world: World) -> None:
     await limiter.repository.credit_bucket("key", "gpt-4", {"rpm": 1}, principal="me")
     with pytest.raises(RateLimitExceeded):
         await limiter.acquire("key", "gpt-4", {"rpm": 61}).__aenter__()
+    await limiter.repository.close()  # counts the refusal
     ns = limiter.repository.namespace_id
     snapshot = SnapshotId(ns, "key", "gpt-4", "hourly", datetime(2026, 1, 1, tzinfo=UTC))
-    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}))
+    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}, refused=1, shadowed=1))
     played(world.table, count_usage(snapshot, 0, [use], expires_at=1_800_000_000))
     kept = replace(snapshot, window="daily")
     played(world.table, count_usage(kept, 1, [Use(use.mark, Consumption({}, 1))], expires_at=None))

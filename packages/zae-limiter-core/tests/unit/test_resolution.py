@@ -41,6 +41,6 @@ def test_a_config_read_again_is_later_than_the_instant_it_is_compared_with() -> 
 def test_a_shadow_limit_has_the_shape_of_an_enforced_one_and_another_config() -> None:
     """A flip to enforced reshapes no bucket, and reaches whoever compares what was resolved."""
     enforced, shadow = Config((Limit.per_minute("rpm", 9),), 1), Config((Limit.per_minute("rpm", 9, shadow=True),), 1)
-    assert (enforced.limits, enforced.shadow, shadow.shadow) == (shadow.limits, frozenset(), {"rpm"})
+    assert (enforced.limits, enforced.shadow, shadow.shadow) == (shadow.limits, frozenset(), frozenset({"rpm"}))
     assert shadow.marked == (Limit.per_minute("rpm", 9, shadow=True),)
     assert shadow.read_again_after(5).marked == shadow.marked

@@ -30,7 +30,8 @@ CREATED_AT: Final = "created_at"
 ANCHOR: Final = "rf"  # epoch ms: the instant that the balances are expressed for
 CONFIG_READ_AT: Final = "cv"  # epoch ms: the read of the config behind the shape
 ACQUIRES: Final = "ev"  # the number of admitted acquires
-SHADOWED: Final = "sj"  # the number of those that a shadow limit would have refused
+REFUSED: Final = "rj"  # the number of refused acquires
+SHADOWED: Final = "sj"  # the number of admitted acquires that a shadow limit would have refused
 SHARD_COUNT: Final = "shard_count"
 CASCADE: Final = "cascade"  # also of an entity
 PARENT_ID: Final = "parent_id"  # also of an entity
@@ -49,6 +50,8 @@ FINGERPRINT: Final = "fingerprint"  # of the provisioner's last write of the con
 WINDOW: Final = "window"
 WINDOW_START: Final = "window_start"
 TOTAL_EVENTS: Final = "total_events"
+TOTAL_REFUSED: Final = "total_refused"
+TOTAL_SHADOWED: Final = "total_shadowed"
 
 # Of an audit event.
 EVENT_ID: Final = "event_id"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...operations.values import Conditions, Key, Update
-from ...schema.attributes import ACQUIRES, SHADOWED, TTL
+from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, TTL
 from ...schema.items import ONE_WRITE, WRITES
 from ..process.bucket_queue import BucketRequest
 
@@ -24,11 +24,15 @@ TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
 class Batch:
     """The sums of a batch, in millitokens by limit; ``carried`` are its requests, ``short`` those that did not fit.
 
-    ``tried``: the part of ``unchecked`` that shadow limits gave. ``spared``: the requests that some would have refused,
-    with what those limits had left; such an amount is only ``counted``.
+    ``refused``: the earlier refusals that its write counts. ``tried``: the part of ``unchecked`` that shadow limits
+    gave. ``spared``: the requests that some would have refused, with what those limits had left; such an amount is only
+    ``counted``.
     """
 
-    __slots__ = ("carried", "checked", "counted", "events", "given", "shadows", "short", "spared", "tried", "unchecked")
+    __slots__ = (
+        *("carried", "checked", "counted", "events", "given", "refused"),
+        *("shadows", "short", "spared", "tried", "unchecked"),
+    )
 
     def __init__(self) -> None:
         self.checked: dict[str, int] = {}
@@ -39,6 +43,7 @@ class Batch:
         self.spared: dict[BucketRequest, dict[str, int]] = {}
         self.shadows = 0
         self.events = 0
+        self.refused = 0
         self.carried: list[BucketRequest] = []
         self.short: list[BucketRequest] = []
 
@@ -171,10 +176,11 @@ class UpdateDraft:
             self.add[attribute] = amount
 
     def count_write(self, batch: Batch) -> None:
-        """Count the acquires of the batch, and the write itself."""
+        """Count the acquires of the batch, the refusals that it takes along, and the write itself."""
         self.add[WRITES] = ONE_WRITE
         self.count(ACQUIRES, batch.events)
         self.count(SHADOWED, batch.shadows)
+        self.count(REFUSED, batch.refused)
 
     def expire(self, ttl: int | None, item: Mapping[str, Any]) -> None:
         """Set the ``ttl``, or remove it; a condition keeps the write from replacing a later one that was not seen."""

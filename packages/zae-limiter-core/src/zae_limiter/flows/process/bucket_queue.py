@@ -191,6 +191,10 @@ def _sum(some: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
     return {name: some.get(name, 0) + more.get(name, 0) for name in {**some, **more}}
 
 
+class RefusalCount(BucketRequest):
+    """A request that moves nothing: its write is for the refusals of the bucket that no other write has counted."""
+
+
 class ShardReturn(NamedTuple):
     """Amounts that go back to ``shard``, when the bucket had ``shards`` of them."""
 
