@@ -81,8 +81,8 @@ class RateLimitExceeded(RateLimitError):
 
     @property
     def violations(self) -> tuple["LimitStatus", ...]:
-        """The limits that are short of tokens."""
-        return tuple(status for status in self.statuses if status.exceeded)
+        """The limits that are short of tokens; a shadow limit is none of them."""
+        return tuple(status for status in self.statuses if status.exceeded and not status.limit.shadow)
 
     @property
     def passed(self) -> tuple["LimitStatus", ...]:

@@ -35,7 +35,7 @@ class AcquireEvent:
     @property
     def violations(self) -> tuple[LimitStatus, ...]:
         """The limits that were short of tokens, of the entity or of its parent."""
-        return tuple(status for status in self.statuses if status.exceeded)
+        return tuple(status for status in self.statuses if status.exceeded and not status.limit.shadow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ Lives here: the order of the requests. Never: the write of one bucket (group_com
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ...exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationError
 from ...limits import LimitStatus, OnUnavailable
@@ -148,6 +149,8 @@ def _claim(
         config = Config(request.limits, namespace_state.now(), own=config.own, given=True)
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, config.read_at_ms)
+    if request.shadow:
+        config = replace(config, shadow=frozenset(config.by_name))
     return Claim(cached, choose_shard(namespace_state, cached), resolved, config, request.amounts, stale, request.turn)
 
 

@@ -145,7 +145,7 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
         made += [
             (claim, _at_home(claim, bucket_request))
             for claim, bucket_request in made
-            if bucket_request.unchecked and _is_homeless(bucket_request)
+            if not bucket_request.only_returns and _is_homeless(bucket_request)
         ]
         yield from queue([bucket_request for _, bucket_request in made if bucket_request.outcome is None])
         error = _first_error(bucket_request for _, bucket_request in made)
@@ -176,12 +176,31 @@ def _for_amounts(claim: Claim, amounts: Mapping[str, int]) -> Claim:
 
 def _corrections(claim: Claim, corrections: Mapping[str, int]) -> list[BucketRequest]:
     """The requests of the corrections, one per shard."""
+    taken, spared = _taken(claim), _spared(claim)
+    first, counted = next(iter(taken)), dict[str, int]()
     parts: dict[_Place, dict[str, int]] = {}
     for name, amount in corrections.items():
         if name in claim.config.by_name:
-            for place, part in _divided(name, amount, _taken(claim)):
+            if name in spared:
+                counted[name] = max(amount, -spared[name])
+            for place, part in _divided(name, amount - counted.get(name, 0), taken):
                 parts.setdefault(place, {})[name] = part
-    return [_correction(place, amounts, claim.config) for place, amounts in parts.items()]
+    if counted:
+        parts.setdefault(first, {})
+    made = {place: _correction(place, amounts, claim.config) for place, amounts in parts.items()}
+    if counted:
+        made[first].counted = counted
+    return [*made.values()]
+
+
+def _spared(claim: Claim) -> dict[str, int]:
+    """The amounts of shadow limits that were only counted; their corrections are, too."""
+    spared: dict[str, int] = {}
+    for bucket_request in claim.requests:
+        if bucket_request.admitted:
+            for name, amount in bucket_request.spared.items():
+                spared[name] = spared.get(name, 0) + amount
+    return spared
 
 
 def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> BucketRequest:
@@ -197,7 +216,9 @@ def _is_homeless(bucket_request: BucketRequest) -> bool:
 
 def _at_home(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
     """The unchecked amounts of a homeless correction, on shard 0."""
-    return BucketRequest(claim.cached.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
+    home = BucketRequest(claim.cached.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
+    home.counted = {name: amount for name, amount in bucket_request.counted.items() if amount > 0}
+    return home
 
 
 def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) -> Iterator[tuple[_Place, int]]:
@@ -223,7 +244,7 @@ def _taken(claim: Claim) -> dict[_Place, dict[str, int]]:
         if bucket_request.admitted:
             place = _Place(bucket_request.queue, bucket_request.taken_among)
             before = taken.get(place, {})
-            taken[place] = {**before, **{name: before.get(name, 0) + n for name, n in bucket_request.checked.items()}}
+            taken[place] = {**before, **{name: before.get(name, 0) + n for name, n in bucket_request.taken.items()}}
     return taken or {_Place(claim.target.queue, 0): {}}
 
 
