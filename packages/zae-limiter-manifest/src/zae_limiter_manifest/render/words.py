@@ -63,6 +63,16 @@ def _step(each: FieldChange) -> str:
     return " -> ".join(str(side) for side in (each.before, each.after) if side is not None)
 
 
+def mode_changes(plan: Plan) -> list[str]:
+    """The limits that become shadow limits, or enforced ones: `resource gpt-4: rpm shadow -> enforced`."""
+    return [
+        f"{change.address}: {each.limit} {_step(each)}"
+        for change in plan.changes
+        for each in change.fields()
+        if each.field == MODE and each.before and each.after
+    ]
+
+
 def live_and_declared(change: Change) -> list[str]:
     """The differences between live and declared, limit by limit: `rpm: capacity is 400, declared 500`."""
     grouped = groupby(change.fields(), key=lambda each: each.limit)
