@@ -33,6 +33,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
     Raises ``RateLimitExceeded``, ``ValidationError``, ``RateLimiterUnavailable`` in an outage if the policy is
     ``block``, and another ``InfrastructureError`` for an error that is no outage.
     """
+    claims: list[Claim] | None = None
     try:
         for attempt in range(ROUNDS):
             if attempt > 1:  # let others finish
@@ -53,19 +54,25 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                 return Grant(request, claims)
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
-        yield from let_through(namespace_state, request, error)
+        yield from let_through(namespace_state, request, error, claims or ())
         return Grant(request, (), error)
 
 
-def let_through(namespace_state: NamespaceState, request: AcquireRequest, error: StoreError) -> Flow[None]:
+def let_through(
+    namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, claims: Sequence[Claim]
+) -> Flow[None]:
     """Return if the amounts of this outage may go uncounted, with a log line at most once a minute.
+
+    They may if the policy is ``allow``, or if ``claims`` are all for shadow limits; what the call says comes first.
 
     Raises ``RateLimiterUnavailable`` if the policy is ``block``, and the public error of any other problem.
     """
     if isinstance(error, TooManyLimits):
         raise error.problem from None
     shown = public_error(namespace_state.stack, error)
-    if not isinstance(shown, RateLimiterUnavailable) or _policy(namespace_state, request.on_unavailable) == "block":
+    only_shadow = bool(claims) and not any(claim.checked for claim in claims)
+    of_call = request.on_unavailable or ("allow" if only_shadow else None)
+    if not isinstance(shown, RateLimiterUnavailable) or _policy(namespace_state, of_call) == "block":
         raise shown from error
     more = namespace_state.degraded.count(namespace_state.now())
     if more is not None:

@@ -93,7 +93,7 @@ def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str,
 def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[StoreError | None]:
     """Take more; returns the store's error, if it failed. Raises ``RateLimitExceeded`` if the tokens are not there."""
     mine = [claim for claim in grant.claims if amounts.keys() & claim.config.by_name.keys()]
-    more = [_for_amounts(claim, amounts) for claim in mine]
+    more = _for_each(grant, amounts)
     refuse_by_copies(namespace_state, more)
     yield from queue([claim.enter() for claim in more])
     yield from try_other_shards(namespace_state, more)
@@ -117,7 +117,7 @@ def _go_uncounted(
     namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], error: StoreError
 ) -> Flow[None]:
     """Add the amounts uncounted, if the policy allows it. Raises the errors of ``let_through``."""
-    yield from let_through(namespace_state, grant.request, error)
+    yield from let_through(namespace_state, grant.request, error, _for_each(grant, amounts))
     with grant.lock:
         check_open(grant)
         grant.unavailable = error
@@ -152,7 +152,7 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     except BudgetSpent as late:  # they stay in their queues, and are written when the store answers
         error = late
     if error is not None:
-        yield from let_through(namespace_state, grant.request, error)
+        yield from let_through(namespace_state, grant.request, error, _for_each(grant, corrections))
         grant.unavailable = error
 
 
@@ -169,9 +169,14 @@ def _written(grant: Grant, name: str, amount: int) -> int:
     return amount if amount > 0 else min(0, amount + grant.uncounted.get(name, 0))
 
 
-def _for_amounts(claim: Claim, amounts: Mapping[str, int]) -> Claim:
-    known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
-    return replace(claim, amounts=known, stale=False, seen=(), requests=[], last=())
+def _for_each(grant: Grant, amounts: Mapping[str, int]) -> list[Claim]:
+    """The claims of the lease that have limits of these amounts, for these amounts."""
+    more = []
+    for claim in grant.claims:
+        known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
+        if known:
+            more.append(replace(claim, amounts=known, stale=False, seen=(), requests=[], last=()))
+    return more
 
 
 def _corrections(claim: Claim, corrections: Mapping[str, int]) -> list[BucketRequest]:

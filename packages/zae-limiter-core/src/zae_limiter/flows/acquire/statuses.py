@@ -1,13 +1,13 @@
 """The statuses of an acquire's limits, made of outcomes and of the states of shards."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...limits import MILLI, Limit, LimitStatus
 from ...operations.values import NOTHING
 from ...schema.items import BucketState
 from ...sharding import Part, calculate_balance, calculate_wait, full_part, unseen_parts
-from ..process.bucket_queue import Outcome
+from ..process.bucket_queue import BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState
 from .claims import Claim
 
@@ -86,19 +86,25 @@ def _after(namespace_state: NamespaceState, claim: Claim) -> list[LimitStatus]:
     ]
 
 
-def shadowed(claims: Iterable[Claim]) -> tuple[LimitStatus, ...]:
-    """The statuses of the shadow limits that would have refused, before the write that took nothing from them."""
-    return tuple(status for claim in claims for status in _shadowed(claim))
+def shadowed(claims: Iterable[Claim], known: Collection[BucketRequest] = ()) -> tuple[LimitStatus, ...]:
+    """The statuses of the shadow limits that would have refused, but for those of ``known`` requests.
+
+    Each is from before the write that took nothing from it.
+    """
+    return tuple(status for claim in claims for status in _shadowed(claim, known))
 
 
-def _shadowed(claim: Claim) -> list[LimitStatus]:
+def _shadowed(claim: Claim, known: Collection[BucketRequest] = ()) -> list[LimitStatus]:
     found = []
     for request in claim.requests:
+        if request in known:
+            continue
         if request.admitted and request.outcome is not None and request.outcome.spared:
             at, left = request.outcome, request.outcome.spared
-            for status in _statuses(claim, request.spared, _states(at), at.at_ms, left=left):
-                wait = max(ONE_MILLISECOND, status.retry_after_seconds)
-                found.append(replace(status, exceeded=True, retry_after_seconds=wait))
+            for name, amount in request.spared.items():
+                limit = claim.config.by_name[name]
+                parts = [full_part(limit, at.at_ms)._replace(tokens_milli=left[name])]
+                found.append(_status(claim, limit, parts, amount, at.at_ms))
     return found
 
 
@@ -120,24 +126,22 @@ def _statuses(
         parts = _parts(claim, states, name, at_ms, count_unseen=count_unseen)
         if name in left and len(parts) == 1:  # one shard: what it had left for this request
             parts = [Part(shard_limit, left[name] - shard_limit.minted_since_anchor(at_ms)) for shard_limit, _ in parts]
-        wait = calculate_wait(parts, amount, at_ms)
-        statuses.append(
-            LimitStatus(
-                entity_id=claim.cached.id.entity_id,
-                resource=claim.cached.id.resource,
-                limit_name=name,
-                limit=_marked(claim, parts[0].shard_limit.limit),
-                available=calculate_balance(parts, at_ms) // MILLI,
-                requested=amount // MILLI,
-                exceeded=wait > 0,
-                retry_after_seconds=wait,
-            )
-        )
+        statuses.append(_status(claim, parts[0].shard_limit.limit, parts, amount, at_ms))
     return statuses
 
 
-def _marked(claim: Claim, limit: Limit) -> Limit:
-    return replace(limit, shadow=True) if limit.name in claim.config.shadow else limit
+def _status(claim: Claim, limit: Limit, parts: Sequence[Part], amount: int, at_ms: int) -> LimitStatus:
+    wait = calculate_wait(parts, amount, at_ms)
+    return LimitStatus(
+        entity_id=claim.cached.id.entity_id,
+        resource=claim.cached.id.resource,
+        limit_name=limit.name,
+        limit=replace(limit, shadow=True) if limit.name in claim.config.shadow else limit,
+        available=calculate_balance(parts, at_ms) // MILLI,
+        requested=amount // MILLI,
+        exceeded=wait > 0,
+        retry_after_seconds=wait,
+    )
 
 
 def _parts(

@@ -13,7 +13,7 @@ A write at the ceiling forgets what overflowed. Otherwise an idle minute would c
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...operations.values import Conditions, Key, Update
+from ...operations.values import NOTHING, Conditions, Key, Update
 from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, TTL
 from ...schema.items import ONE_WRITE, WRITES
 from ..process.bucket_queue import BucketRequest
@@ -25,16 +25,17 @@ class Batch:
     """The sums of a batch, in millitokens by limit; ``carried`` are its requests, ``short`` those that did not fit.
 
     ``refused``: the earlier refusals that its write counts. ``tried``: the part of ``unchecked`` that shadow limits
-    gave. ``spared``: the requests that some would have refused, with what those limits had left; such an amount is only
-    ``counted``.
+    gave; ``elsewhere``: what these have on other shards. ``spared``: the requests that some would have refused, with
+    what those limits had left; such an amount is only ``counted``.
     """
 
     __slots__ = (
-        *("carried", "checked", "counted", "events", "given", "refused"),
+        *("carried", "checked", "counted", "elsewhere", "events", "given", "refused"),
         *("shadows", "short", "spared", "tried", "unchecked"),
     )
 
-    def __init__(self) -> None:
+    def __init__(self, elsewhere: Mapping[str, int] = NOTHING) -> None:
+        self.elsewhere = elsewhere
         self.checked: dict[str, int] = {}
         self.unchecked: dict[str, int] = {}
         self.given: dict[str, int] = {}
@@ -58,8 +59,9 @@ class Batch:
         self.carried.append(request)
 
     def attempt(self, request: BucketRequest, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> None:
-        """Take the amounts of shadow limits that are there; count the others."""
-        left = self.left(headroom, ceilings)
+        """Take the amounts of shadow limits that are there, or on other shards; count the others."""
+        here = self.left(headroom, ceilings)
+        left = {name: here[name] + self.elsewhere.get(name, 0) for name in request.trial}
         spared = {name: left[name] for name, amount in request.trial.items() if amount > left[name]}
         for name, amount in request.trial.items():
             if name in spared:
@@ -102,12 +104,17 @@ class Batch:
         return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, self.counted))
 
 
-def fit_batch(requests: Sequence[BucketRequest], headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> Batch:
+def fit_batch(
+    requests: Sequence[BucketRequest],
+    headroom: Mapping[str, int],
+    ceilings: Mapping[str, int],
+    elsewhere: Mapping[str, int] = NOTHING,
+) -> Batch:
     """The requests that fit, first come first served.
 
     One that does not fit does not block a smaller one behind it, unless both come from a waiting line.
     """
-    batch = Batch()
+    batch = Batch(elsewhere)
     for request in requests:
         if not request.is_acquire:
             _add(batch.given, request.given)

@@ -20,6 +20,7 @@ from .anchor_repair import repair
 from .batch import Batch, UpdateDraft, fit_batch
 from .contest import insists
 from .limit_removal import TooManyLimits, excess, make_room
+from .other_shards import headroom_elsewhere
 from .splitting import find_or_create_shard
 from .write_plans import ConsumeWrite, CreateWrite, ReshapeWrite, WritePlan, expires_at
 
@@ -112,7 +113,7 @@ class CommitRun:
             self._divide_returns(self.cached.state.shard_count)
         plan = self._plan()
         self._settle_hopeless(plan)
-        batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
+        batch = fit_batch(self.pending, plan.headroom, plan.ceilings, self._elsewhere())
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
         if batch.short:
@@ -246,6 +247,14 @@ class CommitRun:
             ):
                 return ReshapeWrite(cached, state, self.now_ms, multiplier, config)
         return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
+
+    def _elsewhere(self) -> Mapping[str, int]:
+        """What the other shards have of shadow limits: these take it from any, as no second write is made for them."""
+        names = {name for request in self.pending for name in request.trial}
+        if not names or self.config is None:
+            return NOTHING
+        limits = [self.config.by_name[name] for name in sorted(names)]
+        return headroom_elsewhere(self.namespace_state, self.cached, limits, self.now_ms)
 
     def _write(self, plan: WritePlan, batch: Batch) -> Decision:
         """The write of the batch, which also counts the pending refusals; a new bucket leaves them to its next one."""
