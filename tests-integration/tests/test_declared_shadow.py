@@ -47,14 +47,15 @@ def plan_of(deployed: Deployed, wanted: LimitsManifest, action: Any = "plan") ->
 
 def admitted(limiter: SyncRateLimiter, times: int) -> tuple[int, int]:
     """How many of so many acquires pass, and how many of these a shadow limit would have refused."""
-    passed = shadowed = 0
+    passed, shadowed, found = 0, 0, set[str]()
     for _ in range(times):
         try:
             with limiter.acquire("u", "gpt-4", {"rpd": 1, "tpd": 1}) as lease:
                 passed += 1
                 shadowed += [status.limit_name for status in lease.shadowed] == ["rpd"]
         except RateLimitExceeded as refused:
-            assert [status.limit_name for status in refused.violations] == ["rpd"]
+            found.update(status.limit_name for status in refused.violations)
+    assert found <= {"rpd"}
     return passed, shadowed
 
 
