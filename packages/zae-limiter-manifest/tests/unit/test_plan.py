@@ -105,7 +105,7 @@ def test_the_error_shows_no_more_than_the_beginning_of_a_long_value() -> None:
 
 def test_the_error_names_the_mistake_of_a_limit_in_a_change() -> None:
     raw = PLAN.to_dict()
-    raw["changes"][0]["before"]["rpm"]["of-a-later-release"] = True
+    raw["changes"][1]["before"]["rpm"]["of-a-later-release"] = True
     with pytest.raises(FormatError, match=r"not a plan: .*: before: limits\.rpm\.of-a-later-release: unknown key "):
         Plan.from_dict(raw)
 
