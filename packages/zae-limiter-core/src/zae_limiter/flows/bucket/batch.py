@@ -101,7 +101,8 @@ class Batch:
         """Whether all amounts are 0; then nothing is written."""
         if any(self.checked.values()):
             return False
-        return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, self.counted))
+        only_counted = [request.counted or request.trial for request in self.carried]  # their sum may be 0
+        return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, *only_counted))
 
 
 def fit_batch(

@@ -118,8 +118,8 @@ class CommitRun:
             return self._write(plan, batch) if self.pending else None
         if batch.short:
             self._refuse_or_ask(batch, plan)
-        if not batch.carried:
-            return None
+        if not batch.carried:  # those that were behind a refused one in their line are decided again
+            return self.decide() if 0 < len(self.pending) < len(batch.short) else None
         if batch.moves_nothing and not self._is_to_count(batch):
             return self._judge(batch)
         return self._write(plan, batch)
@@ -253,7 +253,7 @@ class CommitRun:
         names = {name for request in self.pending for name in request.trial}
         if not names or self.config is None:
             return NOTHING
-        limits = [self.config.by_name[name] for name in sorted(names)]
+        limits = [limit for limit in self.config.limits if limit.name in names]
         return headroom_elsewhere(self.namespace_state, self.cached, limits, self.now_ms)
 
     def _write(self, plan: WritePlan, batch: Batch) -> Decision:
