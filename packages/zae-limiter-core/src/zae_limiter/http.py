@@ -64,6 +64,8 @@ def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[
 
 def _named(statuses: Sequence[LimitStatus]) -> Iterator[tuple[str, LimitStatus]]:
     for status in statuses:
+        if status.limit.shadow:
+            continue
         own = status.entity_id == statuses[0].entity_id
         yield status.limit_name if own else f"parent.{status.limit_name}", status
 

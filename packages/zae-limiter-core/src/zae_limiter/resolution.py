@@ -15,7 +15,8 @@ class Config:
 
     ``own``: they are the entity's own, so its bucket never expires. ``given``: the call gave them by ``limits=``; they
     hold now, whatever another process read. ``stored``: a level has them, so a limit that they do not name leaves the
-    bucket.
+    bucket. ``shadow`` names the limits that refuse nobody; ``limits`` are rules without that mark, because a bucket's
+    shape does not depend on it.
     """
 
     limits: tuple[Limit, ...]
@@ -23,10 +24,20 @@ class Config:
     own: bool = False
     given: bool = False
     stored: bool = False
+    shadow: frozenset[str] = frozenset()
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        marked = frozenset(limit.name for limit in self.limits if limit.shadow)
+        if marked:
+            object.__setattr__(self, "shadow", self.shadow | marked)
+            object.__setattr__(self, "limits", tuple(replace(limit, shadow=False) for limit in self.limits))
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})
+
+    @property
+    def marked(self) -> tuple[Limit, ...]:
+        """The limits as they were given: those of ``shadow`` have the mark."""
+        return tuple(replace(limit, shadow=limit.name in self.shadow) for limit in self.limits)
 
     def is_newer_than(self, other: "Config") -> bool:
         """Whether it is newer: a given config is newer than any that was read."""
@@ -54,8 +65,8 @@ class Resolved:
 
     def agrees_with(self, other: "Resolved") -> bool:
         """Whether an acquire would use the same limits and the same parent with either."""
-        mine = (self.config.limits, self.parent_id, self.cascade)
-        return mine == (other.config.limits, other.parent_id, other.cascade)
+        mine = (self.config.limits, self.config.shadow, self.parent_id, self.cascade)
+        return mine == (other.config.limits, other.config.shadow, other.parent_id, other.cascade)
 
 
 class Level(NamedTuple):

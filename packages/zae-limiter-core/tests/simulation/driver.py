@@ -16,9 +16,11 @@ from zae_limiter.operations.values import Put, Update
 from .accounts import Account
 from .kernel import Future, Kernel, Owner, Script, Task, Violation
 from .network import Link, Sending
-from .oracle import Oracle
+from .oracle import Application, Oracle
 
 T = TypeVar("T")
+
+BEHIND_MS = 1_100  # of a process with a slow network
 
 
 class Driver:
@@ -32,6 +34,7 @@ class Driver:
         self._rng = rng
         self._accounts: dict[Waiter, Account] = {}
         self._due: dict[Waiter, Mapping[str, int]] = {}
+        self._known: dict[str, int] = {}  # when the last confirmed write of this process to a shard took effect
         self.queues: set[BucketQueue] = set()
 
     def run(self, flow: Flow[T], account: Account) -> Script[T]:
@@ -115,7 +118,7 @@ class Driver:
         for part in parts(waiter):
             self._accounts[part] = account
             if isinstance(part, BucketRequest):
-                self._due[part] = {**part.unchecked, **part.given}
+                self._due[part] = _corrected(part)
         queue.waiting[waiter] = None
         self.queues.add(queue)
         if not queue.busy:
@@ -161,14 +164,19 @@ class Driver:
                     if lost and self._note(open_requests, None, since):
                         raise Violation("a write whose answer was lost is tried again") from None
                 else:
-                    for application in sending.applications:
-                        application.confirmed = True
+                    self._confirm(sending)
                     try:
                         step = flow.send(answer)
                     finally:
                         open_requests = self._note(open_requests, sending, since)
         except StopIteration:
             self._note(open_requests, None, since)
+
+    def _confirm(self, sending: Sending) -> None:
+        for application in sending.applications:
+            application.confirmed = True
+            application.known_ms = self._known.get(application.pk, 0)
+            self._known[application.pk] = application.applied_ms
 
     def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Release | Enqueue | Parallel) -> Script[Any]:
         """A run queues what goes back to shards that were split off: for those for whom all of it went back before."""
@@ -203,18 +211,32 @@ class Driver:
         if request.admitted and sending is not None:
             carried = next((write for write in sending.applications if write.pk == pk_of(request)), None)
         if carried is not None:
-            carried.carry(request.checked, request.unchecked, request.given)
-            account.took(carried.pk, request.checked, request.unchecked)
-        elif request.admitted and (any(request.checked.values()) or any(request.unchecked.values())):
-            raise Violation(f"{dict(request.checked)} {dict(request.unchecked)} admitted, but no write was confirmed")
+            carried.carry(request)
+            account.took(carried.pk, request.taken, request.unchecked)
+            account.counts(carried.pk, {**request.counted, **request.spared})
+            self._check_spared(request, carried)
+        elif request.admitted and (any(request.amounts.values()) or any(request.unchecked.values())):
+            raise Violation(f"{dict(request.amounts)} {dict(request.unchecked)} admitted, but no write was confirmed")
         self._check_dropped(request, since, account, reached=carried is not None)
+
+    def _check_spared(self, request: BucketRequest, write: Application) -> None:
+        """Raises ``Violation`` where a shadow limit would have refused what was there.
+
+        Of other shards a process knows what it saw of them last, whenever that was.
+        """
+        since_ms = 0 if write.shards > 1 else write.known_ms
+        for name, amount in request.spared.items():
+            if not self._oracle.was_short(
+                write.bucket, name, amount, since_ms, write.applied_ms, behind_ms=BEHIND_MS, debts=True
+            ):
+                raise Violation(f"{amount} of {name} would have been refused, and was there since {since_ms}")
 
     def _check_dropped(self, request: BucketRequest, since: int, account: Account, *, reached: bool) -> None:
         """A correction may be dropped where what it corrects was not there at some instant of the run."""
         for name, due in self._due[request].items():
             done = sum(part.given.get(name, 0) for part in request.elsewhere)
             if reached:
-                done += request.unchecked.get(name, 0) + request.given.get(name, 0)
+                done += _corrected(request).get(name, 0)
             if done == due:
                 continue
             if not self._oracle.was_absent(pk_of(request), name, since):
@@ -262,6 +284,12 @@ def _outcome(task: Task) -> Future:
     future = Future()
     task.ended.when_done(lambda: future.settle(task.ended.error or task.ended.value))
     return future
+
+
+def _corrected(request: BucketRequest) -> dict[str, int]:
+    """The amounts of a correction, in whichever direction."""
+    kinds = (request.unchecked, request.given, request.counted)
+    return {name: sum(abs(kind.get(name, 0)) for kind in kinds) for name in request.corrected}
 
 
 def parts(waiter: Waiter) -> Sequence[Waiter]:

@@ -138,6 +138,7 @@ class Link:
         return self._rng.randint(min(500, longest), 1_000_000 if slow else longest)
 
     def _apply(self, operation: Operation[Any], decided_ms: int, sending: Sending) -> tuple[Any, StoreError | None]:
+        counted = self._oracle.noted.of(operation)
         operation = self._tamper(operation)
         keys = bucket_keys(operation)
         before = [self._oracle.look(key) for key in keys]
@@ -147,7 +148,7 @@ class Link:
             raise Violation(f"DynamoDB would refuse {operation}: {error}") from error
         except StoreError as error:
             return None, error
-        sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms)
+        sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms, counted)
         return self._partly(operation, value), None
 
     def _partly(self, operation: Operation[Any], value: Any) -> Any:

@@ -55,6 +55,8 @@ class Plan:
     disturbances: int = 0
     deletions: int = 0
     waiting: float = 0.0
+    shadows: float = 0.0
+    shadow_processes: float = 0.0
 
     @property
     def faultless(self) -> bool:
@@ -116,6 +118,9 @@ def changed(plan: Plan, changes: Mapping[str, str]) -> Plan:
     for name, text in changes.items():
         if name == "network":
             plan = replace(plan, network=NETWORKS[text])
+        elif name == "shadows":
+            limits = tuple(tuple(replace(each, shadow=False) for each in version) for version in plan.limits)
+            plan = replace(plan, shadows=float(text), limits=limits)
         elif name in {"limits", "entities", "resources"}:
             plan = replace(plan, **{name: getattr(plan, name)[: int(text)]})
         else:
@@ -128,7 +133,20 @@ def draw(rng: Random) -> Plan:
     kind = rng.choice(
         (_single_process, _faultless, _crowd, _expiring, _cold_start, _cold_start, _mixed, _mixed, _mixed)
     )
-    return kind(rng)
+    return _with_shadows(kind(rng), rng) if rng.random() < 0.4 else kind(rng)
+
+
+def _with_shadows(plan: Plan, rng: Random) -> Plan:
+    """Some limits of each version of the config are shadow limits, or some processes are; one version enforces them."""
+    shadows = rng.choice((0.0, 0.5, 0.5, 1.0))
+    versions = [tuple(replace(each, shadow=rng.random() < shadows) for each in limits) for limits in plan.limits]
+    enforced = tuple(replace(each, shadow=False) for each in versions[0])
+    return replace(
+        plan,
+        shadows=shadows,
+        shadow_processes=rng.choice((0.0, 0.0, 0.5)) if shadows else 0.5,
+        limits=(versions[0], enforced, *versions[2:]),
+    )
 
 
 def _single_process(rng: Random) -> Plan:

@@ -27,6 +27,8 @@ TROUBLES = (
     "failing",
     "idle",
     "waiting",
+    "shadows",
+    "shadow_processes",
     "skew_ms",
 )
 

@@ -64,6 +64,7 @@ class Process:
             tamper=world.tamper,
         )
         self.alive = True
+        self.shadow = rng.random() < plan.shadow_processes
         self.namespace_state = NamespaceState(
             "demo",
             "ns",
@@ -94,7 +95,7 @@ class World:
         self.table = MemoryTable()
         self.changes = 0
         skew_ms = WORST_MS if self.plan.wrong_clocks else self.plan.skew_ms
-        self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, lossless=self.plan.lossless)
+        self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, plan=self.plan)
         self.processes: list[Process] = []
         self.callers: list[tuple[Process, Caller, Task]] = []
 
@@ -103,7 +104,8 @@ class World:
         self._prepare()
         self.processes = [Process(self) for _ in range(self.plan.processes)]
         self._schedule()
-        self.kernel.run()
+        with self.oracle.noted.noting():
+            self.kernel.run()
         self._check()
 
     def _prepare(self) -> None:
@@ -254,6 +256,7 @@ class World:
             self._check_rest(process)
         self.oracle.close()
         self._check_refusals()
+        self._check_shadowed()
 
     def _check_rest(self, process: Process) -> None:
         process.driver.at_rest()
@@ -278,6 +281,14 @@ class World:
                 raise Violation(
                     f"{bucket}: {told[bucket]} refusals, {counted} of them counted, {pending[bucket]} to be counted"
                 )
+
+    def _check_shadowed(self) -> None:
+        """Each bucket counts what callers were told that shadow limits would have refused."""
+        told = Counter[str]()
+        for _, caller, _ in self.callers:
+            told.update({keys.pk_bucket("ns", *place, 0)[:-2]: times for place, times in caller.shadowed.items()})
+        if self.plan.certain and self.plan.forgets_no_refusal and told != +self.oracle.shadowed:
+            raise Violation(f"shadow limits would have refused {told}, and {self.oracle.shadowed} are counted")
 
     def _check_refusal(self, refusal: Refusal) -> None:
         """Somewhere in the time that a copy may be old, one of the limits was short."""

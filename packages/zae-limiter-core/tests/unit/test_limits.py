@@ -170,7 +170,7 @@ def test_on_unavailable_is_block_or_allow(value: Any) -> None:
         check_on_unavailable(value)
 
 
-EVERY_FIELD = {"name": "rpm", "capacity": 10, "burst": 20, "refill_amount": 5, "refill_period": 30}
+EVERY_FIELD = {"name": "rpm", "capacity": 10, "burst": 20, "refill_amount": 5, "refill_period": 30, "shadow": False}
 
 
 def test_a_limit_goes_through_json_and_comes_back() -> None:

@@ -10,15 +10,17 @@ from .attributes import FINGERPRINT, ON_UNAVAILABLE, limit_attributes, parse_lim
 Item = dict[str, Any]
 
 
-def config_attributes(limits: Iterable[Limit]) -> dict[str, int]:
+def config_attributes(limits: Iterable[Limit]) -> dict[str, int | bool]:
     """The limits as the attributes of a config item."""
-    attributes = {}
+    attributes: dict[str, int | bool] = {}
     for limit in limits:
         at = limit_attributes(limit.name)
         attributes[at.capacity] = limit.capacity
         attributes[at.burst] = limit.burst
         attributes[at.refill_amount] = limit.refill_amount
         attributes[at.refill_period] = limit.refill_period
+        if limit.shadow:
+            attributes[at.shadow] = True
     return attributes
 
 
@@ -40,6 +42,7 @@ def _read_limit(item: Item, name: str) -> Limit:
         burst=int(item.get(at.burst, capacity)),
         refill_amount=item[at.refill_amount],
         refill_period=item[at.refill_period],
+        shadow=item.get(at.shadow, False),
     )
 
 

@@ -59,8 +59,8 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, t
     begun, slept_ms, refused_ms = namespace_state.now(), 0.0, 0
     refusal: RateLimitExceeded | None = None
     for claim in known_claims(namespace_state, request) or ():
-        if claim.cached.line and not turn.joined:
-            turn.join(claim.cached, claim.config.by_name, claim.amounts)
+        if claim.cached.line and claim.checked and not turn.joined:
+            turn.join(claim.cached, {name: claim.config.by_name[name] for name in claim.checked}, claim.checked)
     while True:
         while (wait_ms := max(turn.wait_ms(), refused_ms)) or turn.is_blocked():
             left_ms = request.max_wait * 1000 - max(slept_ms, namespace_state.now() - begun)
@@ -122,7 +122,9 @@ class _Turn:
         """Wait in the line of the bucket that is short for longest."""
         worst = refusal.primary_violation
         cached = cached_bucket(self._namespace_state, worst.entity_id, worst.resource)
-        mine = [status for status in refusal.statuses if status.entity_id == worst.entity_id]
+        mine = [
+            status for status in refusal.statuses if status.entity_id == worst.entity_id and not status.limit.shadow
+        ]
         limits = {status.limit_name: status.limit for status in mine}
         self.join(cached, limits, {status.limit_name: status.requested * MILLI for status in mine})
         cached.line.sleep(self.number)
@@ -165,7 +167,7 @@ class _Turn:
         return RateLimitExceeded(
             [
                 replace(status, exceeded=True, retry_after_seconds=max(wait_ms / 1000, status.retry_after_seconds))
-                if status.entity_id == bucket
+                if status.entity_id == bucket and not status.limit.shadow
                 else status
                 for status in statuses
             ]

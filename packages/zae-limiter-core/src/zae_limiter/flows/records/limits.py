@@ -190,8 +190,9 @@ def plain(item: Item | None) -> dict[str, Any] | None:
     return {"limits": {limit.name: _plain_limit(limit) for limit in read_limits(item)}, **version_of(item), **policies}
 
 
-def _plain_limit(limit: Limit) -> dict[str, int]:
-    return {name: getattr(limit, name) for name in ("capacity", "burst", "refill_amount", "refill_period")}
+def _plain_limit(limit: Limit) -> dict[str, int | bool]:
+    rule = {name: getattr(limit, name) for name in ("capacity", "burst", "refill_amount", "refill_period")}
+    return {**rule, "shadow": True} if limit.shadow else rule
 
 
 def _item(wanted: Change, limits: tuple[Limit, ...], before: Item | None) -> Item:
