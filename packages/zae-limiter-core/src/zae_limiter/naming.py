@@ -13,7 +13,7 @@ RESERVED_LIMIT_NAMES: Final = (
     *("PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK", "GSI3PK", "GSI3SK", "GSI4PK", "GSI4SK"),
     *("entity_id", "resource", "shard_count", "cascade", "parent_id", "name", "metadata", "created_at", "version"),
     *("rf", "cv", "ev", "ttl", "window", "window_start", "total_events", "config_version", "on_unavailable"),
-    *("fingerprint", "child_count", "event_id", "action", "at", "principal", "before", "after"),
+    *("override_until", "fingerprint", "child_count", "event_id", "action", "at", "principal", "before", "after"),
     *("serial", "owner", "lock", "tag", "parts", "handled", "last_applied", "applied_hash"),
     *("managed_system", "managed_resources", "managed_entities"),
     *("intended_system", "intended_resources", "intended_entities"),

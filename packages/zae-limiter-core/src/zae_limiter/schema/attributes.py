@@ -43,6 +43,7 @@ CHILDREN: Final = "child_count"  # the number of entities whose parent it is
 CONFIG_VERSION: Final = "config_version"
 ON_UNAVAILABLE: Final = "on_unavailable"
 FINGERPRINT: Final = "fingerprint"  # of the provisioner's last write of the config
+OVERRIDE_UNTIL: Final = "override_until"  # epoch ms: the end of the override beside the limits of an entity config
 
 # Of a usage snapshot.
 WINDOW: Final = "window"
@@ -92,6 +93,8 @@ INTENDED_ENTITIES: Final = "intended_entities"
 
 WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 
+ConfigPrefix = Literal["l", "o"]  # of an entity's or a level's own limits; of an override
+
 LimitField = Literal["tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period"]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
@@ -140,9 +143,11 @@ def bucket_attributes(limit: str) -> BucketAttributes:
 
 
 @lru_cache(maxsize=4096)
-def limit_attributes(limit: str) -> LimitAttributes:
-    """The attributes of a limit in a config item."""
-    return LimitAttributes(*(f"l_{limit}_{suffix}" for field, suffix in _SUFFIXES.items() if field not in _OF_STATE))
+def limit_attributes(limit: str, prefix: ConfigPrefix = "l") -> LimitAttributes:
+    """The attributes of a limit in a config item; those of an override have the prefix ``o``."""
+    return LimitAttributes(
+        *(f"{prefix}_{limit}_{suffix}" for field, suffix in _SUFFIXES.items() if field not in _OF_STATE)
+    )
 
 
 @lru_cache(maxsize=8_192)
@@ -151,9 +156,9 @@ def parse_bucket_attribute(name: str) -> LimitAttribute | None:
     return _parse("b_", name)
 
 
-def parse_limit_attribute(name: str) -> LimitAttribute | None:
+def parse_limit_attribute(name: str, prefix: ConfigPrefix = "l") -> LimitAttribute | None:
     """The limit and the field of a config's attribute, ``None`` for any other attribute."""
-    found = _parse("l_", name)
+    found = _parse(f"{prefix}_", name)
     return None if found is None or found.field in _OF_STATE else found
 
 
