@@ -6,7 +6,7 @@ A script writes every record with every attribute that it can have, over a table
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ if not DOCS.is_dir():
 
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
-TEMPLATES = {r"b_wcu_tc": "b_wcu_tc", r"b_(?:rpm|tpm)_(\w+)": r"b_{limit}_\1", r"l_(?:rpm|tpm)_(\w+)": r"l_{limit}_\1"}
+TEMPLATES = {r"b_wcu_tc": "b_wcu_tc", r"([blo])_(?:rpm|tpm)_(\w+)": r"\1_{limit}_\2"}
 TEMPLATES |= {r"rpm|tpm": "{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit}", r"_counted_\d+": "_counted_{shard}"}
 BUILDERS = {
     "bucket": (keys.pk_bucket("{ns}", "{entity}", "{resource}", "{shard}"), keys.sk_state()),  # type: ignore[arg-type]
@@ -157,6 +157,10 @@ async def _write_what_limits_need(world: World) -> None:
     await limiter.set_resource_defaults("gpt-4", [RPM, TPM], principal="me")
     await limiter.set_limits("project", [RPM, TPM], "gpt-4", principal="me")
     await limiter.set_limits("project", [RPM], "gpt-4", principal="me")
+    until = datetime.fromtimestamp(world.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
+    await limiter.set_limits("project", [RPM], "gpt-4", override_until=until)
+    await limiter.set_limits("key", [RPM], "gpt-5", override_until=until)
+    await limiter.repository.delete_override("key", "gpt-5")
     await limiter.create_entity("project", name="a project", principal="me")
     await limiter.create_entity("key", parent_id="project", cascade=True)
     async with limiter.acquire("key", "gpt-4", {"rpm": 1, "tpm": 500}) as lease:

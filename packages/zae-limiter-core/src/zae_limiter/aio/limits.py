@@ -68,8 +68,8 @@ class LimitMethods(FlowRunner):
     ) -> None:
         """Replace an entity's own limits on a resource, or on all resources (``_default_``).
 
-        With ``override_until``, an instant with a time zone and at most 366 days ahead, the limits hold only until then;
-        the entity's own stay stored, and hold again from then on. An override that is in force stays otherwise.
+        With ``override_until``, a ``datetime`` with a time zone and at most 366 days ahead, they are an override: they
+        hold until then, and the entity's own, which stay stored, from then on. Without it, an override stays.
         """
         state, cause = self.namespace_state, self._cause(principal)
         if override_until is None:
@@ -78,7 +78,7 @@ class LimitMethods(FlowRunner):
             await self._run(stored.set_override(state, entity_id, resource, limits, override_until, cause))
 
     async def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
-        """An entity's own limits on a resource, or on all (``_default_``); empty if none are set. See ``get_override``."""
+        """An entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or not."""
         return await self._run(stored.get_own(self.namespace_state, entity_id, resource))
 
     async def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
@@ -86,7 +86,7 @@ class LimitMethods(FlowRunner):
         await self._run(stored.delete_own(self.namespace_state, entity_id, resource, self._cause(principal)))
 
     async def get_override(self, entity_id: str, resource: str = "_default_") -> Override | None:
-        """The override in force of an entity's limits on a resource, or on all (``_default_``); ``None`` without one."""
+        """The override in force of an entity on a resource, or on all (``_default_``); ``None`` without one."""
         return await self._run(stored.get_override(self.namespace_state, entity_id, resource))
 
     async def delete_override(

@@ -145,9 +145,8 @@ def bucket_attributes(limit: str) -> BucketAttributes:
 @lru_cache(maxsize=4096)
 def limit_attributes(limit: str, prefix: ConfigPrefix = "l") -> LimitAttributes:
     """The attributes of a limit in a config item; those of an override have the prefix ``o``."""
-    return LimitAttributes(
-        *(f"{prefix}_{limit}_{suffix}" for field, suffix in _SUFFIXES.items() if field not in _OF_STATE)
-    )
+    suffixes = (suffix for field, suffix in _SUFFIXES.items() if field not in _OF_STATE)
+    return LimitAttributes(*(f"{prefix}_{limit}_{suffix}" for suffix in suffixes))
 
 
 @lru_cache(maxsize=8_192)

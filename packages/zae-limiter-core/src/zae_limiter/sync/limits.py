@@ -66,8 +66,8 @@ class SyncLimitMethods(SyncFlowRunner):
     ) -> None:
         """Replace an entity's own limits on a resource, or on all resources (``_default_``).
 
-        With ``override_until``, an instant with a time zone and at most 366 days ahead, the limits hold only until then;
-        the entity's own stay stored, and hold again from then on. An override that is in force stays otherwise.
+        With ``override_until``, a ``datetime`` with a time zone and at most 366 days ahead, they are an override: they
+        hold until then, and the entity's own, which stay stored, from then on. Without it, an override stays.
         """
         state, cause = self.namespace_state, self._cause(principal)
         if override_until is None:
@@ -76,7 +76,7 @@ class SyncLimitMethods(SyncFlowRunner):
             self._run(stored.set_override(state, entity_id, resource, limits, override_until, cause))
 
     def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
-        """An entity's own limits on a resource, or on all (``_default_``); empty if none are set. See ``get_override``."""
+        """An entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or not."""
         return self._run(stored.get_own(self.namespace_state, entity_id, resource))
 
     def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
@@ -84,7 +84,7 @@ class SyncLimitMethods(SyncFlowRunner):
         self._run(stored.delete_own(self.namespace_state, entity_id, resource, self._cause(principal)))
 
     def get_override(self, entity_id: str, resource: str = "_default_") -> Override | None:
-        """The override in force of an entity's limits on a resource, or on all (``_default_``); ``None`` without one."""
+        """The override in force of an entity on a resource, or on all (``_default_``); ``None`` without one."""
         return self._run(stored.get_override(self.namespace_state, entity_id, resource))
 
     def delete_override(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:

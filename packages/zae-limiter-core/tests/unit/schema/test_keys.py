@@ -45,7 +45,10 @@ def test_another_sort_key_is_no_usage_snapshot(sk: str) -> None:
 
 @given(resources, entities)
 def test_an_entity_configs_place_gives_back_its_parts(resource: str, entity: str) -> None:
-    assert keys.parse_entity_config_sk(keys.gsi4_sk_entity_config(resource, entity)) == (resource, entity)
+    for until_ms in (None, 1_700_000_000_000):
+        address = (resource, entity, until_ms)
+        assert keys.parse_entity_config_sk(keys.gsi4_sk_entity_config(*address)) == address
+        assert keys.parse_entity_sk(resource, keys.gsi3_sk_entity(entity, until_ms)) == address
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ class ConfigCache:
     def resolve(
         self, entity_id: str, resource: str, read: Records, *, now_ms: int, generation: int, later_than_ms: int = 0
     ) -> Resolved | None:
-        """The limits that hold at ``now_ms``, by the records just ``read`` and the cached ones; ``None`` if the cache has lost one.
+        """The limits that hold now, by the records just ``read`` and the cached ones; ``None`` if one is lost.
 
         ``generation``: that in which the read began. ``later_than_ms``: a ``cv`` seen before the read; the config
         counts as later, whatever the clocks say.

@@ -92,9 +92,8 @@ def _writes(
 def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cause: Cause) -> Flow[None]:
     """Delete limits and overrides, each place with its own audit event."""
     places = [(config[ENTITY_ID], config[RESOURCE]) for config in configs]
-    changes = {
-        place: limits.Change(limits.entity_place(namespace_state, *place), None, override=None) for place in places
-    }
+    keyed = {place: limits.entity_place(namespace_state, *place) for place in places}
+    changes = {place: limits.Change(at, None, override=None) for place, at in keyed.items()}
     result = yield from bulk.change_many(namespace_state, changes, cause)
     for error in result.failed.values():
         raise error

@@ -224,8 +224,12 @@ def _takes_nothing(wanted: Change, before: Item | None, now_ms: int) -> bool:
     """Whether a change only takes away, and what it takes away is not there."""
     if wanted.limits is not None or wanted.override not in (None, UNCHANGED) or wanted.extra:
         return False
-    nothing_own = wanted.keeps_limits or not (read_limits(before) or read_on_unavailable(before))
-    return nothing_own and (wanted.override is UNCHANGED or read_override(before, now_ms) is None)
+    was = plain(before, now_ms)
+    if was is None:
+        return True
+    if wanted.keeps_limits:
+        return "override" not in was
+    return wanted.override is UNCHANGED and "override" in was and not was["limits"]
 
 
 def _action(wanted: Change) -> AuditAction:
