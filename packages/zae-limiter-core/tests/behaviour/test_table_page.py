@@ -250,7 +250,8 @@ def test_the_keys_of_the_page_are_those_that_the_schema_builds(page: Page) -> No
 async def test_an_item_stands_in_an_index_where_the_page_says(page: Page, written: list[Item]) -> None:
     for item in written:
         for name, pattern in page.index_keys.get(page.record_of(item), {}).items():
-            assert name not in item or _fits(pattern, item[name]), (name, item[name], pattern)
+            key = str(item.get(name, "")).removesuffix(f"#{item.get('override_until')}")
+            assert name not in item or _fits(pattern, key), (name, key, pattern)
     assert {name[:4] for names in page.index_keys.values() for name in names} == {*INDEXES}
 
 

@@ -161,7 +161,7 @@ class ApplyRun:
 
 
 def _made(plan: Plan, **changes: Any) -> Plan:
-    """The plan with the changes made, without forgotten items and overrides: these lists may be too long for an answer."""
+    """The plan with the changes made, without lists that may be too long for an answer."""
     return evolve(plan, forgotten=(), overrides=(), **changes)
 
 
