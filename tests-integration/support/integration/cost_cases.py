@@ -92,6 +92,8 @@ LIMITS_OF_LEVELS = [
     case("get_system_defaults"),
     case("get_resource_defaults", MODEL),
     case("get_limits", KEY, MODEL),
+    case("get_override", KEY, MODEL),
+    case("delete_override", KEY, MODEL, when="nothing set"),
     case("delete_system_defaults", before=(called("set_system_defaults", LIMITS),)),
     case("delete_resource_defaults", MODEL, before=(at.resource_limits,)),
     case("delete_limits", KEY, MODEL, before=(at.own_limits,)),

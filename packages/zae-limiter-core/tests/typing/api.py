@@ -20,6 +20,7 @@ from zae_limiter import (
     Namespace,
     OnUnavailable,
     Options,
+    Override,
     RateLimiter,
     RateLimitExceeded,
     Repository,
@@ -218,6 +219,8 @@ async def a_repository_keeps_limits(repository: Repository, sync_repository: Syn
     await repository.set_limits("user", LIMITS, "api", principal="ops")
     await repository.set_limits("user", LIMITS, "api", "ops")  # type: ignore[call-arg]
     sync_repository.set_limits("user", [("rpm", 10)])  # type: ignore[list-item]
+    sync_repository.set_limits("user", LIMITS, override_until="2h")  # type: ignore[arg-type]
+    assert_type(sync_repository.get_override("user"), Override | None)
 
 
 async def a_repository_keeps_records(repository: Repository, sync_repository: SyncRepository) -> None:

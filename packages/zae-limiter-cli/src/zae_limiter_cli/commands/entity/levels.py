@@ -48,9 +48,7 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
         _say(f"{entity_id} on {resource}", levels, won)
         for source, override in overrides.items():
             if override is not None:
-                click.echo(
-                    f"{source}: {override_line(override).removesuffix(':')}; then it has these limits of its own:"
-                )
+                click.echo(f"{source}: {override_line(override)[:-1]}; then these limits of its own:")
                 say_columns([LIMIT_HEAD, *(map(limit_cells, own[source]) if own[source] else [("-", "-", "-", "-")])])
         return
     say_json(
