@@ -20,11 +20,14 @@ from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
 from zae_limiter.flows.acquire.requests import validate_request
 from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.process.namespace_state import NamespaceState
+from zae_limiter.limits import Limit
 
 from .accounts import Account
 from .driver import Driver
-from .kernel import Cancelled, Kernel, Script
+from .kernel import Cancelled, Kernel, Script, Violation
 from .plan import Plan
+
+GOES_BACK_MS = 2_400  # what a clock may go back by when it is corrected
 
 
 class BodyFailed(Exception):
@@ -53,11 +56,20 @@ class Caller:
     """
 
     def __init__(
-        self, kernel: Kernel, process: Process, plan: Plan, rng: Random, place: tuple[str, str], *, checks: bool
+        self,
+        kernel: Kernel,
+        process: Process,
+        plan: Plan,
+        rng: Random,
+        place: tuple[str, str],
+        *,
+        checks: bool,
+        override_ends: Mapping[tuple[Limit, ...], int],
     ) -> None:
         self.account = Account()
         self.place = place
         self.checks = checks
+        self.override_ends = override_ends
         self.answer = ""
         self.degraded = False
         self.events: Counter[str] = Counter()
@@ -100,7 +112,9 @@ class Caller:
 
     def _lease(self, request: AcquireRequest) -> Script[None]:
         process = self._process
+        begun_ms = process.namespace_state.now()
         grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
+        self._check_overrides(grant, begun_ms)
         self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
         grant.rollback = self._rng.random() < 0.9
@@ -119,6 +133,13 @@ class Caller:
         grant.close()
         yield from self._correct(grant)
         self._expect(grant)
+
+    def _check_overrides(self, grant: Grant, begun_ms: int) -> None:
+        """Raises ``Violation`` if the acquire was held to an override that had ended before it began."""
+        for claim in grant.claims:
+            end_ms = self.override_ends.get(claim.config.limits)
+            if end_ms is not None and end_ms + GOES_BACK_MS <= begun_ms:
+                raise Violation(f"held to an override that had ended {begun_ms - end_ms} ms before")
 
     def _correct(self, grant: Grant) -> Script[None]:
         self._expect(grant)

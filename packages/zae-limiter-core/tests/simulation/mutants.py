@@ -23,9 +23,12 @@ from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
 from zae_limiter.flows.bucket.commit_run import CommitRun
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
 from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.process.config_cache import ConfigItems
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import NOTHING, Operation, Transact, Update
+from zae_limiter.overrides import Override
+from zae_limiter.schema import configs
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketState
 from zae_limiter.sharding import halve
@@ -287,6 +290,17 @@ def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
     return refused
 
 
+def _endless(item: Any, now_ms: int) -> Any:
+    """An override holds for ever."""
+    until_ms = configs.override_end(item)
+    return None if until_ms is None else Override(configs.read_limits(item, "o"), until_ms)
+
+
+def _no_ends(self: ConfigItems, now_ms: int) -> list[int]:
+    """Resolved limits hold for the life of the cache, whatever ends meanwhile."""
+    return []
+
+
 # Has all writes made by the rules that a mutant changes.
 WITHOUT_FAST_PATH = patch.object(group_commit, "fast_path_update", lambda *_, **__: None)
 
@@ -344,6 +358,11 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(CommitRun, "failed", _retried(CommitRun.failed))),
     ),
     Mutant("a local rejection kept for ever", fault=_refusals_kept),
+    Mutant(
+        "an override that never ends",
+        fault=_patched(patch.object(configs, "read_override", _endless)),
+    ),
+    Mutant("an override that the cache outlives", fault=_patched(patch.object(ConfigItems, "override_ends", _no_ends))),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
 )

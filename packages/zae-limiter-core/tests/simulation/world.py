@@ -5,6 +5,7 @@ Lives here: the course of events. Never: a check of a write (oracle, ledger, acc
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from random import Random
 from typing import Any
@@ -90,6 +91,8 @@ class World:
         self.kernel = Kernel(epoch_ms)
         self.table = MemoryTable()
         self.changes = 0
+        self.overrides = 0
+        self.override_ends: dict[tuple[Limit, ...], int] = {}
         skew_ms = WORST_MS if self.plan.wrong_clocks else self.plan.skew_ms
         self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, lossless=self.plan.lossless)
         self.processes: list[Process] = []
@@ -141,6 +144,7 @@ class World:
             (plan.expiries, self._expire),
             (plan.splits, self._split),
             (plan.disturbances, self._disturb),
+            (plan.overrides, self._override),
             (plan.deletions, partial(self._delete, first=rng.randint(0, 1))),
         ]
         for times, event in events:
@@ -166,7 +170,9 @@ class World:
         return self._admit(process, caller.place, checks=checks)
 
     def _admit(self, process: Process, place: tuple[str, str], *, checks: bool) -> None:
-        caller = Caller(self.kernel, process, self.plan, self.rng, place, checks=checks)
+        caller = Caller(
+            self.kernel, process, self.plan, self.rng, place, checks=checks, override_ends=self.override_ends
+        )
         task = Task(self.kernel, process, caller.live())
         self.callers.append((process, caller, task))
         if self.rng.random() < self.plan.cancelled:
@@ -190,6 +196,22 @@ class World:
             stored.delete_resource(namespace_state, resource, cause),
         ]
         return rng.choice(versions)
+
+    def _override(self) -> None:
+        """Somebody overrides the limits of an entity, by some that no config has, for a moment or for longer."""
+        process, rng = self.rng.choice(self.processes), self.rng
+        namespace_state, (entity, resource) = process.namespace_state, self._some_bucket()
+        place = entity, rng.choice((resource, "_default_"))
+        self.overrides += 1
+        limits = [Limit.custom(name, rng.choice((1, 40)), burst=1000 + self.overrides) for name in ("rpm", "tpm")]
+        until_ms = namespace_state.now() + rng.choice((50, 500, 2_000, 20_000))
+        until = datetime.fromtimestamp(until_ms // 1000, UTC) + timedelta(milliseconds=until_ms % 1000)
+        self.override_ends[tuple(limits)] = until_ms
+        Task(
+            self.kernel,
+            process,
+            self._store(process, stored.set_override(namespace_state, *place, limits, until, self._cause())),
+        )
 
     def _split(self) -> None:
         """Split a shard as the aggregator does: beside the writes that the process has under way."""
