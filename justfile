@@ -116,6 +116,27 @@ test-frameworks which:
     uv pip list --quiet --python "$scratch/venv" | grep -E "^(django|fastapi|flask|gunicorn|litestar|quart|starlette|uvicorn) "
     "$scratch/venv/bin/pytest" -q packages/zae-limiter-core/tests/frameworks
 
+# The integrations of language models with their clients, in their `oldest` versions, or the `newest` on the newest Python that is here: `just test-llm oldest`
+test-llm which:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    case "{{which}}" in
+        newest) resolution=highest python=$(uv run python tools/pythons.py | awk 'NF > 1 { found = $2 } END { print found }') ;;
+        oldest) resolution=lowest-direct python=$(uv run python -c 'import sys; print(sys.executable)') ;;
+        *) echo "just test-llm newest|oldest, not: {{which}}" >&2; exit 2 ;;
+    esac
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    core="$PWD/packages/zae-limiter-core"
+    uv venv --quiet --clear --python "$python" "$scratch/venv"
+    # in another folder: the workspace excludes what these extras need
+    uv pip install --quiet --directory "$scratch" --python venv --resolution "$resolution" --editable "$core[langchain,litellm]" \
+        --group "$core/pyproject.toml:test" --requirements "$core/tests/llm/requirements.txt"
+    "$scratch/venv/bin/python" --version
+    uv pip list --quiet --python "$scratch/venv" | grep -E "^(anthropic|langchain-anthropic|langchain-core|langchain-openai|litellm|openai) "
+    "$scratch/venv/bin/mypy" --config-file= --strict --python-version 3.11 packages/zae-limiter-core/src/zae_limiter/integrations/{langchain,litellm}.py
+    "$scratch/venv/bin/pytest" -q packages/zae-limiter-core/tests/llm
+
 # The whole stack on every target that this machine offers, a file at a time on each core: `just integration --target dynoxide`
 integration *args:
     uv run pytest tests-integration --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}

@@ -46,8 +46,8 @@ class Call:
 
 
 OPENING = {"open", "over", "builder", "in_memory", "close", "limit"}  # and what decorates: it acquires later
-ENTITIES = ["e", "p", "user-1", "u@x:1", "e" * 256]
-RESOURCES = ["r", "gpt-4", "a/b:1"]
+ENTITIES = ["e", "p", "user-1", "u@x:1", "auth0|1", "e\u0301", "$", "a/b", "|" * 170, "e" * 256]
+RESOURCES = ["r", "gpt-4", "/v1/chat", "日本", "%2F"]
 NAMES = ["rpm", "tpm", "self", "a.b"]
 SPARE_NAMESPACES = ["spare-1", "spare-2", "own"]
 
@@ -97,6 +97,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "places": st.lists(config_places, max_size=3),
     "changes": st.dictionaries(places, limits, max_size=3),
     "configs": st.dictionaries(config_places, st.none() | configs, max_size=3),
+    "by": st.sampled_from(["total_refused", "total_shadowed", "rpm"]),
     "limit": st.sampled_from([1, 2, 1000]),
     "start": times,
     "end": times,

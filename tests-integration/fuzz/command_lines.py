@@ -96,6 +96,7 @@ FITTING = {
     "resource": ["r", "gpt-4"],
     "limits": ["rpm=60/minute", "tpm=1000/hour", "rpm=5", "rpm=60:100/minute"],
     "namespace": ["default", "tenant-alpha", "spare"],
+    "by": ["refused", "shadowed", "rpm"],
     "since": ["1d", "2024-01-01", "2024-01-01T10:00:00Z"],
     "until": ["1d", "2024-01-01"],
     "name": ["my-app"],

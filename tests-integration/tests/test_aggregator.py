@@ -163,4 +163,24 @@ async def test_shards_that_it_splits_give_no_more_and_no_less_while_processes_ta
     assert 1990 <= taken.admitted <= 2000
     deliver(records_of(target.endpoint_url or "", stack), most=300, seed=3)
     (usage,) = (await limiter.repository.get_usage_snapshots(entity_id="key", window="daily")).snapshots
-    assert usage.consumed == {"tpm": taken.admitted}
+    assert (usage.consumed, usage.total_refused) == ({"tpm": taken.admitted}, taken.refused)
+
+
+@pytest.mark.parametrize("variant", ["async", "sync"], indirect=True)
+async def test_usage_has_all_refusals_that_three_processes_got(
+    harness: Harness, stack: str, load: Load, target: Target
+) -> None:
+    limiter = await harness.open()
+    await limiter.set_resource_defaults("gpt-4", [Limit.custom("tpm", 50, refill_amount=50, refill_period=1)])
+    job = Job(target.endpoint_url or "", harness.table_name, "key", "gpt-4", "tpm", harness.variant, most=3, seconds=2)
+    taking = asyncio.get_running_loop().run_in_executor(None, load.take, job)
+    await asyncio.sleep(1)
+    await limiter.set_resource_defaults("gpt-4", [Limit.custom("tpm", 60, refill_amount=40, refill_period=1)])
+    taken = await taking
+    for seed in range(2):
+        deliver(records_of(target.endpoint_url or "", stack), most=300, seed=seed)
+        (usage,) = (await limiter.repository.get_usage_snapshots(entity_id="key", window="daily")).snapshots
+        assert (usage.consumed, usage.total_refused) == ({"tpm": taken.admitted}, taken.refused)
+    [first] = await limiter.repository.get_top_usage("gpt-4", window="daily")
+    assert (first.entity_id, first.total_refused) == ("key", taken.refused)
+    assert taken.refused > 20

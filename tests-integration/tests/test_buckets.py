@@ -191,8 +191,8 @@ async def test_usage_is_summed(harness: Harness, limiter: RateLimiter, snapshots
 async def test_bad_input_is_refused_before_any_request(harness: Harness, limiter: RateLimiter) -> None:
     repository = limiter.repository
     for call in (
-        lambda: repository.get_bucket("#", "gpt-4"),
-        lambda: repository.get_buckets("a", "#"),
+        lambda: repository.get_bucket(" ", "gpt-4"),
+        lambda: repository.get_buckets("a", " "),
         lambda: repository.get_resource_capacity("_default_"),
         lambda: repository.reset_bucket("a", "gpt-4", principal=""),
         lambda: repository.credit_bucket("a", "gpt-4", {"rpm": 0}),

@@ -13,7 +13,7 @@ from support.core.rehearsal import REHEARSED, SHORTER, record_item
 from support.integration.awaited import Variant
 from support.integration.harness import Harness
 from support.integration.migrating_processes import migrator
-from support.integration.split_processes import Place, Worker, taker
+from support.integration.split_processes import Place, Worker, ready, taker
 from zae_limiter import Limit, RateLimiter, VersionRecord
 from zae_limiter.flows.records import migrating
 from zae_limiter.operations.values import Get, Item, Put, Scan
@@ -27,7 +27,6 @@ BUCKETS = 12
 HOT = "key-0"
 LATE_SECONDS = 0.2  # a request outlives who sent it
 EVERY_WRITE = os.environ.get("ZAEL_TEST_EVERY_WRITE") == "1"  # a minute; else a few of them
-SOME_WRITES = {"dynamodb-local": (0, 9, 22), "dynoxide": (1, 6, 17)}
 
 
 def place(harness: Harness, variant: Variant = "sync", *, lives: int | None = None) -> Place:
@@ -47,12 +46,8 @@ async def limiter(harness: Harness) -> RateLimiter:
 @pytest.fixture
 def takers(limiter: RateLimiter, harness: Harness) -> Iterator[list[Worker]]:
     """One process of each variant, both on one bucket."""
-    workers = [Worker(taker, place(harness, variant), seed) for seed, variant in enumerate(VARIANTS)]
-    for worker in workers:
-        worker.wait_until_ready()
-    yield workers
-    for worker in workers:
-        worker.close()
+    with ready(*(Worker(taker, place(harness, variant), seed) for seed, variant in enumerate(VARIANTS))) as workers:
+        yield workers
 
 
 def buckets(harness: Harness) -> list[Item]:
@@ -75,7 +70,7 @@ def is_migrated(harness: Harness) -> bool:
 
 
 def deaths(harness: Harness) -> Iterator[int]:
-    yield from count() if EVERY_WRITE else SOME_WRITES[harness.target.name]
+    yield from count() if EVERY_WRITE else harness.target.quirks.migrator_deaths
 
 
 def heard(workers: list[Worker]) -> int:

@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 
 from support.integration.targets import Target
+from zae_limiter_aggregator import handler as aggregator
+from zae_limiter_provisioner import handler as provisioner
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("packages/*/README.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^( *)```python[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+CLIENT = re.compile(r"^from (openai|anthropic|langchain_openai|zae_limiter\.integrations\.litellm) ", re.MULTILINE)
 PROMISE = re.compile(r"^\s*print\(.*\)  # (.+)$", re.MULTILINE)
 
 
@@ -29,6 +32,11 @@ class Block:
     def needs_a_table(self) -> bool:
         """Whether it connects."""
         return ".open(" in self.code or ".builder(" in self.code
+
+    @property
+    def needs_a_client(self) -> bool:
+        """Whether it calls a language model: core's tests run it where the clients are, in `just test-llm`."""
+        return CLIENT.search(self.code) is not None
 
     @property
     def needs_a_stack(self) -> bool:
@@ -51,7 +59,7 @@ def _dedented(found: re.Match[str]) -> str:
 
 def run(block: Block, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     # The handler of a Lambda, which another test of this process may have called, writes log lines to standard output
-    for name in ("", "zae_limiter", "zae_limiter_aggregator", "zae_limiter_provisioner"):
+    for name in ("", *aggregator.LOGGERS, *provisioner.LOGGERS):
         monkeypatch.setattr(logging.getLogger(name), "handlers", [])
     exec(compile(block.code, block.place, "exec"), {"__name__": "__main__"})
     promised = PROMISE.findall(block.code)
@@ -59,7 +67,7 @@ def run(block: Block, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
         assert capsys.readouterr().out.splitlines() == promised
 
 
-ALL = list(blocks())
+ALL = [block for block in blocks() if not block.needs_a_client]
 
 
 def test_there_are_examples() -> None:

@@ -12,7 +12,7 @@ import pytest
 from support.integration.awaited import Variant
 from support.integration.bucket_shards import BucketShards, Reader, Watch
 from support.integration.harness import Harness
-from support.integration.split_processes import Fate, Place, Worker, splitter, taker
+from support.integration.split_processes import Fate, Place, Worker, ready, splitter, taker
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 
 pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.parametrize("variant", ["async"], indirect=True)]
@@ -43,12 +43,8 @@ def reader(limiter: RateLimiter, harness: Harness) -> Iterator[Reader]:
 @pytest.fixture
 def takers(limiter: RateLimiter, harness: Harness) -> Iterator[list[Worker]]:
     """One process of each variant."""
-    workers = [Worker(taker, place(harness, variant), seed) for seed, variant in enumerate(VARIANTS)]
-    for worker in workers:
-        worker.wait_until_ready()
-    yield workers
-    for worker in workers:
-        worker.close()
+    with ready(*(Worker(taker, place(harness, variant), seed) for seed, variant in enumerate(VARIANTS))) as workers:
+        yield workers
 
 
 def place(harness: Harness, variant: Variant, *, lives: int | None = None) -> Place:

@@ -122,7 +122,7 @@ class AggregatedWorld(World):
             self.position = end
 
     def consumed(self) -> dict[Place, int]:
-        """What the limiter's writes took, by the changes that the oracle saw, and the acquires, by the items."""
+        """What the limiter's writes took, by the changes that the oracle saw, and the acquires."""
         totals: Counter[Place] = Counter()
         windows: list[Window] = [*WINDOW_SECONDS]
         for write in self.oracle.applications:
@@ -130,15 +130,23 @@ class AggregatedWorld(World):
             for window in windows:
                 for name, change in write.changes.items():
                     totals[entity, window, window_start(window, write.applied_ms), name] += change.net
+        totals.update(self._acquires())
+        return {place: amount for place, amount in totals.items() if amount}
+
+    def _acquires(self) -> Counter[Place]:
+        """The acquires, by the items: "events" and "refused"."""
+        totals: Counter[Place] = Counter()
         for record in self.streamed.stream:
             change = record["dynamodb"]
-            if is_bucket(record) and "NewImage" in change:
-                entity = BucketId.parse(change["Keys"]["PK"]["S"]).entity_id
-                events = events_of(change["NewImage"]) - events_of(change.get("OldImage", {}))
-                for window in windows:
+            if not (is_bucket(record) and "NewImage" in change):
+                continue
+            entity = BucketId.parse(change["Keys"]["PK"]["S"]).entity_id
+            for name, attribute in (("events", "ev"), ("refused", "rj")):
+                amount = number_of(change["NewImage"], attribute) - number_of(change.get("OldImage", {}), attribute)
+                for window in WINDOW_SECONDS:
                     start = window_start(window, 1000 * change["ApproximateCreationDateTime"])
-                    totals[entity, window, start, "events"] += events
-        return {place: amount for place, amount in totals.items() if amount}
+                    totals[entity, window, start, name] += amount
+        return totals
 
     def check_events(self) -> None:
         """The acquires that snapshots count are those that callers were told of. Raises ``Violation``.
@@ -166,6 +174,7 @@ class AggregatedWorld(World):
                     raise Violation(f"a snapshot has no {missing}: {item}") from missing
                 at = usage.entity_id, usage.window, usage.window_start
                 totals[*at, "events"] += usage.total_events
+                totals[*at, "refused"] += usage.total_refused
                 for name in usage.consumed:
                     totals[*at, name] += 1000 * item[name] + item.get(f"_rest_{name}", 0)
         return {place: amount for place, amount in totals.items() if amount}
@@ -181,8 +190,8 @@ def is_bucket(record: dict[str, Any]) -> bool:
     return bool(record["dynamodb"]["Keys"]["SK"]["S"] == "#STATE")
 
 
-def events_of(image: dict[str, Any]) -> int:
-    return int(image.get("ev", {"N": "0"})["N"])
+def number_of(image: dict[str, Any], attribute: str) -> int:
+    return int(image.get(attribute, {"N": "0"})["N"])
 
 
 def simulate(seed: int, *, tamper: Tamper = untampered) -> AggregatedWorld:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from zae_limiter import (
+    EntityUsage,
     InfrastructureNotFoundError,
     InvalidNameError,
     LeaseExpiredError,
@@ -59,8 +60,8 @@ async def buckets(api_case: ApiCase) -> None:
     assert not await repository.credit_bucket("nobody", "r", {"rpm": 1})
     await refused(
         ValidationError,
-        repository.get_bucket("a", "r#"),
-        repository.get_buckets("#"),
+        repository.get_bucket("a", "r "),
+        repository.get_buckets(" "),
         repository.get_resource_capacity(""),
         repository.reset_bucket("a", "r", principal=""),
         repository.credit_bucket("a", "r", {"rpm": -1}),
@@ -79,7 +80,7 @@ async def audit_and_usage(api_case: ApiCase) -> None:
         ("limits_set", "ann"),
     ]
     assert (await repository.get_audit_events()).events == ()
-    hours = [UsageSnapshot("e", "r", "hourly", DAY + timedelta(hours=n), {"rpm": n}, 1) for n in (1, 2)]
+    hours = [UsageSnapshot("e", "r", "hourly", DAY + timedelta(hours=n), {"rpm": n}, 1, 5 * n) for n in (1, 2)]
     for hour in hours:
         api_case.harness.perform(Put(usage_item(repository.namespace_id, hour)))
     first = await repository.get_usage_snapshots(entity_id="e", limit=1)
@@ -88,13 +89,16 @@ async def audit_and_usage(api_case: ApiCase) -> None:
     assert (await repository.get_usage_snapshots(resource="r", start=DAY + timedelta(hours=2))).snapshots == (hours[1],)
     summary = await repository.get_usage_summary(resource="r")
     assert (summary.windows, summary.total_events, summary.limits[0].total) == (2, 2, 3)
+    assert await repository.get_top_usage("r") == (EntityUsage("e", {"rpm": 3}, 2, 15, 0),)
+    assert await repository.get_top_usage("r", by="tpm") == ()
     await refused(
         ValidationError,
-        repository.get_audit_events("#"),
+        repository.get_audit_events(" "),
         repository.get_audit_events("e", limit=0),
         repository.get_usage_snapshots(),
         repository.get_usage_snapshots(entity_id="e", next="?"),
         repository.get_usage_summary(resource="r", start=DAY, end=DAY),
+        repository.get_top_usage("r", by="ev"),
     )
 
 
@@ -170,7 +174,7 @@ async def opening(api_case: ApiCase) -> None:
     assert (own.name, await now(own.ping())) == ("own", True)
     await now(LIMITERS[harness.variant](own).close())
     with pytest.raises(InvalidNameError):
-        cls.in_memory("#")
+        cls.in_memory(" ")
     if harness.target.endpoint_url is None:
         return
     place = {"region": REGION, "endpoint_url": harness.target.endpoint_url}
@@ -232,6 +236,7 @@ async def without_the_store(api_case: ApiCase) -> None:
         repository.get_audit_events("e"),
         repository.get_usage_snapshots(resource="r"),
         repository.get_usage_summary(entity_id="e"),
+        repository.get_top_usage("r"),
         repository.namespace("prod"),
         repository.register_namespace("prod"),
         repository.get_namespace("prod"),

@@ -50,6 +50,9 @@ ACQUIRES = [
     Case("acquire", "admitted", at.take, WARM),
     Case("acquire", "refused, bucket seen within the last second", at.take_in_vain, (at.resource_limits, at.take_all)),
     Case("acquire", "refused, bucket not seen", at.take_in_vain, (at.resource_limits, at.take_all, at.wait(1.1))),
+    Case(
+        "acquire", "admitted behind a refusal", at.take, (at.resource_limits, at.take_all, at.take_in_vain, at.wait(5))
+    ),
     Case("acquire", "limits known for too long", at.take, (*WARM, at.wait(61))),
     Case("acquire", "bucket that the process does not know", at.take, (at.resource_limits, at.take_elsewhere)),
     Case("acquire", "no bucket yet", at.take, (at.resource_limits,)),
@@ -83,6 +86,7 @@ BUCKETS = [
     case(
         "get_usage_summary", resource=MODEL, when="of a resource, 100 entities, 10 hours", before=(at.usage(100, 10),)
     ),
+    case("get_top_usage", MODEL, when="100 entities, 10 hours", before=(at.usage(100, 10),)),
 ]
 LIMITS_OF_LEVELS = [
     case("set_system_defaults", LIMITS),

@@ -6,7 +6,7 @@ import asyncio
 import multiprocessing
 import random
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Barrier
@@ -42,9 +42,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What was admitted, and between which instants (epoch ms)."""
+    """The tokens that were admitted, the takes that were refused, and between which instants (epoch ms)."""
 
     admitted: int
+    refused: int
     begun_ms: int
     ended_ms: int
 
@@ -67,6 +68,7 @@ class Load:
         results = [future.result(timeout=60) for future in futures]
         return Taken(
             sum(result.admitted for result in results),
+            sum(result.refused for result in results),
             min(result.begun_ms for result in results),
             max(result.ended_ms for result in results),
         )
@@ -104,7 +106,7 @@ async def _with_tasks(job: Job, seed: int, gate: Barrier | None) -> Taken:
     ) as limiter:
         begun = _begin(gate)
         got = await asyncio.gather(*(_task(limiter, job, seed * job.workers + n) for n in range(job.workers)))
-        return Taken(sum(got), begun, time.time_ns() // 1_000_000)
+        return _together(got, begun)
 
 
 def _with_threads(job: Job, seed: int, gate: Barrier | None) -> Taken:
@@ -116,11 +118,16 @@ def _with_threads(job: Job, seed: int, gate: Barrier | None) -> Taken:
         with ThreadPoolExecutor(job.workers) as threads:
             seeds = range(seed * job.workers, (seed + 1) * job.workers)
             got = list(threads.map(lambda each: _thread(limiter, job, each), seeds))
-        return Taken(sum(got), begun, time.time_ns() // 1_000_000)
+        return _together(got, begun)
 
 
-async def _task(limiter: RateLimiter, job: Job, seed: int) -> int:
-    takes, admitted = _takes(job, seed), None
+def _together(got: Iterable[tuple[int, int]], begun_ms: int) -> Taken:
+    admitted, refused = (sum(each) for each in zip(*got, strict=True))
+    return Taken(admitted, refused, begun_ms, time.time_ns() // 1_000_000)
+
+
+async def _task(limiter: RateLimiter, job: Job, seed: int) -> tuple[int, int]:
+    takes, admitted, refused = _takes(job, seed), None, 0
     try:
         while True:
             amount = takes.send(admitted)
@@ -129,15 +136,14 @@ async def _task(limiter: RateLimiter, job: Job, seed: int) -> int:
                 async with limiter.acquire(job.entity_id, job.resource, {job.limit: amount}):
                     pass
             except RateLimitExceeded:
-                admitted = False
+                admitted, refused = False, refused + 1
                 await asyncio.sleep(PAUSE_SECONDS)
     except StopIteration as stop:
-        total: int = stop.value
-        return total
+        return stop.value, refused
 
 
-def _thread(limiter: SyncRateLimiter, job: Job, seed: int) -> int:
-    takes, admitted = _takes(job, seed), None
+def _thread(limiter: SyncRateLimiter, job: Job, seed: int) -> tuple[int, int]:
+    takes, admitted, refused = _takes(job, seed), None, 0
     try:
         while True:
             amount = takes.send(admitted)
@@ -146,11 +152,10 @@ def _thread(limiter: SyncRateLimiter, job: Job, seed: int) -> int:
                 with limiter.acquire(job.entity_id, job.resource, {job.limit: amount}):
                     pass
             except RateLimitExceeded:
-                admitted = False
+                admitted, refused = False, refused + 1
                 time.sleep(PAUSE_SECONDS)
     except StopIteration as stop:
-        total: int = stop.value
-        return total
+        return stop.value, refused
 
 
 def _takes(job: Job, seed: int) -> Generator[int, bool | None, int]:

@@ -22,6 +22,7 @@ class Quirks:
     changes: int = 1_000  # of limits in one call, a transaction for each 25; a busy emulator times out over its locks
     clock_steps: int = 200
     deaths: tuple[int, ...] = (4, 13, 27)  # after how many writes a process that splits a bucket is killed
+    migrator_deaths: tuple[int, ...] = (0, 9, 22)  # the same of one that migrates the table
 
 
 AS_AWS: Final = Quirks()
@@ -36,4 +37,5 @@ DYNOXIDE: Final = Quirks(
     two_buckets_units=(4, 6),
     acquires=1_500,  # the more records a stream has, the longer a write takes
     deaths=(1, 8, 20),
+    migrator_deaths=(1, 6, 17),
 )

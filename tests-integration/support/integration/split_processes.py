@@ -7,9 +7,9 @@ import inspect
 import multiprocessing
 import os
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, cast
@@ -147,6 +147,18 @@ class Worker:
             raise TimeoutError("a process says nothing")
         word: str = self._pipe.recv()
         return word
+
+
+@contextmanager
+def ready(*workers: Worker) -> Iterator[list[Worker]]:
+    """The processes, as soon as their clients are open, until the end of the block."""
+    for worker in workers:
+        worker.wait_until_ready()
+    try:
+        yield list(workers)
+    finally:
+        for worker in workers:
+            worker.close()
 
 
 class Hand:

@@ -23,10 +23,13 @@ PutObject = Callable[..., Any]
 def object_key(prefix: str, expired: ExpiredEvent) -> str:
     """The object's key: day of the change, namespace, entity, event.
 
-    The reader of the record has checked all of them: none has a slash but a resource's, none begins with a dot.
+    The reader of the record has checked all of them. Names are percent-encoded: none has a slash, nor is it ``.`` or
+    ``..``, which S3 and tools that copy objects into folders read as other places.
     """
     event, address = expired.event, expired.address
     entity = quote(address.entity_id, safe="$:@")
+    if entity.startswith("."):
+        entity = f"%2E{entity[1:]}"
     return f"{prefix}date={event.at[:10]}/{address.namespace_id}/{entity}/{event.event_id}.jsonl.gz"
 
 

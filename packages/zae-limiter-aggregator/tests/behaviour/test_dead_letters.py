@@ -21,7 +21,11 @@ def counted(life: Life, entity: str = "good") -> list[tuple[dict[str, int], int]
     return [(dict(each.consumed), each.total_events) for each in life.usage(entity)]
 
 
-@pytest.mark.parametrize("damage", [{"shard_count": 10**12}, {"b_tpm_tc": "many"}, {"rf": None}, {"ev": "x"}], ids=str)
+@pytest.mark.parametrize(
+    "damage",
+    [{"shard_count": 10**12}, {"b_tpm_tc": "many"}, {"rf": None}, {"ev": "x"}, {"rj": "x"}, {"sj": []}],
+    ids=str,
+)
 def test_a_record_that_can_never_be_read_goes_to_the_queue_and_the_rest_is_counted(damage: dict[str, Any]) -> None:
     life = Life(WITH_QUEUE)
     bad = used(life, 2, "bad", **damage)

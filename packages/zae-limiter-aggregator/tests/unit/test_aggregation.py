@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from support.aggregator.lives import LIMITS, SETTINGS, START_MS, Killed, Life, MortalStore
 from support.aggregator.streams import Record, record
-from zae_limiter import SyncRateLimiter, SyncRepository
+from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.operations.errors import NotApplied, Throttled
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Put, Query, Transact, Update
 from zae_limiter.schema.items import BucketId
@@ -42,6 +42,46 @@ def test_what_was_consumed_stands_in_the_hour_and_in_the_day() -> None:
     assert consumed(life, "key-abc") == [(at(13), {"rpm": 1, "tpm": 400}, 1)]
     assert consumed(life, "key-abc", "daily") == [(at(0), {"rpm": 1, "tpm": 400}, 1)]
     assert (account.snapshots, account.failures) == (2, ())
+
+
+def test_refusals_stand_in_the_hour_of_the_write_that_counted_them() -> None:
+    life = Life()
+    with life.limiter.acquire("key-abc", "gpt-4", {"tpm": 500}):
+        pass
+    for _ in range(3):
+        assert refuses(life, "key-abc", tpm=10**9)
+    life.clock.advance(10 * 60)  # to 14:00:00
+    with life.limiter.acquire("key-abc", "gpt-4", {"tpm": 500}):
+        pass
+    assert refuses(life, "key-abc", tpm=10**9)  # not written before the end
+    account = life.drain()
+    assert [each.total_refused for each in life.usage("key-abc")] == [0, 3]
+    assert [(each.total_events, each.total_refused) for each in life.usage("key-abc", "daily")] == [(2, 3)]
+    assert account.snapshots == 3, "no more writes than without refusals"
+
+
+def refuses(life: Life, entity_id: str, **consume: int) -> bool:
+    with suppress(RateLimitExceeded), life.limiter.acquire(entity_id, "gpt-4", consume):
+        return False
+    return True
+
+
+def test_what_shadow_limits_would_have_refused_is_counted_beside_it() -> None:
+    life, counts = Life(), {"b_tpm_tc": 5000, "ev": 1}
+
+    def image(**more: int) -> dict[str, Any]:
+        place = BucketId(life.repository.namespace_id, "key-abc", "gpt-4")
+        return {**place.attributes(), "rf": START_MS, "shard_count": 1, **counts, **more}
+
+    records = [
+        record(1, None, image(sj=1), at_ms=START_MS),
+        record(2, image(sj=1), image(sj=1, rj=4), at_ms=START_MS),
+        record(3, image(sj=1, rj=4), image(sj=3, rj=4), at_ms=START_MS),
+    ]
+    for batch in (records[:2], records, records[1:]):
+        life.take(batch)
+    [usage] = life.usage("key-abc")
+    assert (usage.total_events, usage.total_refused, usage.total_shadowed) == (1, 4, 3)
 
 
 def test_a_window_may_end_inside_a_batch() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from support.aggregator.streams import record
 from zae_limiter.audit import AuditEvent
-from zae_limiter.schema.audit import audit_item
+from zae_limiter.schema.audit import audit_item, check_subject
 from zae_limiter.schema.keys import AuditAddress
 from zae_limiter_aggregator.archive import archive_event, object_body, object_key
 from zae_limiter_aggregator.records import ExpiredEvent, Position, UnreadableRecord, read_record
@@ -32,14 +32,25 @@ def test_an_event_is_kept_by_its_day_namespace_and_entity() -> None:
 
 @pytest.mark.parametrize(
     ("entity", "part"),
-    [("$SYSTEM", "$SYSTEM"), ("$RESOURCE:openai/gpt-4", "$RESOURCE:openai%2Fgpt-4"), ("a@b.c:d", "a@b.c:d")],
+    [
+        ("$SYSTEM", "$SYSTEM"),
+        ("$RESOURCE:openai/gpt-4", "$RESOURCE:openai%2Fgpt-4"),
+        ("a@b.c:d", "a@b.c:d"),
+        ("auth0|123", "auth0%7C123"),
+        ("/v1/chat", "%2Fv1%2Fchat"),
+        ("..", "%2E."),
+        (".", "%2E"),
+        ("é", "%C3%A9"),
+        ("%2E.", "%252E."),
+    ],
 )
 def test_no_name_reaches_into_the_folder_of_another(entity: str, part: str) -> None:
     assert object_key("", expired(entity)).split("/")[2] == part
 
 
 def test_the_longest_name_fits_a_key() -> None:
-    assert len(object_key("audit/", expired("@" * 256)).encode()) <= 1024
+    for name in ("@" * 256, "/" * 170, "日" * 56, f"$RESOURCE:{'/' * 128}", f"$RESOURCE:{'日' * 42}"):
+        assert len(object_key("audit/", expired(check_subject("entity", name))).encode()) <= 1024
 
 
 def test_an_event_is_a_line_of_json() -> None:
@@ -81,7 +92,7 @@ NAMES = [
 SERIALS = ["-1", "-00000001-abcdef-00000", "-1+2-3", "", "-", "/../x", "-a/b", "-a\nb", "-" + "x" * 2048, "-é", "-.."]
 TIMES = ["2024-01-01T10:00:00.000Z", "2024-02-30T10:00:00.000Z", "../../..T10", "", "2024-01-01", "yesterday"]
 KEY = re.compile(
-    r"audit/date=[0-9-]{10}/[A-Za-z0-9_-]{1,64}/[A-Za-z0-9$][A-Za-z0-9_.:@$%-]*/2024-[0-9A-Za-z:.+-]*\.jsonl\.gz"
+    r"audit/date=[0-9-]{10}/[A-Za-z0-9_-]{1,64}/[A-Za-z0-9$%_:@~-][A-Za-z0-9_.:@$%~-]*/2024-[0-9A-Za-z:.+-]*\.jsonl\.gz"
 )
 
 

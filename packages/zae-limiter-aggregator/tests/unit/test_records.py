@@ -5,6 +5,7 @@ import pytest
 from support.aggregator.streams import ARN, LABEL, record
 from zae_limiter.audit import AuditEvent
 from zae_limiter.schema.audit import audit_item
+from zae_limiter.schema.changes import Consumption
 from zae_limiter.schema.items import BucketId
 from zae_limiter_aggregator.records import BucketChange, ExpiredEvent, UnreadableRecord, read_record
 
@@ -37,13 +38,13 @@ def test_a_change_of_a_bucket_tells_whose_when_and_what_was_consumed() -> None:
     assert said.bucket == BucketId("ns", "key-abc", "openai/gpt-4", 1)
     assert said.at_ms == 1_700_000_123_000
     assert said.anchor_ms == 1_600_000_000_000
-    assert said.consumption == ({"rpm": 3}, 3, {})
+    assert said.consumption == Consumption({"rpm": 3}, 3)
     assert said.position == (f"{LABEL}#{7:040}", "7")
     assert (said.before, said.after) == (bucket(5000), bucket(8000))
 
 
 def test_of_a_new_bucket_all_was_consumed() -> None:
-    assert change(7, None, bucket(8000)).consumption == ({"rpm": 8}, 8, {})
+    assert change(7, None, bucket(8000)).consumption == Consumption({"rpm": 8}, 8)
 
 
 def test_a_bucket_that_is_removed_consumes_nothing() -> None:
@@ -78,8 +79,11 @@ def audit(namespace: str = "ns", entity: str = "e", at: str = EVENT.at, serial: 
         ),
         (audit(namespace="n" * 2000), "the key of the audit event has no valid namespace id"),
         (audit(namespace="../x"), "the key is not one of audit events"),
-        *((audit(entity=name), "the key of the audit event has no valid entity") for name in ("", "..", "a/b", "e\n")),
-        (audit(entity="$RESOURCE:../x"), "the key of the audit event has no valid entity"),
+        *((audit(entity=name), "the key of the audit event has no valid entity") for name in ("", "a b", "e\n")),
+        (audit(entity="$RESOURCE:a b"), "the key of the audit event has no valid entity"),
+        (record(7, {**AUDIT, "PK": "ns/AUDIT#a%7cb"}, None, by_ttl=True), "the key is not one of audit events"),
+        (record(7, {**AUDIT, "PK": "ns/AUDIT#e%CC%81"}, None, by_ttl=True), "the key is not one of audit events"),
+        (record(7, {**AUDIT, "PK": "ns/AUDIT#a#b"}, None, by_ttl=True), "the key is not one of audit events"),
         (audit(entity="e" * 2000), "the key of the audit event has no valid entity"),
         *((audit(at=at), "the audit event has no time") for at in ("", "2024-02-30T10:00:00.000Z", "../../../x")),
         *(
@@ -169,7 +173,7 @@ def test_a_number_that_is_none_cannot_be_read() -> None:
         read_record(broken)
 
 
-@pytest.mark.parametrize("attribute", ["rf", "shard_count", "ev", "b_rpm_tc", "b_rpm_tk"])
+@pytest.mark.parametrize("attribute", ["rf", "shard_count", "ev", "rj", "sj", "b_rpm_tc", "b_rpm_tk"])
 @pytest.mark.parametrize(
     "value",
     [*({"N": text} for text in ("1.5", "NaN", "1E+9", "1_000", " 1", "")), {"N": 1.5}, {"N": 1}, {"S": "1"}, {}, [], 1],

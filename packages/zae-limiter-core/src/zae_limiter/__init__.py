@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from .sync.repository import SyncRepository as SyncRepository
     from .sync.repository import SyncRepositoryBuilder as SyncRepositoryBuilder
     from .sync.store import SyncStore as SyncStore
+    from .usage import EntityUsage as EntityUsage
     from .usage import LimitUsage as LimitUsage
     from .usage import UsagePage as UsagePage
     from .usage import UsageSnapshot as UsageSnapshot
@@ -87,6 +88,7 @@ _HOMES = {
     "EntityExistsError": "exceptions",
     "EntityHasChildrenError": "exceptions",
     "EntityNotFoundError": "exceptions",
+    "EntityUsage": "usage",
     "EventLoopError": "exceptions",
     "HandledEvent": "provisioner",
     "InfrastructureError": "exceptions",

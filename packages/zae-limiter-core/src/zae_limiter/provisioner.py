@@ -110,9 +110,12 @@ class ProvisionerState:
 def _entities(name: str, entities: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     if not isinstance(entities, Mapping):
         raise ValidationError(name, entities, "must map entities to resources")
-    checked = {}
-    for entity in sorted(entities, key=lambda entity: check_identifier(name, entity)):
-        checked[entity] = _resources(name, entities[entity], allow_default=True)
+    checked: dict[str, tuple[str, ...]] = {}
+    pairs = ((check_identifier(name, entity), own) for entity, own in entities.items())
+    for entity, resources in sorted(pairs, key=lambda pair: pair[0]):
+        if entity in checked:
+            raise ValidationError(name, entity, "is there already, in another spelling of Unicode: leave one out")
+        checked[entity] = _resources(name, resources, allow_default=True)
         if not checked[entity]:
             raise ValidationError(name, entity, "must name at least one resource")
     return checked

@@ -19,7 +19,8 @@ _FORMATS: Final[Mapping[Window, str]] = {"hourly": "%Y-%m-%dT%H:00:00Z", "daily"
 class UsageSnapshot:
     """The consumption of an entity on a resource in one window, which begins at ``window_start`` (UTC).
 
-    ``consumed`` has whole tokens by limit, net of tokens given back; ``total_events`` counts the admitted acquires.
+    ``consumed`` has whole tokens by limit, net of tokens given back. Acquires are counted: ``total_events`` those
+    admitted, ``total_refused`` those refused, ``total_shadowed`` those admitted that shadow limits would have refused.
     """
 
     entity_id: str
@@ -28,6 +29,8 @@ class UsageSnapshot:
     window_start: datetime
     consumed: Mapping[str, int] = field(hash=False)
     total_events: int
+    total_refused: int = 0
+    total_shadowed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +54,28 @@ class LimitUsage:
 
 @dataclass(frozen=True, slots=True)
 class UsageSummary:
-    """The sums of snapshots: all entities and resources of a window count as one; limits are sorted by name."""
+    """The sums of snapshots: all entities and resources of a window count as one; limits are sorted by name.
+
+    ``total_events``, ``total_refused`` and ``total_shadowed`` count acquires, as in ``UsageSnapshot``.
+    """
 
     window: Window
     windows: int
     limits: tuple[LimitUsage, ...]
     total_events: int
+    total_refused: int = 0
+    total_shadowed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EntityUsage:
+    """The sums of an entity's snapshots on one resource: ``consumed`` in whole tokens, acquires as in a snapshot."""
+
+    entity_id: str
+    consumed: Mapping[str, int] = field(hash=False)
+    total_events: int
+    total_refused: int
+    total_shadowed: int
 
 
 def window_key(window: Window, at: datetime) -> str:

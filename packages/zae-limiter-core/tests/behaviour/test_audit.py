@@ -192,9 +192,9 @@ async def test_a_principal_has_1_to_256_printable_characters(world: World, princ
 @pytest.mark.parametrize(
     "asked",
     [
-        {"entity_id": "$OTHER"},
+        {"entity_id": "$RESOURCE:a b"},
         {"entity_id": "$RESOURCE:"},
-        {"entity_id": "a#b"},
+        {"entity_id": "a b"},
         {"entity_id": None},
         {"limit": 0},
         {"limit": 1001},

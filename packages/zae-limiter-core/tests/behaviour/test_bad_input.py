@@ -11,7 +11,7 @@ from zae_limiter import InvalidIdentifierError, InvalidNameError, Limit, RateLim
 RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6000)
 
-IDS = ["a#b", "#", "", "x" * 257, " e", "e\n", "é", None, 7]
+IDS = ["a b", " ", "", "x" * 257, " e", "e\n", "\u200b", None, 7]
 AMOUNTS = [-1, 0.5, 1.0, True, False, "1", None]
 
 
@@ -35,7 +35,7 @@ async def test_a_bad_entity_id_is_refused(world: World, bad: Any) -> None:
     await refused(world, lambda limiter: limiter.acquire(bad, "r", {"rpm": 1}), InvalidIdentifierError, "entity_id")
 
 
-@pytest.mark.parametrize("bad", [*IDS[:3], "x" * 129, "_default_", "1st", None], ids=repr)
+@pytest.mark.parametrize("bad", [*IDS[:3], "x" * 129, "_default_", "a\u00a0b", None], ids=repr)
 async def test_a_bad_resource_is_refused(world: World, bad: Any) -> None:
     await refused(world, lambda limiter: limiter.acquire("e", bad, {"rpm": 1}), InvalidIdentifierError, "resource")
 
@@ -102,11 +102,11 @@ async def test_the_writers_refuse_bad_input_before_they_write(world: World) -> N
         lambda: repository.set_system_defaults([RPM], "deny"),  # type: ignore[arg-type]
         lambda: repository.set_resource_defaults("_default_", [RPM]),
         lambda: repository.set_resource_defaults("r", [RPM, RPM]),
-        lambda: repository.set_limits("a#b", [RPM]),
-        lambda: repository.set_limits("e", [RPM], "a#b"),
+        lambda: repository.set_limits("a b", [RPM]),
+        lambda: repository.set_limits("e", [RPM], "a b"),
         lambda: repository.get_limits("", "r"),
         lambda: repository.resolve_limits("e", "_default_"),
-        lambda: repository.create_entity("a#b"),
+        lambda: repository.create_entity("a b"),
         lambda: repository.create_entity("e", parent_id="e"),
         lambda: repository.create_entity("e", cascade=True),
         lambda: repository.create_entity("e", metadata={"n": object()}),  # type: ignore[dict-item]

@@ -299,7 +299,7 @@ async def test_a_bad_credit_is_refused_before_any_request(world: World, tokens: 
 @giver
 async def test_bad_names_are_refused_before_any_request(world: World, method: str, arguments: tuple[Any, ...]) -> None:
     limiter, wire = await world.process(default_limits=[RPM])
-    for place in (("e#", "r"), ("e", "_default_")):
+    for place in (("e ", "r"), ("e", "_default_")):
         with pytest.raises(ValidationError):
             await getattr(limiter.repository, method)(*place, *arguments)
     with pytest.raises(ValidationError):

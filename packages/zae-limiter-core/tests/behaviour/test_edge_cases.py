@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -11,7 +12,9 @@ from zae_limiter import (
     EntityNotFoundError,
     Limit,
     NamespaceNotFoundError,
+    ProvisionerState,
     RateLimitExceeded,
+    StoredConfig,
     ValidationError,
 )
 from zae_limiter.operations.values import Transact
@@ -158,3 +161,54 @@ async def test_a_limit_of_a_subclass_works_like_one_of_its_base(world: World) ->
     assert given.wire.sent() == ["Update"]
     assert await stored.limiter.get_limits("e", "r") == [Limit.per_minute("rpm", 5)]
     assert await stored.limiter.available("e", "r") == {"rpm": 1}
+
+
+async def test_every_spelling_of_an_id_is_one_entity(world: World) -> None:
+    limiter, _ = await world.process()
+    repository = limiter.repository
+    await limiter.set_limits("e\u0301", [RPM], "n\u0303")
+    await limiter.create_entity("ü")
+    assert (await limiter.create_entity("e\u0301", parent_id="u\u0308")).parent_id == "ü"
+    assert [child.entity_id for child in await repository.get_children("u\u0308")] == ["é"]
+    assert (await repository.get_entity("é")) == (await repository.get_entity("e\u0301"))
+    assert (await repository.update_entity("e\u0301", name="x")).entity_id == "é"
+    async with limiter.acquire("é", "ñ", {"rpm": 1}):
+        pass
+    async with limiter.acquire("e\u0301", "n\u0303", {"rpm": 1}):
+        pass
+    assert (await repository.get_bucket("é", "ñ")).limits[0].consumed == 2  # type: ignore[union-attr]
+    assert await limiter.list_entities_with_custom_limits("n\u0303") == ["é"]
+    await limiter.delete_entity("e\u0301")
+    assert await repository.get_entity("é") is None
+
+
+async def test_two_spellings_of_one_place_are_refused_before_anything_is_written(world: World) -> None:
+    limiter, wire = await world.process()
+    twice: list[Callable[[], Awaitable[object]]] = [
+        lambda: limiter.repository.set_many_limits({("é", "r"): [RPM], ("e\u0301", "r"): [RPM]}),
+        lambda: limiter.repository.put_configs({("é", "r"): None, ("e\u0301", "r"): StoredConfig((RPM,))}),
+    ]
+    for call in twice:
+        with pytest.raises(ValidationError, match="another spelling of Unicode"):
+            await call()
+    assert wire.sent() == []
+    with pytest.raises(ValidationError, match="another spelling of Unicode"):
+        ProvisionerState(managed_entities={"é": ["r"], "e\u0301": ["r"]})
+
+
+async def test_ids_are_listed_in_their_order_whatever_it_is_in_keys(world: World) -> None:
+    limiter, _ = await world.process()
+    ids = ["a-b", "a|b", "é", "日"]
+    await limiter.create_entity("p")
+    for each in ids:
+        await limiter.create_entity(each, parent_id="p")
+        await limiter.set_limits(each, [RPM], each)
+        await limiter.set_limits(each, [RPM], "r")
+        await limiter.set_resource_defaults(each, [RPM])
+        async with limiter.acquire("a-b", each, {"rpm": 1}, limits=[RPM]):
+            pass
+    assert [child.entity_id for child in await limiter.repository.get_children("p")] == ids
+    assert await limiter.list_entities_with_custom_limits("r") == ids
+    assert await limiter.list_resources_with_defaults() == ids
+    assert await limiter.list_resources_with_entity_configs() == sorted([*ids, "r"])
+    assert [bucket.resource for bucket in await limiter.repository.get_buckets("a-b")] == ids

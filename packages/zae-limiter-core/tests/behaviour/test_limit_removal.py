@@ -15,7 +15,7 @@ from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Conditions, Item, Put, Update
 from zae_limiter.resolution import Config
-from zae_limiter.schema.changes import consumption
+from zae_limiter.schema.changes import Consumption, consumption
 from zae_limiter.schema.items import read_bucket
 
 MINUTE_RPM = Limit.per_minute("rpm", 60)
@@ -267,7 +267,7 @@ def test_usage_counts_nothing_where_a_limit_leaves_and_from_0_where_it_comes_bac
     full = seen() | {"b_tpm_tc": 7_000_500, "b_rpm_tc": 2_000, "ev": 3}
     gone = {name: value for name, value in full.items() if not name.startswith("b_tpm_")}
     assert not consumption(full, gone)
-    assert consumption(gone, full | {"b_tpm_tc": 4_000}) == ({"tpm": 4}, 0, {})
+    assert consumption(gone, full | {"b_tpm_tc": 4_000}) == Consumption({"tpm": 4}, 0)
 
 
 # A bucket that is too full

@@ -48,7 +48,7 @@ async def test_entities_with_limits_of_their_own_are_listed_by_resource(world: W
     await limiter.delete_limits("a", "r")
     assert await limiter.list_entities_with_custom_limits("r") == ["b"]
     with pytest.raises(ValidationError):
-        await limiter.list_entities_with_custom_limits("r#")
+        await limiter.list_entities_with_custom_limits("r ")
 
 
 async def test_resources_with_entity_configs_are_listed_by_name_once(world: World) -> None:
@@ -191,8 +191,8 @@ async def test_a_store_that_fails_is_told_place_by_place_once_it_was_written_to(
     "changes",
     [
         {("e", "r"): []},
-        {("e#", "r"): [RPM]},
-        {("e", "r#"): [RPM]},
+        {("e ", "r"): [RPM]},
+        {("e", "r "): [RPM]},
         {"er": [RPM]},
         {("e",): [RPM]},
         {("e", "r"): [RPM, RPM]},

@@ -9,21 +9,24 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
 from support.core.shards import played, split
 from support.core.worlds import World
 from zae_limiter import Limit, ProvisionerState, RateLimitExceeded, VersionRecord
+from zae_limiter.flows.process.namespace_state import bucket_key
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Migration
 from zae_limiter.flows.records.usage_counting import Use, count_usage
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.naming import RESERVED_LIMIT_NAMES
-from zae_limiter.operations.values import Item, Operation
+from zae_limiter.operations.values import Item, Operation, Update
 from zae_limiter.provisioner import HandledEvent, ProvisionerLock, StoredConfig
 from zae_limiter.schema import keys
 from zae_limiter.schema.changes import Consumption
+from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.table import INDEXES
 from zae_limiter.schema.usage import SnapshotId, stream_mark
 
@@ -50,6 +53,7 @@ BUILDERS = {
     "version": (keys.pk_system(keys.REGISTRY), keys.sk_version()),
     "migration": (keys.pk_system(keys.REGISTRY), keys.sk_migration()),
 }
+BUILDERS = {record: (unquote(pk), unquote(sk)) for record, (pk, sk) in BUILDERS.items()}  # braces are encoded
 
 
 @dataclass
@@ -146,6 +150,7 @@ async def written(async_world: World, monkeypatch: pytest.MonkeyPatch) -> list[I
     world, table = async_world, Recorder()
     world.table = table
     await _write_what_limits_need(world)
+    await _write_what_overrides_need(world)
     await _write_what_the_provisioner_needs(world)
     await _write_what_a_stack_needs(world)
     return table.written
@@ -157,10 +162,6 @@ async def _write_what_limits_need(world: World) -> None:
     await limiter.set_resource_defaults("gpt-4", [RPM, TPM], principal="me")
     await limiter.set_limits("project", [RPM, TPM], "gpt-4", principal="me")
     await limiter.set_limits("project", [RPM], "gpt-4", principal="me")
-    until = datetime.fromtimestamp(world.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
-    await limiter.set_limits("project", [RPM], "gpt-4", override_until=until)
-    await limiter.set_limits("key", [RPM], "gpt-5", override_until=until)
-    await limiter.repository.delete_override("key", "gpt-5")
     await limiter.create_entity("project", name="a project", principal="me")
     await limiter.create_entity("key", parent_id="project", cascade=True)
     async with limiter.acquire("key", "gpt-4", {"rpm": 1, "tpm": 500}) as lease:
@@ -172,15 +173,26 @@ async def _write_what_limits_need(world: World) -> None:
     await limiter.repository.credit_bucket("key", "gpt-4", {"rpm": 1}, principal="me")
     with pytest.raises(RateLimitExceeded):
         await limiter.acquire("key", "gpt-4", {"rpm": 61}).__aenter__()
+    await limiter.repository.close()  # counts the refusal
+    home = bucket_key(BucketId(limiter.repository.namespace_id, "key", "gpt-4"))
+    world.table.execute(Update(home, add={"sj": 1}))
     ns = limiter.repository.namespace_id
     snapshot = SnapshotId(ns, "key", "gpt-4", "hourly", datetime(2026, 1, 1, tzinfo=UTC))
-    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}))
+    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}, refused=1, shadowed=1))
     played(world.table, count_usage(snapshot, 0, [use], expires_at=1_800_000_000))
     kept = replace(snapshot, window="daily")
     played(world.table, count_usage(kept, 1, [Use(use.mark, Consumption({}, 1))], expires_at=None))
     for_ever, _ = await world.process(audit_retention_days=0)
     await for_ever.delete_system_defaults()
     await for_ever.set_system_defaults([], "block")
+
+
+async def _write_what_overrides_need(world: World) -> None:
+    limiter, _ = await world.process()
+    until = datetime.fromtimestamp(world.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
+    await limiter.set_limits("project", [RPM], "gpt-4", override_until=until)
+    await limiter.set_limits("key", [RPM], "gpt-5", override_until=until)
+    await limiter.repository.delete_override("key", "gpt-5")
 
 
 async def _write_what_the_provisioner_needs(world: World) -> None:

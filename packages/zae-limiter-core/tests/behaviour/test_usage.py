@@ -24,9 +24,17 @@ def hour(number: int) -> datetime:
 
 
 def snapshot(
-    entity: str, resource: str, start: datetime, window: Window = "hourly", *, events: int = 1, **consumed: int
+    entity: str,
+    resource: str,
+    start: datetime,
+    window: Window = "hourly",
+    *,
+    events: int = 1,
+    refused: int = 0,
+    shadowed: int = 0,
+    **consumed: int,
 ) -> UsageSnapshot:
-    return UsageSnapshot(entity, resource, window, start, consumed, events)
+    return UsageSnapshot(entity, resource, window, start, consumed, events, refused, shadowed)
 
 
 def store(world: World, repository: Repository, *snapshots: UsageSnapshot) -> None:
@@ -149,14 +157,15 @@ async def test_a_summary_adds_up_windows_over_entities_and_limits(world: World) 
     store(
         world,
         repository,
-        snapshot("a", "r", hour(0), events=3, tpm=100, rpm=3),
-        snapshot("b", "r", hour(0), events=1, tpm=50, rpm=1),
-        snapshot("a", "r", hour(1), events=2, tpm=-20),
+        snapshot("a", "r", hour(0), events=3, refused=4, tpm=100, rpm=3),
+        snapshot("b", "r", hour(0), events=1, refused=5, shadowed=1, tpm=50, rpm=1),
+        snapshot("a", "r", hour(1), events=2, shadowed=2, tpm=-20),
         snapshot("a", "other", hour(1), events=9, tpm=7),
         snapshot("a", "r", hour(0), "daily", events=5, tpm=80, rpm=3),
     )
     summary = await repository.get_usage_summary(resource="r")
     assert (summary.window, summary.windows, summary.total_events) == ("hourly", 2, 6)
+    assert (summary.total_refused, summary.total_shadowed) == (9, 3)
     assert summary.limits == (LimitUsage("rpm", 4, 0, 4, 2.0), LimitUsage("tpm", 130, -20, 150, 65.0))
     summary = await repository.get_usage_summary(entity_id="a", start=hour(1))
     assert summary.limits == (LimitUsage("tpm", -13, -13, -13, -13.0),)
@@ -188,7 +197,7 @@ async def test_a_summary_reads_to_the_end(world: World) -> None:
     ("wrong", "field"),
     [
         ({}, "entity_id"),
-        ({"entity_id": "a#b"}, "entity_id"),
+        ({"entity_id": "a b"}, "entity_id"),
         ({"resource": "_default_"}, "resource"),
         ({"entity_id": "a", "window": "weekly"}, "window"),
         ({"entity_id": "a", "start": datetime(2024, 1, 1)}, "start"),  # noqa: DTZ001 - that it has no zone is the point
@@ -218,10 +227,15 @@ limits = st.from_regex(r"[A-Za-z][A-Za-z0-9.\-]{0,8}", fullmatch=True).map("l-{}
 instants = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - see timezones
 
 
-@given(instants, st.sampled_from(["hourly", "daily"]), st.dictionaries(limits, st.integers()), st.integers(0))
-def test_a_snapshot_comes_back_as_it_was(at: datetime, window: Window, consumed: dict[str, int], events: int) -> None:
+counts = st.integers(0)
+
+
+@given(instants, st.sampled_from(["hourly", "daily"]), st.dictionaries(limits, st.integers()), counts, counts, counts)
+def test_a_snapshot_comes_back_as_it_was(
+    at: datetime, window: Window, consumed: dict[str, int], events: int, refused: int, shadowed: int
+) -> None:
     _, start = parse_window_key(window_key(window, at))
-    made = UsageSnapshot("e", "r", window, start, consumed, events)
+    made = UsageSnapshot("e", "r", window, start, consumed, events, refused, shadowed)
     item = usage_item("ns", made)
     assert read_usage(item) == made
     assert read_usage({**item, "_counted": "0001", "ttl": 1}) == made

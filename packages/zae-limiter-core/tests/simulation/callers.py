@@ -52,7 +52,7 @@ class Process(Protocol):
 class Caller:
     """One user of a process, who acquires once, for an entity on a resource; 0 of everything, if he ``checks``.
 
-    ``events``: how often he was admitted by each entity's bucket.
+    ``events``: how often he was admitted by each entity's bucket; ``refusals``: how often each bucket refused him.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Caller:
         self.answer = ""
         self.degraded = False
         self.events: Counter[str] = Counter()
+        self.refusals: Counter[tuple[str, str]] = Counter()
         self.refusal: Refusal | None = None
         self._kernel = kernel
         self._process = process
@@ -90,6 +91,7 @@ class Caller:
             self.answer = "refused" if error.violations else "refused for nothing"
             short = [(each.entity_id, each.resource, each.limit_name, each.requested) for each in error.violations]
             self.refusal = Refusal(begun_ms, self._kernel.now_ms, short)
+            self._note_refusal(error)
         except (RateLimiterUnavailable, ContentionError, ValidationError, BodyFailed, Cancelled) as error:
             self.answer = type(error).__name__
         else:
@@ -173,10 +175,15 @@ class Caller:
             milli = lease.checked(grant, "consume", amounts)
             uncounted = grant.uncounted
             yield from process.driver.run(lease.consume(process.namespace_state, grant, milli), self.account)
-        except ZAELimiterError:
-            return  # not admitted: the body goes on without
+        except ZAELimiterError as error:  # not admitted: the body goes on without
+            if isinstance(error, RateLimitExceeded):
+                self._note_refusal(error)
+            return
         if grant.uncounted is uncounted:
             self._note(grant, milli)
+
+    def _note_refusal(self, error: RateLimitExceeded) -> None:
+        self.refusals.update({(each.entity_id, each.resource) for each in error.violations})
 
     def _note(self, grant: Grant, amounts: Mapping[str, int]) -> None:
         for claim in grant.claims:

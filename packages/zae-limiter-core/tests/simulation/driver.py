@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from zae_limiter.flows.acquire.create_with_parent import PairedRequest
 from zae_limiter.flows.process.bucket_queue import BucketQueue, BucketRequest, Waiter
-from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Release, Sleep, Step, Wait
+from zae_limiter.flows.steps import Enqueue, Flow, Log, Parallel, Post, Release, Sleep, Step, Wait
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Put, Update
 
@@ -84,6 +84,8 @@ class Driver:
             return None
         if isinstance(step, Release):
             return _wake(step.waiters)
+        if isinstance(step, Post):
+            return self._enter(step.waiter, Account())
         return (yield self._link.send(step).answer)
 
     def _pause(self, step: Sleep) -> Future:
@@ -141,8 +143,8 @@ class Driver:
                     yield from self._beside(batch, step)
                     step = next(flow)
                     continue
-                if isinstance(step, Wait):
-                    raise Violation("a write of a bucket waits for tokens")
+                if isinstance(step, Wait | Post):
+                    raise Violation("a write of a bucket waits for tokens, or leaves something behind")
                 sending = self._link.send(step)
                 try:
                     answer = yield sending.answer

@@ -1,7 +1,7 @@
 """Deliberate faults, to prove that the simulation finds them.
 
-Lives here: requests made wrong on their way, and rules made wrong in the flows. Never: a fault that can leave this
-package.
+Lives here: the list of faults, and rules made wrong in the flows. Never: requests made wrong on their way (tampers), a
+fault that can leave this package.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,9 +24,10 @@ from zae_limiter.flows.bucket.commit_run import CommitRun
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
 from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.process.config_cache import ConfigItems
+from zae_limiter.flows.process.namespace_state import CachedBucket
+from zae_limiter.flows.process.refusals import PendingRefusals
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
-from zae_limiter.operations.values import NOTHING, Operation, Transact, Update
 from zae_limiter.overrides import Override
 from zae_limiter.schema import configs
 from zae_limiter.schema.attributes import bucket_attributes
@@ -35,6 +36,18 @@ from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit
 
 from .kernel import Violation
+from .tampers import (
+    count_for_nobody,
+    dropped_unasked,
+    give_back_to_nobody,
+    limit_readded_full,
+    no_anchor,
+    no_lower_bound,
+    no_upper_bound,
+    overflow_credited,
+    split_over_a_shard,
+    wrong_anchor,
+)
 from .world import Tamper, simulate, untampered
 
 Fault = Callable[[], AbstractContextManager[Any]]
@@ -46,87 +59,6 @@ class Mutant(NamedTuple):
     name: str
     tamper: Tamper = untampered
     fault: Fault = nullcontext
-
-
-def _tokens(amounts: Mapping[str, Any]) -> list[str]:
-    return [name for name in amounts if name.endswith("_tk")]
-
-
-# What is sent
-
-
-def no_upper_bound(operation: Operation[Any]) -> Operation[Any]:
-    """An ADD does not ask whether the bucket is below its ceiling."""
-    if isinstance(operation, Update) and not operation.when.absent:
-        return operation._replace(when=operation.when._replace(at_most=NOTHING))
-    return operation
-
-
-def no_lower_bound(operation: Operation[Any]) -> Operation[Any]:
-    """An ADD does not ask whether the tokens are there."""
-    if isinstance(operation, Update) and _tokens(operation.add):
-        kept = {name: least for name, least in operation.when.at_least.items() if name not in operation.add}
-        return operation._replace(when=operation.when._replace(at_least=kept))
-    return operation
-
-
-def no_anchor(operation: Operation[Any]) -> Operation[Any]:
-    """A write does not ask whether the shape is the one it was made for."""
-    if isinstance(operation, Update):
-        return operation._replace(when=operation.when._replace(equals=NOTHING))
-    return operation
-
-
-def wrong_anchor(operation: Operation[Any]) -> Operation[Any]:
-    """A reshape anchors the balances at another instant than the one they are meant for."""
-    if isinstance(operation, Update) and "rf" in operation.set:
-        early = operation.set["rf"] - 200
-        if early > operation.when.equals.get("rf", early):
-            return operation._replace(set={**operation.set, "rf": early})
-    return operation
-
-
-def give_back_to_nobody(operation: Operation[Any]) -> Operation[Any]:
-    """A give-back does not ask whether the bucket is still there."""
-    if isinstance(operation, Update) and operation.when.exists:
-        others = {name: value for name, value in operation.when.equals.items() if name != "shard_count"}
-        return operation._replace(when=operation.when._replace(exists=(), equals=others))
-    return operation
-
-
-def overflow_credited(operation: Operation[Any]) -> Operation[Any]:
-    """A SET credits what the ceiling cuts off."""
-    if isinstance(operation, Update) and _tokens(operation.set):
-        paid = {name: operation.set[name] + 1 for name in _tokens(operation.set)}
-        return operation._replace(set={**operation.set, **paid})
-    return operation
-
-
-def limit_readded_full(operation: Operation[Any]) -> Operation[Any]:
-    """A reshape takes the limits out of the item that it does not have, so that they come back full."""
-    if isinstance(operation, Update) and "cv" in operation.set:
-        ruled = {name for name in operation.set if name.endswith("_cp")}
-        gone = [name for name in _tokens(operation.add) if ruled and name.replace("_tk", "_cp") not in ruled]
-        add = {name: amount for name, amount in operation.add.items() if name not in gone}
-        return operation._replace(add=add, remove=(*operation.remove, *gone))
-    return operation
-
-
-def dropped_unasked(operation: Operation[Any]) -> Operation[Any]:
-    """A limit leaves a bucket, whatever it owes by now."""
-    if isinstance(operation, Update):
-        kept = {name: least for name, least in operation.when.at_least.items() if name not in operation.remove}
-        return operation._replace(when=operation.when._replace(at_least=kept))
-    return operation
-
-
-def split_over_a_shard(operation: Operation[Any]) -> Operation[Any]:
-    """A split does not ask whether the shard that it splits is the one that was seen."""
-    update = operation.writes[0] if isinstance(operation, Transact) else None
-    if isinstance(operation, Transact) and isinstance(update, Update) and "shard_count" in update.set:
-        unasked = update._replace(when=update.when._replace(equals=NOTHING))
-        return Transact((unasked, *operation.writes[1:]), operation.token)
-    return operation
 
 
 # Decisions
@@ -246,9 +178,9 @@ def _expiry_of_shards(real: Callable[..., int | None]) -> Callable[..., int | No
 
 
 def _retried(real: Callable[..., Flow[None]]) -> Callable[..., Flow[None]]:
-    def failed(self: Any, error: StoreError) -> Flow[None]:
+    def failed(self: Any, error: StoreError, decision: Any) -> Flow[None]:
         if not isinstance(error, OutcomeUnknown):
-            yield from real(self, error)
+            yield from real(self, error, decision)
 
     return failed
 
@@ -282,9 +214,9 @@ def _two(self: TimeEstimate, doubt: Offset, wall: Offset) -> int:
 
 
 def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
-    def refused(self: Any, item: Any) -> None:
+    def refused(self: Any, item: Any, plan: Any) -> None:
         """What comes back beside a write that lost its race is taken for written."""
-        real(self, item)
+        real(self, item, plan)
         self.settle([request for request in self.pending if request.given and not request.unchecked], "admitted")
 
     return refused
@@ -299,6 +231,11 @@ def _endless(item: Any, now_ms: int) -> Any:
 def _no_ends(self: ConfigItems, now_ms: int) -> list[int]:
     """Resolved limits hold for the life of the cache, whatever ends meanwhile."""
     return []
+
+
+def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> int:
+    """A write leaves the refusals that it counts to the next one."""
+    return self.counts[cached].number
 
 
 # Has all writes made by the rules that a mutant changes.
@@ -363,6 +300,16 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(configs, "read_override", _endless)),
     ),
     Mutant("an override that the cache outlives", fault=_patched(patch.object(ConfigItems, "override_ends", _no_ends))),
+    Mutant("refusals counted twice", fault=_patched(patch.object(PendingRefusals, "take", _taken_and_kept))),
+    Mutant(
+        "refusals forgotten with a lost race",
+        fault=_patched(patch.object(PendingRefusals, "put_back", lambda *_: None)),
+    ),
+    Mutant(
+        "refusals counted again after a lost answer",
+        fault=_patched(patch.object(commit_run, "NotApplied", StoreError)),
+    ),
+    Mutant("refusals counted where there is no bucket", count_for_nobody),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
 )

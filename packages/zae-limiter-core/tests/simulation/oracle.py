@@ -95,6 +95,7 @@ class Oracle:
         self._deletions: Counter[str] = Counter()
         self._births: dict[tuple[str, str], int] = {}
         self.applications: list[Application] = []
+        self.refused: Counter[str] = Counter()  # that the items of each bucket have counted
 
     def look(self, key: Key) -> Item | None:
         """The item as it is."""
@@ -249,6 +250,7 @@ class Oracle:
             raise Violation("a write did not count itself once")
         if after["shard_count"] > 1 and "ttl" in after:
             raise Violation("a shard is to expire")
+        self.refused[key.pk.rpartition("#")[0]] += after.get("rj", 0) - (before or {}).get("rj", 0)
         return after
 
     def _enter(

@@ -70,9 +70,18 @@ class Plan:
         remembered anew while a write of it is under way.
         """
         splits = self.splits or self.settings.split_above < Settings().split_above
-        forgets = self.settings.buckets_remembered < Settings().buckets_remembered
-        troubles = self.crashes or splits or self.disturbances or self.deletions or forgets
+        troubles = self.crashes or splits or self.disturbances or self.deletions or self.forgets_buckets
         return self.processes == 1 and self.network in {HEALTHY, INSTANT} and not troubles
+
+    @property
+    def forgets_buckets(self) -> bool:
+        """Whether a process may forget what it knows of a bucket."""
+        return self.settings.buckets_remembered < Settings().buckets_remembered
+
+    @property
+    def forgets_no_refusal(self) -> bool:
+        """Whether each refusal is counted, or still waits for a write at the end."""
+        return self.faultless and not self.crashes and not self.forgets_buckets
 
     @property
     def certain(self) -> bool:

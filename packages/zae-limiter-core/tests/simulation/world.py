@@ -3,6 +3,7 @@
 Lives here: the course of events. Never: a check of a write (oracle, ledger, accounts).
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -272,6 +273,22 @@ class World:
         for process in self.processes:
             process.driver.at_rest()
         self.oracle.close()
+        self._check_refusals()
+
+    def _check_refusals(self) -> None:
+        """No bucket counts more refusals than callers got; none is lost where nothing goes wrong."""
+        told, pending = Counter[str](), Counter[str]()
+        for _, caller, _ in self.callers:
+            told.update({keys.pk_bucket("ns", *place, 0)[:-2]: times for place, times in caller.refusals.items()})
+        for process in self.processes:
+            counts = process.namespace_state.refusals.counts
+            pending.update({cached.id.pk[:-2]: waiting.number for cached, waiting in counts.items()})
+        for bucket in told | self.oracle.refused:
+            counted = self.oracle.refused[bucket]
+            if counted > told[bucket] or (self.plan.forgets_no_refusal and counted + pending[bucket] < told[bucket]):
+                raise Violation(
+                    f"{bucket}: {told[bucket]} refusals, {counted} of them counted, {pending[bucket]} to be counted"
+                )
 
     def _check_refusal(self, refusal: Refusal) -> None:
         """Somewhere in the time that a copy may be old, one of the limits was short."""

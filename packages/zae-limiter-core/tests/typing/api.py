@@ -14,6 +14,7 @@ from zae_limiter import (
     CacheStats,
     Clock,
     Entity,
+    EntityUsage,
     Lease,
     Limit,
     LimitStatus,
@@ -232,6 +233,8 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
     assert_type(sync_repository.get_audit_events("user", limit=10), AuditPage)
     assert_type(sync_repository.get_usage_snapshots(entity_id="user"), UsagePage)
     assert_type(sync_repository.get_usage_summary(entity_id="user"), UsageSummary)
+    assert_type(sync_repository.get_top_usage("api", by="rpm"), tuple[EntityUsage, ...])
+    sync_repository.get_top_usage("api", "rpm")  # type: ignore[call-arg]
     assert_type(sync_repository.list_namespaces(), list[Namespace])
     assert_type(sync_repository.namespace("other"), SyncRepository)
     assert_type(sync_repository.get_cache_stats(), CacheStats)

@@ -1,11 +1,13 @@
 """Addresses of limits, and sets of addresses. An address is not a key of the table."""
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, Self
 
 from attrs import field, frozen
+from attrs.converters import optional
 
-from .naming import NameKind, find_name_problem
+from .naming import NameKind, find_name_problem, in_nfc
 from .problems import show
 from .sortedmap import SortedMap
 
@@ -18,8 +20,8 @@ _RANKS: Final = {"system": 0, "resource": 1, "entity": 2}
 class Address:
     """The system level, a resource, or an entity on a resource (`_default_`: on all others); raises `ValueError`."""
 
-    resource: str | None = None
-    entity: str | None = None
+    resource: str | None = field(default=None, converter=optional(in_nfc))
+    entity: str | None = field(default=None, converter=optional(in_nfc))
 
     def __attrs_post_init__(self) -> None:
         if self.entity is not None:
@@ -37,8 +39,8 @@ class Address:
 
     @property
     def target(self) -> str | None:
-        """The name below the level, for people: `gpt-4`, `user-123/gpt-4`; None for the system."""
-        return self.resource if self.entity is None else f"{self.entity}/{self.resource}"
+        """The name below the level: `gpt-4`, `user-123/gpt-4`, `"a/b"/gpt-4`; None for the system. No two share one."""
+        return self.resource if self.entity is None else f"{_unmistakable(self.entity)}/{self.resource}"
 
     @property
     def rank(self) -> tuple[int, str, str]:
@@ -59,6 +61,11 @@ class Address:
         if raw["level"] != address.level:
             raise ValueError(f"{address} is not on the level {raw['level']!r}")
         return address
+
+
+def _unmistakable(entity: str) -> str:
+    """The id, as a JSON string where one cannot tell its end."""
+    return json.dumps(entity, ensure_ascii=False) if "/" in entity or '"' in entity else entity
 
 
 def _check(kind: NameKind, name: object) -> None:

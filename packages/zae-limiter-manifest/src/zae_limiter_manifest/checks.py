@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import frozen
 
-from .naming import NameKind, find_name_problem
+from .naming import NameKind, find_name_problem, in_nfc
 from .problems import ManifestError, Occurrence, Path, Problem, describe, format_path, show
 from .scalars import OddInteger
 from .shapes import Choice, Flag, Integer, Name, NamedMap, Record, Shape
@@ -126,6 +126,7 @@ def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
     if shape.most is not None and len(value) > shape.most:
         advice = "leave some out, or put them on a resource of their own"
         yield Finding(path, f"must have at most {shape.most} entries, not {len(value)}: {advice}")
+    yield from _spelled_twice(value, path)
     for key, item in value.items():
         below = (*path, key)
         yield from _in_key(shape.kind, key, below)
@@ -169,6 +170,16 @@ def _in_key(kind: NameKind, key: object, path: Path) -> Iterator[Finding]:
         yield _unquoted_key(path, key)
     elif problem := find_name_problem(kind, key):
         yield Finding(path, f"{show(key)} {problem}", on_key=True)
+
+
+def _spelled_twice(table: Mapping[object, object], path: Path) -> Iterator[Finding]:
+    names: set[str] = set()
+    for key in table:
+        if isinstance(key, str):
+            if in_nfc(key) in names:
+                problem = "is there already, in another spelling of Unicode: leave one out"
+                yield Finding((*path, key), f"{show(key)} {problem}", on_key=True)
+            names.add(in_nfc(key))
 
 
 def _unknown_key(path: Path, key: object, known: Iterable[str]) -> Finding:

@@ -8,7 +8,7 @@ from attrs import field, frozen
 from .checks import enforce, keys_only
 from .naming import NameKind
 from .shapes import Choice, Integer, NamedMap, about, record_of
-from .sortedmap import SortedMap, freeze, values_are
+from .sortedmap import SortedMap, freeze, freeze_names, values_are
 
 OnUnavailable = Literal["allow", "block"]
 
@@ -106,7 +106,7 @@ class EntityDecl:
     """The limits of one entity; raises `ManifestError`."""
 
     resources: Mapping[str, ResourceDecl] = field(
-        converter=freeze,
+        converter=freeze_names,
         validator=values_are(ResourceDecl),
         metadata=about(
             NamedMap(NameKind.RESOURCE_OR_DEFAULT, RESOURCE, least=1),

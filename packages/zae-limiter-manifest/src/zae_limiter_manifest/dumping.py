@@ -1,5 +1,6 @@
-"""Write a manifest as YAML text, in stable order. Names need few quotes, so no general YAML writer is necessary."""
+"""Write a manifest as YAML text, in stable order. A name is plain or in quotes, as in JSON."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -58,5 +59,6 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _name(name: str) -> str:
-    """A name in YAML; names contain no character that needs an escape within quotes."""
-    return name if _PLAIN.fullmatch(name) and name.lower() not in _WORDS else f'"{name}"'
+    """A name in YAML, whose strings in double quotes include those of JSON."""
+    plain = _PLAIN.fullmatch(name) and name.lower() not in _WORDS
+    return name if plain else json.dumps(name, ensure_ascii=False)

@@ -2,6 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
+
+from .problems import printable, shortened
+
+LONGEST_REASON: Final = 300
 
 
 class FormatError(ValueError):
@@ -19,5 +24,5 @@ def reading(what: str) -> Iterator[None]:
         raise FormatError(f"not a {what}: {error} is missing") from error
     except (TypeError, ValueError, AttributeError) as error:
         # attrs puts more than the message into an error
-        message = error.args[0] if error.args else error
-        raise FormatError(f"not a {what}: {message}") from error
+        reason = str(error.args[0] if error.args else error)
+        raise FormatError(f"not a {what}: {printable(shortened(reason, LONGEST_REASON))}") from error

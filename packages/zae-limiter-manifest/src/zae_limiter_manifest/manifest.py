@@ -14,7 +14,7 @@ from .declarations import ENTITY, RESOURCE, SYSTEM, Decl, EntityDecl, ResourceDe
 from .naming import NameKind
 from .problems import ManifestError, Problem, show
 from .shapes import Name, NamedMap, about, record_of
-from .sortedmap import SortedMap, freeze, values_are
+from .sortedmap import SortedMap, freeze_names, values_are
 from .source import Source, read_source
 
 _UNNAMED: Final = "<manifest>"
@@ -41,14 +41,14 @@ class LimitsManifest:
     resources: Mapping[str, ResourceDecl] = field(
         default=SortedMap({}),
         kw_only=True,
-        converter=freeze,
+        converter=freeze_names,
         validator=values_are(ResourceDecl),
         metadata=about(NamedMap(NameKind.RESOURCE, RESOURCE), "the defaults of each resource, by its name"),
     )
     entities: Mapping[str, EntityDecl] = field(
         default=SortedMap({}),
         kw_only=True,
-        converter=freeze,
+        converter=freeze_names,
         validator=values_are(EntityDecl),
         metadata=about(NamedMap(NameKind.ENTITY, ENTITY), "the limits of single entities, by their ids"),
     )

@@ -3,12 +3,14 @@
 import re
 from enum import Enum
 from typing import Final, NamedTuple
+from unicodedata import normalize
 
 RESERVED_LIMIT_NAMES: Final = (
     "wcu",
     *("PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK", "GSI3PK", "GSI3SK", "GSI4PK", "GSI4SK"),
     *("entity_id", "resource", "shard_count", "cascade", "parent_id", "name", "metadata", "created_at", "version"),
-    *("rf", "cv", "ev", "ttl", "window", "window_start", "total_events", "config_version", "on_unavailable"),
+    *("rf", "cv", "ev", "rj", "sj", "ttl", "window", "window_start", "config_version", "on_unavailable"),
+    *("total_events", "total_refused", "total_shadowed"),
     *("override_until", "fingerprint", "child_count", "event_id", "action", "at", "principal", "before", "after"),
     *("serial", "owner", "lock", "tag", "parts", "handled", "last_applied", "applied_hash"),
     *("managed_system", "managed_resources", "managed_entities"),
@@ -30,32 +32,47 @@ class NameKind(Enum):
 
 
 class _Form(NamedTuple):
+    """The rule of a kind. A text is measured beside its pattern, which JSON Schema has, too: in NFC, and in bytes."""
+
     pattern: re.Pattern[str]
     rule: str
     reserved: tuple[str, ...] = ()
+    longest: int = 0
+    most_bytes: int = 0
+
+    @classmethod
+    def of_text(cls, longest: int, most_bytes: int, reserved: tuple[str, ...] = ()) -> "_Form":
+        """The form of an id that may have any printable characters."""
+        rule = (
+            f"must be 1 to {longest} printable characters without white space, "
+            f"at most {most_bytes} bytes when all but ASCII letters, digits and `_ - . : @ ~` is percent-encoded"
+        )
+        return cls(re.compile(r"\S+"), rule, reserved, longest, most_bytes)
+
+    def matches(self, name: str) -> bool:
+        """Whether the text, in NFC, keeps the rule."""
+        if not self.longest:
+            return self.pattern.fullmatch(name) is not None
+        fits = len(name) <= self.longest and self.pattern.fullmatch(name) is not None and name.isprintable()
+        return fits and _size(name) <= self.most_bytes
 
 
 _SHORT_NAME: Final = _Form(
     re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,63}"),
     "must be a letter, then letters, digits, `_`, `-` or `.`; 64 characters at most",
 )
-_RESOURCE: Final = _Form(
-    re.compile(r"[A-Za-z][A-Za-z0-9_.\/:\-]{0,127}"),
-    "must be a letter, then letters, digits, `_`, `-`, `.`, `/` or `:`; 128 characters at most",
-)
-_IDENTIFIER: Final = _Form(
-    re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@\-]{0,255}"),
-    "must be a letter or digit, then letters, digits, `_`, `-`, `.`, `:` or `@`; 256 characters at most",
-)
+_RESOURCE: Final = _Form.of_text(128, 384)
+_ENTITY: Final = _Form.of_text(256, 512, ("$SYSTEM",))
 _FORMS: Final = {
     NameKind.NAMESPACE: _SHORT_NAME,
     NameKind.LIMIT: _SHORT_NAME._replace(reserved=RESERVED_LIMIT_NAMES),
-    NameKind.RESOURCE: _RESOURCE,
-    NameKind.RESOURCE_OR_DEFAULT: _RESOURCE._replace(
-        pattern=re.compile(f"{_RESOURCE.pattern.pattern}|{DEFAULT_RESOURCE}")
-    ),
-    NameKind.ENTITY: _IDENTIFIER,
+    NameKind.RESOURCE: _RESOURCE._replace(reserved=(DEFAULT_RESOURCE,)),
+    NameKind.RESOURCE_OR_DEFAULT: _RESOURCE,
+    NameKind.ENTITY: _ENTITY._replace(pattern=re.compile(r"(?!\$RESOURCE:)\S+")),
 }
+_LONGEST_DECOMPOSITION: Final = 4  # characters that NFC makes one of
+_LONGEST_SPELLING: Final = _LONGEST_DECOMPOSITION * _ENTITY.longest
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.:@~\-]")
 
 
 def find_name_problem(kind: NameKind, value: object) -> str | None:
@@ -67,7 +84,16 @@ def find_name_problem(kind: NameKind, value: object) -> str | None:
     form = _FORMS[kind]
     if value in form.reserved:
         return "is a reserved name"
-    return None if form.pattern.fullmatch(value) else form.rule
+    if kind is NameKind.ENTITY and in_nfc(value).startswith("$RESOURCE:"):
+        return "is a reserved name"
+    return None if form.matches(in_nfc(value) if form.longest else value) else form.rule
+
+
+def in_nfc(name: str) -> str:
+    """The name in Unicode's form NFC, in which all its spellings are one; as it is where it is too long for a name."""
+    if not isinstance(name, str) or name.isascii() or len(name) > _LONGEST_SPELLING:
+        return name
+    return normalize("NFC", name)
 
 
 def name_pattern(kind: NameKind) -> str:
@@ -78,3 +104,8 @@ def name_pattern(kind: NameKind) -> str:
 def reserved_names(kind: NameKind) -> tuple[str, ...]:
     """The names that match the pattern but are refused."""
     return _FORMS[kind].reserved
+
+
+def _size(name: str) -> int:
+    """The bytes that the name takes in a key at most."""
+    return 3 * len(name.encode()) - 2 * len(_PLAIN.findall(name))

@@ -65,18 +65,19 @@ def _is_plain(key: object) -> bool:
 def show(value: object) -> str:
     """A value on one line, in printable characters, shortened if it is long."""
     if isinstance(value, str):
-        return printable(json.dumps(_shortened(value), ensure_ascii=False))
+        return printable(json.dumps(shortened(value), ensure_ascii=False))
     # Python refuses to print an integer of more than 4,300 digits.
     if isinstance(value, int) and abs(value) > _LARGEST_SHOWN:
         return "(very large)" if value > 0 else "(very small)"
     try:
-        return printable(_shortened(str(value)))
+        return printable(shortened(str(value)))
     except (RecursionError, ValueError):  # nested without end, or a very large number inside
         return type(value).__name__
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
+def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
+    """The text, or its beginning if it is longer than ``longest`` characters."""
+    return text if len(text) <= longest else text[:longest] + "…"
 
 
 def printable(text: str) -> str:

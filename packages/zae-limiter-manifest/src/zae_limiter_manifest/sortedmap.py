@@ -3,6 +3,8 @@
 from collections.abc import Callable, ItemsView, Iterator, Mapping
 from typing import Any, TypeVar
 
+from .naming import in_nfc
+
 V = TypeVar("V")
 
 
@@ -41,6 +43,12 @@ class SortedMap(Mapping[str, V]):
 def freeze(items: Mapping[str, Any]) -> SortedMap[Any]:
     """The attrs converter to a `SortedMap`."""
     return items if isinstance(items, SortedMap) else SortedMap(items)
+
+
+def freeze_names(items: Mapping[str, Any]) -> SortedMap[Any]:
+    """The attrs converter to a `SortedMap` of names in NFC; names that would become one stay, for a check to find."""
+    named = {in_nfc(name): value for name, value in items.items()}
+    return freeze(named if len(named) == len(items) and named.keys() != items.keys() else items)
 
 
 def values_are(model: type) -> Callable[[object, Any, Mapping[str, Any]], None]:

@@ -22,7 +22,7 @@ resources:
   7: {limits: {a: {capacity: 0b_}}}
   <<: {}
 entities:
-  "user#1": {}
+  "user 1": {}
   user-2: {resources: {}}
   user-3: []
   user-4:
@@ -46,13 +46,13 @@ FOUND = """\
 12:50: resources._default_.limits.x.refill_period: must be an integer, not the boolean true
 14:13: resources.gpt-4.limits: must be a map, not null
 15:3: resources.gpt-4: duplicate key "gpt-4", first in line 13
-16:3: resources["a b"]: "a b" must be a letter, then letters, digits, `_`, `-`, `.`, `/` or `:`; 128 characters at most
+16:3: resources["a b"]: "a b" must be 1 to 128 printable characters without white space, at most 384 bytes when all but ASCII letters, digits and `_ - . : @ ~` is percent-encoded
 16:8: resources["a b"]: the tag "tag:yaml.org,2002:set" is not supported
 17:3: resources[7]: a key must be a string, not the integer 7: put it in quotes
 17:30: resources[7].limits.a.capacity: cannot be read as int: "0b_"
 18:3: resources: merge keys are not supported: repeat the keys, or alias a whole value
-20:3: entities["user#1"]: "user#1" must be a letter or digit, then letters, digits, `_`, `-`, `.`, `:` or `@`; 256 characters at most
-20:3: entities["user#1"]: `resources` is missing
+20:3: entities["user 1"]: "user 1" must be 1 to 256 printable characters without white space, at most 512 bytes when all but ASCII letters, digits and `_ - . : @ ~` is percent-encoded
+20:3: entities["user 1"]: `resources` is missing
 21:23: entities.user-2.resources: must not be empty
 22:11: entities.user-3: must be a map, not a list
 25:24: entities.user-4.resources.gpt-4.limits.ttl: "ttl" is a reserved name

@@ -16,12 +16,28 @@ addresses = st.sampled_from([SYSTEM, GPT_4, Address("b"), USER, Address("_defaul
         (SYSTEM, "system", None, "system"),
         (GPT_4, "resource", "gpt-4", "resource gpt-4"),
         (USER, "entity", "user-123/openai/gpt-4", "entity user-123/openai/gpt-4"),
+        (Address("/v1/chat", "auth0|1"), "entity", "auth0|1//v1/chat", "entity auth0|1//v1/chat"),
+        (Address("b", 'a/"'), "entity", r'"a/\""/b', r'entity "a/\""/b'),
     ],
 )
 def test_an_address_knows_its_level_and_what_people_call_it(
     address: Address, level: str, target: str | None, text: str
 ) -> None:
     assert (address.level, address.target, str(address)) == (level, target, text)
+
+
+ids = st.text('ab/"\\é', min_size=1, max_size=4)
+
+
+@given(ids, ids, ids, ids)
+def test_no_two_addresses_share_a_target(entity: str, resource: str, other: str, thing: str) -> None:
+    one, two = Address(resource, entity), Address(thing, other)
+    assert (one == two) is (one.target == two.target)
+
+
+def test_an_address_has_the_names_in_nfc() -> None:
+    assert Address("n\u0303", "e\u0301") == Address("ñ", "é")
+    assert ManagedSet.of([Address("n\u0303")]).resources == {"ñ"}
 
 
 def test_an_entity_and_its_resource_are_two_fields() -> None:
@@ -43,8 +59,11 @@ def test_an_address_comes_back_from_plain_values_and_from_a_pickle(address: Addr
     ("fields", "message"),
     [
         (("_default_", None), 'resource "_default_" is reserved'),
-        (("a#b", None), 'resource "a#b" must be a letter'),
-        (("gpt-4", "a/b"), 'entity "a/b" must be a letter or digit'),
+        (("a b", None), 'resource "a b" must be 1 to 128'),
+        (("gpt-4", "a b"), 'entity "a b" must be 1 to 256'),
+        (("gpt-4", "$SYSTEM"), r'entity "\$SYSTEM" is a reserved name'),
+        (("gpt-4", "$RESOURCE:r"), r'entity "\$RESOURCE:r" is a reserved name'),
+        ((5, None), "resource 5 must be a string"),
         ((None, "user-1"), "resource None must be a string"),
     ],
 )

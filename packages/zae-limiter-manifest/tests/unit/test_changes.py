@@ -126,7 +126,7 @@ def test_an_entry_comes_back_as_the_change(side: tuple[Address, Any, Any], drift
         {"action": "delete"},
         {"drift": "no"},
         {"adopted": 1},
-        {"resource": "a#b"},
+        {"resource": "a b"},
         {"entity": "user-1"},
         {"limits": {}},
         {"limits": {"rpm": {"capacity": -1}}},

@@ -86,7 +86,7 @@ def test_every_mistake_is_told_with_the_path_of_its_property() -> None:
         "Resources": {
             "gpt-4": {"Limits": {"rpm": {"Capacity": "5", "Burst": "4"}, "wcu": {"Capacity": "-1"}, "x": {}}}
         },
-        "Entities": {"u#1": {"Resources": {}}},
+        "Entities": {"u 1": {"Resources": {}}},
     }
     with pytest.raises(ManifestError) as caught:
         StackProperties.from_dict(raw)
@@ -101,8 +101,8 @@ def test_every_mistake_is_told_with_the_path_of_its_property() -> None:
         "System.OnUnavailable",
         "Resources.gpt-4.Limits.wcu",
         "Resources.gpt-4.Limits.wcu.Capacity",
-        'Entities["u#1"]',
-        'Entities["u#1"].Resources',
+        'Entities["u 1"]',
+        'Entities["u 1"].Resources',
     }
     assert str(caught.value).startswith("ResourceProperties: Namespace: ")
 

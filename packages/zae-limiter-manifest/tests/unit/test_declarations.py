@@ -42,8 +42,8 @@ def test_bad_names_and_empty_maps_are_refused() -> None:
         ResourceDecl({})
     with pytest.raises(ManifestError, match="resources: must not be empty"):
         EntityDecl({})
-    with pytest.raises(ManifestError, match="must be a letter"):
-        EntityDecl({"4gpt": ResourceDecl(LIMITS)})
+    with pytest.raises(ManifestError, match="must be 1 to 128 printable characters"):
+        EntityDecl({"gpt 4": ResourceDecl(LIMITS)})
     with pytest.raises(ManifestError, match="must be `allow` or `block`"):
         SystemDecl(on_unavailable="allowed")  # type: ignore[arg-type]
     with pytest.raises(ManifestError, match='"wcu" is a reserved name'):

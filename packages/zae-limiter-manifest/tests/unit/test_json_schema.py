@@ -46,7 +46,7 @@ def resource_with(limit: Any, name: str = "rpm") -> dict[str, Any]:
         {"namespace": "a", "resources": {"gpt-4": {}}},
         {"namespace": "a", "resources": {"gpt-4": {"limits": {}}}},
         {"namespace": "a", "resources": {"_default_": {"limits": {"rpm": {"capacity": 1}}}}},
-        {"namespace": "a", "entities": {"u#1": {"resources": {"gpt-4": {"limits": {"rpm": {"capacity": 1}}}}}}},
+        {"namespace": "a", "entities": {"u 1": {"resources": {"gpt-4": {"limits": {"rpm": {"capacity": 1}}}}}}},
         {"namespace": "a", "entities": {"u": {"resources": {}}}},
         resource_with({}),
         resource_with(5),

@@ -17,6 +17,7 @@ from zae_limiter_manifest import (
     ManifestError,
     ResourceDecl,
     SystemDecl,
+    dump,
     load,
     load_all,
 )
@@ -171,3 +172,45 @@ def test_the_constructor_refuses_bad_names_and_wrong_classes() -> None:
         LimitsManifest("a", resources={"_default_": ResourceDecl({"rpm": LimitDecl(1)})})
     with pytest.raises(TypeError):
         LimitsManifest("a", system={"limits": {}})  # type: ignore[arg-type]
+
+
+def test_all_spellings_of_a_name_are_one() -> None:
+    raw = {
+        "namespace": "a",
+        "resources": {"n\u0303": _limits()},
+        "entities": {"e\u0301": {"resources": {"n\u0303": _limits()}}},
+    }
+    manifest = LimitsManifest.from_dict(raw)
+    assert manifest.to_dict() == {
+        "namespace": "a",
+        "resources": {"ñ": _limits()},
+        "entities": {"é": {"resources": {"ñ": _limits()}}},
+    }
+    assert manifest == load(dump(manifest))
+
+
+def test_two_spellings_of_one_name_are_a_mistake() -> None:
+    text = (
+        'namespace: a\nresources:\n  "é": {limits: {rpm: {capacity: 1}}}\n  "e\u0301": {limits: {rpm: {capacity: 2}}}\n'
+    )
+    problem = "is there already, in another spelling of Unicode: leave one out"
+    with pytest.raises(ManifestError) as caught:
+        load(text, "a.yaml")
+    assert [str(each) for each in caught.value.problems] == [f'a.yaml:4:3: resources["e\u0301"]: "e\u0301" {problem}']
+    limits = ResourceDecl({"rpm": LimitDecl(1)})
+    with pytest.raises(ManifestError, match=problem):
+        LimitsManifest("a", resources={"é": limits, "e\u0301": limits})
+    with pytest.raises(ManifestError, match=problem):
+        LimitsManifest.from_dict({"namespace": "a", "resources": {"K": _limits(), "\u212a": _limits()}})
+
+
+def test_manifests_that_differ_in_where_an_id_ends_have_other_hashes() -> None:
+    one, other = (
+        LimitsManifest.from_dict({"namespace": "a", "entities": {entity: {"resources": {resource: _limits()}}}})
+        for entity, resource in (("a/b", "c"), ("a", "b/c"))
+    )
+    assert one.canonical_hash() != other.canonical_hash()
+
+
+def _limits() -> dict[str, object]:
+    return {"limits": {"rpm": {"capacity": 1}}}

@@ -97,6 +97,12 @@ def test_plain_values_that_are_wrong_are_no_plan(wrong: dict[str, Any]) -> None:
         Plan.from_dict({**PLAN.to_dict(), **wrong})
 
 
+def test_the_error_shows_no_more_than_the_beginning_of_a_long_value() -> None:
+    with pytest.raises(FormatError, match=r"not a plan: 'serial' must be .*x…$") as caught:
+        Plan.from_dict({**PLAN.to_dict(), "serial": "x" * 100_000 + "\x1b"})
+    assert len(str(caught.value)) < 400
+
+
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(list(PLAN.to_dict())), inner),

@@ -36,20 +36,20 @@ def usage_query(
     entity: str | None, resource: str | None, window: "Window", since: str | None, until: str | None
 ) -> UsageQuery:
     """What the options ask for. Raises ``CommandError`` and ``ValidationError``."""
-    _check_subject(entity, resource)
+    entity, resource = _checked_subject(entity, resource)
     start, end = _period(window, since, until, datetime.now(UTC))
     return UsageQuery(entity, resource, window, start, end)
 
 
-def _check_subject(entity: str | None, resource: str | None) -> None:
+def _checked_subject(entity: str | None, resource: str | None) -> tuple[str | None, str | None]:
     from zae_limiter.naming import check_identifier, check_resource
 
     if entity is None and resource is None:
         raise CommandError("usage needs a subject: pass --entity, --resource, or both")
-    if entity is not None:
-        check_identifier("--entity", entity)
-    if resource is not None:
-        check_resource("--resource", resource)
+    return (
+        None if entity is None else check_identifier("--entity", entity),
+        None if resource is None else check_resource("--resource", resource),
+    )
 
 
 def _period(window: "Window", since: str | None, until: str | None, now: datetime) -> tuple[datetime, datetime | None]:

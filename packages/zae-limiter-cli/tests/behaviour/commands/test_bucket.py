@@ -86,7 +86,7 @@ def test_credit_gives_tokens_up_to_the_burst_and_is_audited(used: Table) -> None
         (["credit", "key", "-r", "gpt-4", "-t", "rpd"], "--tokens 'rpd': must be name:amount"),
         (["credit", "key", "-r", "gpt-4"], "Missing option '--tokens' / '-t'"),
         (["reset", "key"], "Missing option '--resource' / '-r'"),
-        (["show", "a#b"], "entity_id 'a#b': must be"),
+        (["show", "a b"], "entity_id 'a b': must be"),
         (["show", "key", "-N", "nowhere"], "there is no namespace 'nowhere'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

@@ -94,7 +94,7 @@ def test_resources_with_limits_of_entities_are_listed(table: Table) -> None:
 
 def test_mistakes_are_one_line_each(table: Table) -> None:
     assert refused("entity", "effective", "key").startswith("Missing option '--resource' / '-r'")
-    assert refused("entity", "effective", "a#b", "-r", "gpt-4").startswith("entity_id 'a#b': must be")
+    assert refused("entity", "effective", "a b", "-r", "gpt-4").startswith("entity_id 'a b': must be")
     assert refused("entity", "effective", "key", "-r", "_default_") == "resource '_default_': is reserved"
     assert refused("entity", "list", "-r", "a b").startswith("resource 'a b': must be")
     assert refused("entity", "list", "-N", "nowhere").startswith("there is no namespace 'nowhere'")

@@ -60,7 +60,7 @@ def test_mistakes_are_one_line_each(table: Table) -> None:
     assert refused("entity", "set-limits", "key", "-l", "rpm:5:4").startswith(
         "--limit 'rpm:5:4': burst of limit 'rpm' 4"
     )
-    assert refused("entity", "set-limits", "a#b", "-l", "rpm:1").startswith("entity_id 'a#b': must be")
+    assert refused("entity", "set-limits", "a b", "-l", "rpm:1").startswith("entity_id 'a b': must be")
     assert refused("entity", "get-limits", "key", "-r", "a b").startswith("resource 'a b': must be")
     assert refused("entity", "set-limits", "key", "-l", "rpm:1", "-N", "nowhere").startswith("there is no namespace")
 

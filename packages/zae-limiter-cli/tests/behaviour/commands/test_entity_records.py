@@ -1,4 +1,5 @@
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 
@@ -90,7 +91,7 @@ def test_a_parent_without_children_is_told_from_what_is_not_there(table: Table) 
         (["create", "team"], "entity 'team' exists already"),
         (["create", "key", "--parent", "nobody"], "there is no entity 'nobody': check the id and --namespace"),
         (["create", "key", "--cascade"], "--cascade: the entity needs a parent to consume from: pass --parent ID"),
-        (["create", "a#b"], "entity_id 'a#b': must be 1 to 256 characters"),
+        (["create", "a b"], "entity_id 'a b': must be 1 to 256 printable characters"),
         (["create", "key", "-m", "a"], "--metadata 'a': must be key=value"),
         (
             ["update", "team"],
@@ -110,3 +111,20 @@ def test_a_mistake_is_one_line(table: Table, args: list[str], problem: str) -> N
     table.repository.create_entity("team")
     table.repository.create_entity("child", parent_id="team")
     assert refused("entity", *args).startswith(problem)
+
+
+@pytest.mark.parametrize("entity", ["auth0|123", "user+tag@x.com", "::1", "-x", "a/b#c", "日本", "e\u0301"])
+def test_an_id_is_taken_as_it_is_and_shown_in_nfc(table: Table, entity: str) -> None:
+    name = normalize("NFC", entity)
+    run("entity", "create", "team|1")
+    made = document("entity", "create", "--parent", "team|1", "--", entity)
+    assert without_time(made) == plain(entity_id=name, parent_id="team|1")
+    assert document("entity", "show", "--", entity) == made
+    assert document("entity", "children", "team|1") == [made]
+    run("entity", "set-limits", "-l", "rpm:5", "-r", "/v1/chat", "--", entity)
+    assert document("entity", "list", "-r", "/v1/chat") == [{"entity_id": name, "resource": "/v1/chat"}]
+    assert told("entity", "list", "-r", "/v1/chat")[1] == [name, "/v1/chat"]
+    events = document("audit", "list", f"--entity={entity}")
+    assert {event["entity_id"] for event in events} == {name}
+    run("entity", "delete", "--yes", "--", entity)
+    assert document("entity", "children", "team|1") == []

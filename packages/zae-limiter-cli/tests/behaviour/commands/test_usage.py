@@ -35,19 +35,19 @@ def refused(done: Result) -> str:
 
 
 def test_each_window_is_a_row_and_each_limit_a_column(table: Table) -> None:
-    table.used("key-abc", "gpt-4", DAY, events=3, rpm=3, tpm=12_000)
+    table.used("key-abc", "gpt-4", DAY, events=3, refused=1_400, shadowed=2, rpm=3, tpm=12_000)
     table.used("key-abc", "gpt-4", DAY + timedelta(hours=14), rpm=1)
     done = run("list", "--entity", "key-abc", *PAST)
     assert done.exit_code == 0
     assert table_of(done.stdout) == [
-        ["WINDOW", "(UTC)", "ENTITY", "RESOURCE", "ACQUIRES", "rpm", "tpm"],
-        ["2024-01-01", "00:00", "key-abc", "gpt-4", "3", "3", "12,000"],
-        ["2024-01-01", "14:00", "key-abc", "gpt-4", "1", "1", "-"],
+        ["WINDOW", "(UTC)", "ENTITY", "RESOURCE", "ADMITTED", "REFUSED", "SHADOWED", "rpm", "tpm"],
+        ["2024-01-01", "00:00", "key-abc", "gpt-4", "3", "1,400", "2", "3", "12,000"],
+        ["2024-01-01", "14:00", "key-abc", "gpt-4", "1", "0", "0", "1", "-"],
     ]
 
 
 def test_json_has_everything_about_a_window(table: Table) -> None:
-    table.used("key-abc", "gpt-4", DAY + timedelta(hours=1), events=3, rpm=3, tpm=12_000)
+    table.used("key-abc", "gpt-4", DAY + timedelta(hours=1), events=3, refused=7, shadowed=1, rpm=3, tpm=12_000)
     assert rows("--resource", "gpt-4", *PAST) == [
         {
             "entity_id": "key-abc",
@@ -56,6 +56,8 @@ def test_json_has_everything_about_a_window(table: Table) -> None:
             "window_start": "2024-01-01T01:00:00Z",
             "consumed": {"rpm": 3, "tpm": 12_000},
             "total_events": 3,
+            "total_refused": 7,
+            "total_shadowed": 1,
         }
     ]
 
@@ -111,10 +113,13 @@ def test_more_rows_than_the_limit_are_told_beside_the_result(table: Table) -> No
 
 def test_a_summary_has_total_least_most_and_mean_of_each_limit(table: Table) -> None:
     for hour, amount in enumerate((1000, 2000, 4000)):
-        table.used("e", "r", DAY + timedelta(hours=hour), events=10, tpm=amount)
+        table.used("e", "r", DAY + timedelta(hours=hour), events=10, refused=hour, tpm=amount)
     done = run("summary", "--entity", "e", *PAST)
     first, *rest = done.stdout.splitlines()
-    assert first == "e, hourly, since 2024-01-01 00:00 UTC: 30 acquires, windows with use: 3"
+    assert (
+        first
+        == "e, hourly, since 2024-01-01 00:00 UTC: acquires 30 admitted, 3 refused, 0 shadowed; windows with use: 3"
+    )
     assert table_of("\n".join(rest)) == [
         ["LIMIT", "TOTAL", "LEAST", "MOST", "MEAN"],
         ["tpm", "7,000", "1,000", "4,000", "2,333.3"],
@@ -122,7 +127,7 @@ def test_a_summary_has_total_least_most_and_mean_of_each_limit(table: Table) -> 
 
 
 def test_a_summary_as_json_says_what_it_is_of(table: Table) -> None:
-    table.used("e", "r", DAY, "daily", events=2, tpm=7)
+    table.used("e", "r", DAY, "daily", events=2, refused=5, shadowed=1, tpm=7)
     done = run("summary", "--resource", "r", "--window", "daily", *PAST, "--until", "2024-02-01", "-o", "json")
     assert json.loads(done.stdout) == {
         "entity_id": None,
@@ -132,6 +137,8 @@ def test_a_summary_as_json_says_what_it_is_of(table: Table) -> None:
         "end": "2024-02-01T00:00:00Z",
         "windows": 1,
         "total_events": 2,
+        "total_refused": 5,
+        "total_shadowed": 1,
         "limits": [{"limit_name": "tpm", "total": 7, "minimum": 7, "maximum": 7, "average": 7.0}],
     }
 
@@ -163,7 +170,7 @@ def test_no_usage_is_empty_json_and_no_plot(table: Table) -> None:
     ("args", "told"),
     [
         ([], "usage needs a subject: pass --entity, --resource, or both"),
-        (["--entity", "a#b"], "--entity 'a#b': "),
+        (["--entity", "a b"], "--entity 'a b': "),
         (["--resource", "a b"], "--resource 'a b': "),
         (["--entity", "e", "--since", "yesterday"], "--since 'yesterday': must be a time like 2024-01-31"),
         (["--entity", "e", "--until", "tomorrow"], "--until 'tomorrow': must be a time like 2024-01-31"),

@@ -29,10 +29,12 @@ class Table:
         window: Window = "hourly",
         *,
         events: int = 1,
+        refused: int = 0,
+        shadowed: int = 0,
         **consumed: int,
     ) -> None:
         """Have the table hold a snapshot."""
-        snapshot = UsageSnapshot(entity, resource, window, start, consumed, events)
+        snapshot = UsageSnapshot(entity, resource, window, start, consumed, events, refused, shadowed)
         self.store.perform(Put(usage_item(self.repository.namespace_id, snapshot)))
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ..exceptions import EventLoopError, RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Release, Sleep, Step, Wait, play_late
+from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Release, Sleep, Step, Wait, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks
 from ..runtime.jitter import jittered
@@ -60,22 +60,27 @@ class Driver:
             self._abandon(waiters)
             raise
 
-    async def drain(self) -> None:
-        """Wait for the writes under way, at most ``operation_timeout`` seconds."""
+    async def drain(self, last: Flow[None] | None = None) -> None:
+        """Play the ``last`` flow, then wait for the writes under way; at most ``operation_timeout`` seconds each."""
         loop = asyncio.get_running_loop()
+        if last is not None and self._loop is loop:
+            await self._play(last, [], self._operation_timeout)
         latest = loop.time() + self._operation_timeout
         while (under_way := self._under_way(loop)) and (left := latest - loop.time()) > 0:
             await asyncio.wait(under_way, timeout=left)
 
-    async def close(self) -> None:
-        """Refuse new work and the requests that wait in a queue; wait for the writes under way, then cut them off."""
+    async def close(self, last: Flow[None] | None = None) -> None:
+        """Refuse new work but the ``last``, and the requests that wait in a queue.
+
+        Wait for the writes under way, then cut them off.
+        """
         self._closed = True
         loop = asyncio.get_running_loop()
         self._take_over(loop)
         self._guarded.close()
         for queue in self._active.values():
             _settle([waiter for waiter in queue.waiting if waiter.droppable], Closed())
-        await self.drain()
+        await self.drain(last)
         self._cut_off = True
         for task in self._under_way(loop):
             _settle(list(self._active[task].waiting), Closed())
@@ -161,6 +166,8 @@ class Driver:
             return step.write()
         if isinstance(step, Release):
             return _wake(step.waiters)
+        if isinstance(step, Post):
+            return self._enter(step.waiter)
         if self._answers_at_once:
             return await self._store.perform(step)
         return await self._guarded.ask(step)

@@ -4,6 +4,7 @@ from typing import Self, Unpack
 
 from ..clock.system import Clock
 from ..exceptions import NamespaceNotFoundError
+from ..flows.acquire.counting import count_the_rest
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..operations.capacity import Meter
@@ -123,11 +124,13 @@ class Repository(
     async def close(self) -> None:
         """Refuse new calls, wait for the writes under way, at most for the time of a request, and close the client.
 
-        A repository of ``namespace(…)`` only waits: the repository that opened the client closes it for all.
+        Refusals of the namespace that no write has counted are counted, also for at most that time. A repository of
+        ``namespace(…)`` does only this and waits: the repository that opened the client closes it for all.
         """
+        last = count_the_rest(self.namespace_state)
         if not self._owner:
-            return await self.driver.drain()
-        await self.driver.close()
+            return await self.driver.drain(last)
+        await self.driver.close(last)
         await self._store.close()
         return None
 

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from ..flows.records import usage
-from ..usage import UsagePage, UsageSummary, Window
+from ..flows.records import top_usage, usage
+from ..usage import EntityUsage, UsagePage, UsageSummary, Window
 from .flow_runner import FlowRunner
 
 
@@ -44,3 +44,21 @@ class UsageMethods(FlowRunner):
         """
         asked = usage.validate_usage(entity_id, resource, window, start, end)
         return await self._run(usage.get_summary(self.namespace_state, asked))
+
+    async def get_top_usage(
+        self,
+        resource: str,
+        *,
+        by: str = "total_refused",
+        window: Window = "hourly",
+        start: datetime | None = None,
+        end: datetime | None = None,
+        limit: int = 10,
+    ) -> tuple[EntityUsage, ...]:
+        """The ``limit`` (at most 1000) entities with the most of ``by`` on a resource, with their sums; most first.
+
+        ``by`` is ``total_refused``, ``total_shadowed``, ``total_events``, or the name of a limit. The windows begin at
+        or after ``start`` and before ``end``. Reads every snapshot of the resource in them. Raises ``ValidationError``.
+        """
+        asked = top_usage.validate_top(resource, by, window, start, end, limit)
+        return await self._run(top_usage.get_top(self.namespace_state, asked, by=by, limit=limit))

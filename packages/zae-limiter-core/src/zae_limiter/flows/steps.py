@@ -76,7 +76,13 @@ class Enqueue(NamedTuple):
     waiter: "Waiter"
 
 
-Step = Operation[Any] | Sleep | Log | Release | Parallel | Enqueue
+class Post(NamedTuple):
+    """Put the waiter into its queue; nobody waits for it. Answer: ``None``."""
+
+    waiter: "Waiter"
+
+
+Step = Operation[Any] | Sleep | Log | Release | Parallel | Enqueue | Post
 Flow = Generator[Step | Wait, Any, T]
 
 
@@ -103,15 +109,15 @@ def play(flow: Flow[T], perform: Callable[[Any], Any]) -> T:
 def play_late(flow: Flow[T], error: StoreError, enter: Callable[["Waiter"], object]) -> T:
     """Run the rest of a flow whose budget is spent: ``error`` is thrown into it, now and at each later step.
 
-    Two steps are performed: ``Log`` is written, and give-backs and corrections are put into their queues with
-    ``enter``, without waiting for them.
+    Some steps are performed: ``Log`` is written, and what may not be dropped, such as a give-back, is put into its
+    queue with ``enter``, without waiting for it.
     """
 
     def perform(step: Step | Wait) -> None:
         if isinstance(step, Log):
             return step.write()
         parts = step.steps if isinstance(step, Parallel) else (step,)
-        waiters = [part.waiter for part in parts if isinstance(part, Enqueue) and not part.waiter.droppable]
+        waiters = [part.waiter for part in parts if isinstance(part, Enqueue | Post) and not part.waiter.droppable]
         if len(waiters) < len(parts):
             raise error
         for waiter in waiters:

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ..entities import UNCHANGED
 from ..exceptions import ValidationError
@@ -19,6 +19,8 @@ DEEPEST_VALUE = 16
 LARGEST_NUMBER = 2**63 - 1
 LARGEST_METADATA = 16 * 1024  # bytes; the audit event of a change has the metadata twice
 OwnPlace = tuple[str, str]  # entity id and resource
+P = TypeVar("P")
+V = TypeVar("V")
 
 
 def validate_page_size(limit: int) -> None:
@@ -38,7 +40,18 @@ def validate_changes(changes: Mapping[OwnPlace, Sequence[Limit]]) -> dict[OwnPla
     """The new limits by place. Raises ``ValidationError``."""
     if not isinstance(changes, Mapping):
         raise ValidationError("changes", changes, "must map places to limits, like {('key-1', 'gpt-4'): [...]}")
-    return {validate_pair("changes", place): check_limits("limits", limits) for place, limits in changes.items()}
+    checked = validate_keys("changes", changes, lambda place: validate_pair("changes", place))
+    return {place: check_limits("limits", limits) for place, limits in checked.items()}
+
+
+def validate_keys(field: str, given: Mapping[P, V], check: Callable[[P], P]) -> dict[P, V]:
+    """The map by checked keys. Raises ``ValidationError``, also for two that are one when they are checked."""
+    checked: dict[P, V] = {}
+    for key, value in given.items():
+        if (name := check(key)) in checked:
+            raise ValidationError(field, key, "is there already, in another spelling of Unicode: leave one out")
+        checked[name] = value
+    return checked
 
 
 def validate_places(places: Iterable[OwnPlace]) -> list[OwnPlace]:
@@ -76,13 +89,12 @@ def validate_system(limits: Sequence[Limit] | None, on_unavailable: OnUnavailabl
     return check_limits("limits", limits) if limits else None if limits is None else ()
 
 
-def validate_update(entity_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+def validate_update(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields to change, without those that are ``UNCHANGED``. Raises ``ValidationError``."""
-    check_identifier("entity_id", entity_id)
     given = {name: value for name, value in fields.items() if value is not UNCHANGED}
     validate_name(given.get("name"))
     if given.get("parent_id") is not None:
-        check_identifier("parent_id", given["parent_id"])
+        given["parent_id"] = check_identifier("parent_id", given["parent_id"])
     if validate_flag("cascade", given.get("cascade", False)) and given.get("parent_id", "") is None:
         raise ValidationError("cascade", given["cascade"], "needs a parent_id to cascade to")
     if "metadata" in given:

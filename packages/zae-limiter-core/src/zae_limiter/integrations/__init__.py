@@ -1,4 +1,4 @@
-"""Rate limits in web frameworks: a module for each, which imports its framework, so this package imports none of them.
+"""Rate limits in other libraries: a module for each, which imports its library, so this package imports none of them.
 
-``asgi`` needs no framework. ``fastapi``, ``flask`` and ``django`` need the extra of their name.
+``asgi`` and ``tokens`` need no library. The others need the extra of their name.
 """

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from ..exceptions import ContentionError, RateLimiterUnavailable, RateLimitExceeded, ValidationError
-from ..http import PROBLEM_MEDIA_TYPE, STATUS, HasStatuses, headers, problem
+from ..http import PROBLEM_MEDIA_TYPE, HasStatuses, headers, problem
 
 Answered = RateLimitExceeded | RateLimiterUnavailable | ContentionError
 ANSWERED: Final = (RateLimitExceeded, RateLimiterUnavailable, ContentionError)
@@ -44,24 +44,25 @@ class Answers:
         return headers(result, units=self.units, legacy=self.legacy)
 
     def to(self, error: Answered, path: str) -> Answer:
-        """The answer to an error of ``ANSWERED``. It names no entity, and not what is wrong with the store."""
+        """The answer to an error of ``ANSWERED``."""
+        document, fields = self.document(error)
+        body = json.dumps({**document, "instance": path}).encode()
+        named = {"Content-Type": PROBLEM_MEDIA_TYPE, "Content-Length": str(len(body)), **fields}
+        return Answer(document["status"], named, body)
+
+    def document(self, error: Answered) -> tuple[dict[str, Any], dict[str, str]]:
+        """The problem document and the header fields. They name no entity, and not what is wrong with the store."""
         if isinstance(error, RateLimitExceeded):
-            return _answer(STATUS, problem(error, instance=path), self.fields(error))
+            return problem(error), self.fields(error)
         document = {
             "type": "about:blank",
             "title": "Service Unavailable",
             "status": UNAVAILABLE,
             "detail": "The rate limiter cannot decide at the moment; try again.",
-            "instance": path,
         }
-        return _answer(UNAVAILABLE, document, {"Retry-After": UNAVAILABLE_RETRY_SECONDS})
+        return document, {"Retry-After": UNAVAILABLE_RETRY_SECONDS}
 
 
 def served(status: int) -> bool:
     """Whether an answer of this status keeps the tokens: every one but a server error."""
     return status < 500
-
-
-def _answer(status: int, document: Mapping[str, object], fields: Mapping[str, str]) -> Answer:
-    body = json.dumps(document).encode()
-    return Answer(status, {"Content-Type": PROBLEM_MEDIA_TYPE, "Content-Length": str(len(body)), **fields}, body)

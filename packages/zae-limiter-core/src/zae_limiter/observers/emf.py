@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TextIO
+from urllib.parse import quote
 
 from ..runtime.embedded_metrics import embedded_metrics
 from .events import AcquireEvent, Event
@@ -37,7 +38,7 @@ class EmbeddedMetricsObserver:
 
     def __call__(self, event: Event, /) -> None:
         """Write the lines of the event."""
-        own = {"namespace": event.namespace, "resource": event.resource}
+        own = {"namespace": event.namespace, "resource": _dimension(event.resource)}
         more = {"entity_id": event.entity_id} if self._entity_ids else {}
         lines = [(own, _figures(event))]
         lines += [({**own, "limit": limit}, figures) for limit, figures in _by_limit(event)]
@@ -45,6 +46,12 @@ class EmbeddedMetricsObserver:
         stream = self._stream or sys.stdout
         stream.write("".join(texts))
         stream.flush()
+
+
+def _dimension(name: str) -> str:
+    """A name as CloudWatch takes it, percent-encoded where it is not ASCII or begins with a colon, or has a ``%``."""
+    taken = name.isascii() and not name.startswith(":") and "%" not in name
+    return name if taken else quote(name, safe="/@|+")
 
 
 def _figures(event: Event) -> dict[str, float]:

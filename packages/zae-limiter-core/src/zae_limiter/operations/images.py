@@ -10,7 +10,15 @@ from typing import Any, Final
 from ..exceptions import ValidationError
 from ..limits import MAX_LIMITS
 from ..naming import check_identifier, check_limit_name, check_namespace_id, check_resource
-from ..schema.attributes import ACQUIRES, ANCHOR, SHARD_COUNT, WCU, parse_bucket_attribute
+from ..schema.attributes import (
+    ACQUIRES,
+    ANCHOR,
+    REFUSED,
+    SHADOWED,
+    SHARD_COUNT,
+    WCU,
+    parse_bucket_attribute,
+)
 from ..schema.items import BucketId, Item
 from ..sharding import MAX_SHARDS
 from .marshal import read_item
@@ -18,7 +26,7 @@ from .marshal import read_item
 MOST: Final = 10**30  # of a counter: a window adds up a great many such numbers before DynamoDB's 38 digits are full
 SHARD_COUNTS: Final = frozenset(1 << power for power in range(MAX_SHARDS.bit_length()))
 
-_NUMBERS: Final = frozenset((ANCHOR, SHARD_COUNT, ACQUIRES))
+_NUMBERS: Final = frozenset((ANCHOR, SHARD_COUNT, ACQUIRES, REFUSED, SHADOWED))
 _WHOLE: Final = re.compile(r"-?[0-9]{1,38}")
 
 

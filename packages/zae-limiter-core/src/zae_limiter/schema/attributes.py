@@ -30,6 +30,8 @@ CREATED_AT: Final = "created_at"
 ANCHOR: Final = "rf"  # epoch ms: the instant that the balances are expressed for
 CONFIG_READ_AT: Final = "cv"  # epoch ms: the read of the config behind the shape
 ACQUIRES: Final = "ev"  # the number of admitted acquires
+REFUSED: Final = "rj"  # the number of refused acquires
+SHADOWED: Final = "sj"  # the number of admitted acquires that shadow limits alone would have refused
 SHARD_COUNT: Final = "shard_count"
 CASCADE: Final = "cascade"  # also of an entity
 PARENT_ID: Final = "parent_id"  # also of an entity
@@ -49,6 +51,8 @@ OVERRIDE_UNTIL: Final = "override_until"  # epoch ms: the end of the override be
 WINDOW: Final = "window"
 WINDOW_START: Final = "window_start"
 TOTAL_EVENTS: Final = "total_events"
+TOTAL_REFUSED: Final = "total_refused"
+TOTAL_SHADOWED: Final = "total_shadowed"
 
 # Of an audit event.
 EVENT_ID: Final = "event_id"

@@ -30,13 +30,12 @@ _FIELDS = (EVENT_ID, ENTITY_ID, ACTION, AT)
 _OPTIONAL = (PRINCIPAL, RESOURCE, BEFORE, AFTER)
 
 
-def check_subject(field: str, value: str) -> None:
-    """Check the subject of audit events: an entity id, ``$SYSTEM`` or ``$RESOURCE:…``. Raises ``ValidationError``."""
+def check_subject(field: str, value: str) -> str:
+    """The subject of audit events: an entity id, ``$SYSTEM`` or ``$RESOURCE:…``. Raises ``ValidationError``."""
     prefix = keys.audit_resource("")
     if isinstance(value, str) and value.startswith(prefix):
-        check_resource(field, value.removeprefix(prefix))
-    elif value != keys.audit_system():
-        check_identifier(field, value)
+        return keys.audit_resource(check_resource(field, value.removeprefix(prefix)))
+    return value if value == keys.audit_system() else check_identifier(field, value)
 
 
 def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) -> Item:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ..limits import MILLI
-from .attributes import ACQUIRES, ANCHOR, SHARD_COUNT, WCU, parse_bucket_attribute
+from .attributes import ACQUIRES, ANCHOR, REFUSED, SHADOWED, SHARD_COUNT, WCU, parse_bucket_attribute
 from .items import ONE_WRITE, WRITES
 
 Image = Mapping[str, Any]
@@ -15,7 +15,7 @@ NO_ITEM: Final[Image] = {}
 
 
 class Consumption(NamedTuple):
-    """Net tokens consumed, by limit, without limits that did not change; and acquires admitted.
+    """Net tokens consumed, by limit, without limits that did not change; and acquires: admitted, refused, shadowed.
 
     ``rests``: the thousandths beside the tokens. A shard has some if several shards served a request.
     """
@@ -23,10 +23,12 @@ class Consumption(NamedTuple):
     tokens: Mapping[str, int]
     events: int
     rests: Mapping[str, int] = NO_ITEM
+    refused: int = 0
+    shadowed: int = 0
 
     def __bool__(self) -> bool:
         """Whether there was any."""
-        return bool(self.tokens or self.events)
+        return bool(self.tokens or self.events or self.refused or self.shadowed)
 
 
 def consumption(before: Image | None, after: Image) -> Consumption:
@@ -45,7 +47,9 @@ def consumption(before: Image | None, after: Image) -> Consumption:
             tokens[limit] = total // MILLI - former // MILLI
         if total % MILLI != former % MILLI:
             rests[limit] = total % MILLI - former % MILLI
-    return Consumption(tokens, new.events - old.events, rests)
+    return Consumption(
+        tokens, new.events - old.events, rests, refused=new.refused - old.refused, shadowed=new.shadowed - old.shadowed
+    )
 
 
 def writes(before: Image | None, after: Image) -> int:
@@ -65,11 +69,13 @@ def shard_count_of(image: Image) -> Any:
 
 
 class _Counters(NamedTuple):
-    """The counters of an item: millitokens by limit, acquires, and its own writes."""
+    """The counters of an item: millitokens by limit, its own writes, and acquires."""
 
     milli: Mapping[str, int]
-    events: int
     writes: int
+    events: int
+    refused: int
+    shadowed: int
 
     @property
     def has_just_begun(self) -> bool:
@@ -83,4 +89,5 @@ def _counters(image: Image) -> _Counters:
         attribute = parse_bucket_attribute(name)
         if attribute is not None and attribute.field == "consumed" and attribute.limit != WCU:
             milli[attribute.limit] = total
-    return _Counters(milli, image.get(ACQUIRES, 0), image.get(WRITES, 0))
+    acquires = (image.get(name, 0) for name in (ACQUIRES, REFUSED, SHADOWED))
+    return _Counters(milli, image.get(WRITES, 0), *acquires)

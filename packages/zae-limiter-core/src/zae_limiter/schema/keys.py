@@ -1,9 +1,17 @@
 """Partition keys, sort keys and index keys of every record: builders, and parsers where a key is read.
 
+An entity id or a resource has its own characters in a key if they are ASCII letters, digits and ``_ - . ~ : @ /``;
+each other one is percent-encoded (RFC 3986). So none holds a ``#`` or ``$``, which the keys alone have.
+
 Never: checks of names (naming); callers pass checked ones.
 """
 
+from functools import lru_cache
 from typing import Final, NamedTuple
+from unicodedata import is_normalized
+from urllib.parse import quote, unquote
+
+from ..naming import RESOURCE_SUBJECT, SYSTEM_SUBJECT
 
 REGISTRY: Final = "_"  # the namespace id under which all namespaces are registered
 
@@ -35,6 +43,20 @@ class EntityConfigAddress(NamedTuple):
     until_ms: int | None = None
 
 
+@lru_cache(maxsize=16_384)
+def encode(name: str) -> str:
+    """Return an entity id or a resource as keys have it; no two names have the same."""
+    return quote(name, safe=":@/")
+
+
+def decode(part: str) -> str:
+    """Return the entity id or resource that ``encode`` gives this for. Raises ``ValueError`` for any other text."""
+    name = unquote(part, errors="strict")
+    if encode(name) != part or not is_normalized("NFC", name):
+        raise ValueError(f"no name in a key: {part!r}")
+    return name
+
+
 def pk_prefix(ns: str) -> str:
     """Return what each partition key of a namespace begins with, and none of another's."""
     return f"{ns}/"
@@ -47,32 +69,32 @@ def pk_system(ns: str) -> str:
 
 def pk_resource(ns: str, resource: str) -> str:
     """Return the partition of a resource's records."""
-    return f"{ns}/RESOURCE#{resource}"
+    return f"{ns}/RESOURCE#{encode(resource)}"
 
 
 def pk_entity(ns: str, entity: str) -> str:
     """Return the partition of an entity's records, except its buckets."""
-    return f"{ns}/ENTITY#{entity}"
+    return f"{ns}/ENTITY#{encode(entity)}"
 
 
 def pk_bucket(ns: str, entity: str, resource: str, shard: int) -> str:
     """Return the partition of one bucket item."""
-    return f"{ns}/BUCKET#{entity}#{resource}#{shard}"
+    return f"{ns}/BUCKET#{encode(entity)}#{encode(resource)}#{shard}"
 
 
 def pk_audit(ns: str, entity: str) -> str:
     """Return the partition of a subject's audit events: an entity id, ``audit_system()`` or an ``audit_resource()``."""
-    return f"{ns}/AUDIT#{entity}"
+    return f"{ns}/AUDIT#{_encode_subject(entity)}"
 
 
 def audit_system() -> str:
     """Return the subject of a system config's audit events."""
-    return "$SYSTEM"
+    return SYSTEM_SUBJECT
 
 
 def audit_resource(resource: str) -> str:
     """Return the subject of a resource config's audit events."""
-    return f"$RESOURCE:{resource}"
+    return f"{RESOURCE_SUBJECT}{resource}"
 
 
 def sk_meta() -> str:
@@ -87,12 +109,12 @@ def sk_state() -> str:
 
 def sk_config(resource: str | None = None) -> str:
     """Return the sort key of a config; for an entity config, on one ``resource`` or ``_default_``."""
-    return "#CONFIG" if resource is None else f"{CONFIG_PREFIX}{resource}"
+    return "#CONFIG" if resource is None else f"{CONFIG_PREFIX}{encode(resource)}"
 
 
 def sk_usage(resource: str, window_key: str) -> str:
     """Return the sort key of a usage snapshot."""
-    return f"{USAGE_PREFIX}{resource}#{window_key}"
+    return f"{USAGE_PREFIX}{encode(resource)}#{window_key}"
 
 
 def sk_version() -> str:
@@ -127,47 +149,47 @@ def sk_nsid(ns: str) -> str:
 
 def gsi1_pk_parent(ns: str, parent: str) -> str:
     """Return the partition of a parent's children."""
-    return f"{ns}/PARENT#{parent}"
+    return f"{ns}/PARENT#{encode(parent)}"
 
 
 def gsi1_sk_child(entity: str) -> str:
     """Return the sort key of a child in GSI1."""
-    return f"{CHILD_PREFIX}{entity}"
+    return f"{CHILD_PREFIX}{encode(entity)}"
 
 
 def gsi2_pk_resource(ns: str, resource: str) -> str:
     """Return the partition of a resource's buckets and usage."""
-    return f"{ns}/RESOURCE#{resource}"
+    return f"{ns}/RESOURCE#{encode(resource)}"
 
 
 def gsi2_sk_bucket(entity: str, shard: int) -> str:
     """Return the sort key of a bucket in GSI2."""
-    return f"{INDEX_BUCKET_PREFIX}{entity}#{shard}"
+    return f"{INDEX_BUCKET_PREFIX}{encode(entity)}#{shard}"
 
 
 def gsi2_sk_usage(window_key: str, entity: str) -> str:
     """Return the sort key of a usage snapshot in GSI2."""
-    return f"{INDEX_USAGE_PREFIX}{window_key}#{entity}"
+    return f"{INDEX_USAGE_PREFIX}{window_key}#{encode(entity)}"
 
 
 def gsi3_pk_entity_config(ns: str, resource: str) -> str:
     """Return the partition of the entities with limits of their own on a resource."""
-    return f"{ns}/ENTITY_CONFIG#{resource}"
+    return f"{ns}/ENTITY_CONFIG#{encode(resource)}"
 
 
 def gsi3_sk_entity(entity: str, until_ms: int | None = None) -> str:
     """Return the sort key of an entity config in GSI3; ``until_ms``: the end of an override, if it has nothing else."""
-    return entity if until_ms is None else f"{entity}#{until_ms}"
+    return encode(entity) if until_ms is None else f"{encode(entity)}#{until_ms}"
 
 
 def gsi3_pk_entity(ns: str, entity: str) -> str:
     """Return the partition of an entity's buckets."""
-    return f"{ns}/ENTITY#{entity}"
+    return f"{ns}/ENTITY#{encode(entity)}"
 
 
 def gsi3_sk_bucket(resource: str, shard: int) -> str:
     """Return the sort key of a bucket in GSI3."""
-    return f"{INDEX_BUCKET_PREFIX}{resource}#{shard}"
+    return f"{INDEX_BUCKET_PREFIX}{encode(resource)}#{shard}"
 
 
 def gsi4_pk(ns: str) -> str:
@@ -177,34 +199,36 @@ def gsi4_pk(ns: str) -> str:
 
 def gsi4_sk_entity_config(resource: str, entity: str, until_ms: int | None = None) -> str:
     """Return the sort key of an entity config in GSI4; ``until_ms`` as in GSI3."""
-    return f"{INDEX_CONFIG_PREFIX}{resource}#{gsi3_sk_entity(entity, until_ms)}"
+    return f"{INDEX_CONFIG_PREFIX}{encode(resource)}#{gsi3_sk_entity(entity, until_ms)}"
 
 
 def gsi4_after_resource(resource: str) -> str:
     """Return a sort key behind every entity config of ``resource``, and before those of the next resource."""
-    return f"{INDEX_CONFIG_PREFIX}{resource}$"  # "$" follows "#", and no name has either
+    return f"{INDEX_CONFIG_PREFIX}{encode(resource)}$"  # "$" follows "#", and no name has either
 
 
 def parse_bucket_pk(pk: str) -> tuple[str, str, str, int]:
     """Return namespace, entity, resource and shard in a bucket's partition key. Raises ``ValueError`` for others."""
     ns, rest = _after(pk, "BUCKET#")
     entity, resource, shard = rest.split("#")
-    return ns, entity, resource, int(shard)
+    return ns, decode(entity), decode(resource), int(shard)
 
 
 def parse_audit_pk(pk: str) -> AuditAddress:
     """Return the namespace and the subject in a key of audit events. Raises ``ValueError`` for any other key."""
-    return AuditAddress(*_after(pk, "AUDIT#"))
+    ns, subject = _after(pk, "AUDIT#")
+    return AuditAddress(ns, _decode_subject(subject))
 
 
 def parse_resource_pk(pk: str) -> str:
     """Return the resource in a resource's partition key. Raises ``ValueError`` for any other key."""
-    return _after(pk, "RESOURCE#")[1]
+    return decode(_after(pk, "RESOURCE#")[1])
 
 
 def parse_entity_pk(pk: str) -> tuple[str, str]:
     """Return the namespace and the entity in an entity's partition key. Raises ``ValueError`` for any other key."""
-    return _after(pk, "ENTITY#")
+    ns, entity = _after(pk, "ENTITY#")
+    return ns, decode(entity)
 
 
 def parse_usage_sk(sk: str) -> tuple[str, str]:
@@ -212,7 +236,7 @@ def parse_usage_sk(sk: str) -> tuple[str, str]:
     if not sk.startswith(USAGE_PREFIX):
         raise ValueError(f"not a usage snapshot: {sk!r}")
     resource, key = sk.removeprefix(USAGE_PREFIX).split("#")
-    return resource, key
+    return decode(resource), key
 
 
 def parse_entity_config_sk(gsi4_sk: str) -> EntityConfigAddress:
@@ -224,13 +248,32 @@ def parse_entity_config_sk(gsi4_sk: str) -> EntityConfigAddress:
 
 
 def parse_entity_sk(resource: str, gsi3_sk: str) -> EntityConfigAddress:
-    """Return the address in an entity config's sort key in GSI3. Raises ``ValueError`` for any other key."""
-    entity, _, until = gsi3_sk.partition("#")
-    return EntityConfigAddress(resource, entity, int(until) if until else None)
+    """Return the address in an entity config's sort key in GSI3, on a resource as keys have it.
+
+    Raises ``ValueError`` for any other key.
+    """
+    entity, *end = gsi3_sk.split("#")
+    if end and (len(end) > 1 or str(int(end[0])) != end[0]):
+        raise ValueError(f"not an entity config: {gsi3_sk!r}")
+    return EntityConfigAddress(decode(resource), decode(entity), int(end[0]) if end else None)
+
+
+def _encode_subject(subject: str) -> str:
+    if subject == SYSTEM_SUBJECT:
+        return subject
+    prefix = RESOURCE_SUBJECT if subject.startswith(RESOURCE_SUBJECT) else ""
+    return prefix + encode(subject.removeprefix(prefix))
+
+
+def _decode_subject(part: str) -> str:
+    if part == SYSTEM_SUBJECT:
+        return part
+    prefix = RESOURCE_SUBJECT if part.startswith(RESOURCE_SUBJECT) else ""
+    return prefix + decode(part.removeprefix(prefix))
 
 
 def _after(pk: str, record: str) -> tuple[str, str]:
-    ns, slash, rest = pk.partition("/")  # a resource may have slashes: the first one ends the namespace id
+    ns, slash, rest = pk.partition("/")  # a name may have slashes: the first one ends the namespace id
     if not slash or not rest.startswith(record):
         raise ValueError(f"not a {record} key: {pk!r}")
     return ns, rest[len(record) :]

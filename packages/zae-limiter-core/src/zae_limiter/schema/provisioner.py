@@ -143,7 +143,7 @@ def _pairs(state: ProvisionerState) -> Iterator[ManagedPlace]:
 
 
 def _size(pair: ManagedPlace) -> int:
-    return len(pair.entity or "") + len(pair.resource) + _PAIR_BYTES  # names are ASCII
+    return len(f"{pair.entity or ''}{pair.resource}".encode()) + _PAIR_BYTES
 
 
 def _chunks(pairs: Iterable[ManagedPlace]) -> Iterator[list[ManagedPlace]]:

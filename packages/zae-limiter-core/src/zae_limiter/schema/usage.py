@@ -12,7 +12,21 @@ from ..limits import MILLI
 from ..naming import RESERVED_LIMIT_NAMES
 from ..usage import UsageSnapshot, Window, check_window, parse_window_key, window_key
 from . import keys
-from .attributes import ENTITY_ID, GSI2PK, GSI2SK, GSI4PK, GSI4SK, PK, RESOURCE, SK, TOTAL_EVENTS, WINDOW, WINDOW_START
+from .attributes import (
+    ENTITY_ID,
+    GSI2PK,
+    GSI2SK,
+    GSI4PK,
+    GSI4SK,
+    PK,
+    RESOURCE,
+    SK,
+    TOTAL_EVENTS,
+    TOTAL_REFUSED,
+    TOTAL_SHADOWED,
+    WINDOW,
+    WINDOW_START,
+)
 from .items import Item
 
 SEQUENCE_DIGITS: Final = 40
@@ -70,7 +84,8 @@ class SnapshotId:
 def usage_item(namespace_id: str, snapshot: UsageSnapshot) -> Item:
     """The item of a snapshot, with the counters as attributes of their own, so that a write can add to them."""
     place = SnapshotId(namespace_id, snapshot.entity_id, snapshot.resource, snapshot.window, snapshot.window_start)
-    counts = {TOTAL_EVENTS: snapshot.total_events, **snapshot.consumed}
+    refused = {TOTAL_REFUSED: snapshot.total_refused, TOTAL_SHADOWED: snapshot.total_shadowed}
+    counts = {TOTAL_EVENTS: snapshot.total_events, **{name: n for name, n in refused.items() if n}, **snapshot.consumed}
     return {PK: place.pk, SK: place.sk, **place.attributes(), **counts}
 
 
@@ -83,6 +98,8 @@ def read_usage(item: Item) -> UsageSnapshot:
         window_start=parse_window_key(item[WINDOW_START])[1],
         consumed={name: milli // MILLI for name, milli in read_milli(item).items()},
         total_events=item.get(TOTAL_EVENTS, 0),
+        total_refused=item.get(TOTAL_REFUSED, 0),
+        total_shadowed=item.get(TOTAL_SHADOWED, 0),
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from ..exceptions import RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
-from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Sleep, Step, Wait, play_late
+from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, play_late
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..operations.values import Operation
 from ..runtime import forks
@@ -95,19 +95,21 @@ class SyncDriver:
             self._abandon_surely(run.waiters)
             raise
 
-    def drain(self) -> None:
-        """Wait for the writes under way, at most ``operation_timeout`` seconds."""
+    def drain(self, last: Flow[None] | None = None) -> None:
+        """Play the ``last`` flow, then wait for the writes under way; at most ``operation_timeout`` seconds each."""
+        if last is not None:
+            self._play(last, FlowRun.within(self._operation_timeout))
         latest = time.monotonic() + self._operation_timeout
         while self._active and time.monotonic() < latest:
             time.sleep(0.005)
 
-    def close(self) -> None:
-        """Refuse new work and the requests that wait in a queue; wait for the writes under way."""
+    def close(self, last: Flow[None] | None = None) -> None:
+        """Refuse new work but the ``last``, and the requests that wait in a queue; wait for the writes under way."""
         self._closed = True
         self._guarded.close()
         with self._lock:
             _settle([waiter for queue in self._active for waiter in queue.waiting if waiter.droppable], Closed())
-        self.drain()
+        self.drain(last)
 
     def forget(self) -> None:
         """Begin again in a child process, which has one thread: the work of the others belongs to the parent."""
@@ -153,6 +155,8 @@ class SyncDriver:
             self.health.dropped(step.foreign, step.unreadable)
         if isinstance(step, Log):
             return step.write()
+        if isinstance(step, Post):
+            return self._settle_one(step.waiter, run) if self._answers_at_once else self._enter(step.waiter)
         return self._wake(step.waiters)
 
     def _ask(self, step: Operation[T], run: FlowRun) -> T:

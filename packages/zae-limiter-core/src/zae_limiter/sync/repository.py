@@ -4,6 +4,7 @@ from typing import Self, Unpack
 
 from ..clock.system import Clock
 from ..exceptions import NamespaceNotFoundError
+from ..flows.acquire.counting import count_the_rest
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..operations.capacity import Meter
@@ -129,11 +130,13 @@ class SyncRepository(
     def close(self) -> None:
         """Refuse new calls, wait for the writes under way, at most for the time of a request, and close the client.
 
-        A repository of ``namespace(…)`` only waits: the repository that opened the client closes it for all.
+        Refusals of the namespace that no write has counted are counted, also for at most that time. A repository of
+        ``namespace(…)`` does only this and waits: the repository that opened the client closes it for all.
         """
+        last = count_the_rest(self.namespace_state)
         if not self._owner:
-            return self.driver.drain()
-        self.driver.close()
+            return self.driver.drain(last)
+        self.driver.close(last)
         self._store.close()
         return None
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from zae_limiter.flows.records.migrating import migrate
 from zae_limiter.flows.records.migrations import Change, Migration
+from zae_limiter.flows.records.versions import get_version_record
 from zae_limiter.flows.steps import Parallel, Sleep, Step, Wait, play
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import StoreError
-from zae_limiter.operations.values import Delete, Item, Key, Operation, Put, Transact, Update
+from zae_limiter.operations.values import Delete, Item, Key, Operation, Put, Scan, Transact, Update
 from zae_limiter.schema.attributes import CASCADE, PK, SK
 from zae_limiter.schema.items import BucketId
 from zae_limiter.schema.keys import sk_state
@@ -63,6 +64,25 @@ def puts(count: int) -> list[Put]:
     """A table with so many buckets, a record of another kind, and its version record."""
     other = {PK: "ns/ENTITY#e", SK: "#META", CASCADE: True}
     return [*(Put(bucket(number)) for number in range(count)), Put(other), Put(record_item())]
+
+
+def old_table(buckets: int) -> MemoryTable:
+    """A table with what ``puts`` puts."""
+    table = MemoryTable()
+    for put in puts(buckets):
+        table.execute(put)
+    return table
+
+
+def all_items(table: MemoryTable) -> list[Item]:
+    """Everything in the table."""
+    found: list[Item] = table.execute(Scan(1000)).items
+    return found
+
+
+def record(table: MemoryTable) -> VersionRecord | None:
+    """The version record."""
+    return play(get_version_record("my-app"), table.execute)
 
 
 def key(number: int) -> Key:

@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,3 +68,12 @@ def test_the_entity_is_named_on_request_alone_and_is_no_dimension() -> None:
 def test_standard_output_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
     EmbeddedMetricsObserver()(acquire_event())
     assert json.loads(capsys.readouterr().out)["admitted"] == 1
+
+
+@pytest.mark.parametrize(
+    ("resource", "dimension"),
+    [("/v1/chat|x", "/v1/chat|x"), (":1", "%3A1"), ("é", "%C3%A9"), ("%3A1", "%253A1"), ("gpt-4", "gpt-4")],
+)
+def test_a_resource_is_a_dimension_that_cloudwatch_takes(resource: str, dimension: str) -> None:
+    (line,) = told(replace(acquire_event(), resource=resource))
+    assert figures(line)[0]["resource"] == dimension

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.schema.changes import consumption, writes
+from zae_limiter.schema.changes import Consumption, consumption, writes
 
 
 def image(**totals: int) -> dict[str, Any]:
@@ -15,27 +15,27 @@ def image(**totals: int) -> dict[str, Any]:
 
 def test_what_is_new_was_all_consumed() -> None:
     new = image(b_rpm_tc=3000, b_tpm_tc=0, ev=1, b_wcu_tc=1000)
-    assert consumption(None, new) == ({"rpm": 3}, 1, {})
+    assert consumption(None, new) == Consumption({"rpm": 3}, 1, {})
     assert writes(None, new) == 1
 
 
 def test_what_was_given_back_counts_less() -> None:
-    assert consumption(image(b_rpm_tc=3000, ev=2), image(b_rpm_tc=1000, ev=1)) == ({"rpm": -2}, -1, {})
+    assert consumption(image(b_rpm_tc=3000, ev=2), image(b_rpm_tc=1000, ev=1)) == Consumption({"rpm": -2}, -1, {})
 
 
 def test_a_limit_that_is_new_to_the_item_was_not_consumed_before() -> None:
-    assert consumption(image(b_rpm_tc=3000), image(b_rpm_tc=3000, b_tpm_tc=7000)) == ({"tpm": 7}, 0, {})
+    assert consumption(image(b_rpm_tc=3000), image(b_rpm_tc=3000, b_tpm_tc=7000)) == Consumption({"tpm": 7}, 0, {})
 
 
 def test_a_part_of_a_token_is_counted_in_thousandths() -> None:
-    assert consumption(None, image(b_rpm_tc=500)) == ({"rpm": 0}, 0, {"rpm": 500})
-    assert consumption(image(b_rpm_tc=500), image(b_rpm_tc=11_000)) == ({"rpm": 11}, 0, {"rpm": -500})
-    assert consumption(image(b_rpm_tc=500), image(b_rpm_tc=10_500)) == ({"rpm": 10}, 0, {})
+    assert consumption(None, image(b_rpm_tc=500)) == Consumption({"rpm": 0}, 0, {"rpm": 500})
+    assert consumption(image(b_rpm_tc=500), image(b_rpm_tc=11_000)) == Consumption({"rpm": 11}, 0, {"rpm": -500})
+    assert consumption(image(b_rpm_tc=500), image(b_rpm_tc=10_500)) == Consumption({"rpm": 10}, 0, {})
 
 
 def test_the_count_of_writes_is_nobodys_consumption() -> None:
     before, after = image(b_wcu_tc=1000), image(b_wcu_tc=4000)
-    assert consumption(before, after) == ({}, 0, {})
+    assert consumption(before, after) == Consumption({}, 0, {})
     assert not consumption(before, after)
     assert writes(before, after) == 3
 
@@ -44,14 +44,22 @@ def test_an_acquire_of_nothing_is_one_all_the_same() -> None:
     assert consumption(image(ev=1), image(ev=2))
 
 
+def test_refused_and_shadowed_acquires_are_counted_like_admitted_ones() -> None:
+    before, after = image(ev=1, rj=3), image(ev=1, rj=5, sj=1)
+    assert consumption(before, after) == Consumption({}, 0, refused=2, shadowed=1)
+    assert consumption(before, image(ev=1, rj=4))
+    assert consumption(None, image(sj=4)) == Consumption({}, 0, shadowed=4)
+    assert not consumption(before, before)
+
+
 def test_a_shard_that_a_split_puts_in_the_place_of_one_left_over_gives_nothing_back() -> None:
-    left = image(b_rpm_tc=9000, ev=7, b_wcu_tc=1000)
+    left = image(b_rpm_tc=9000, ev=7, rj=5, sj=2, b_wcu_tc=1000)
     assert not consumption(left, image(b_rpm_tc=0, ev=0, b_wcu_tc=1000))
 
 
 def test_a_bucket_from_which_all_was_given_back_is_not_taken_for_a_new_one() -> None:
     seen = image(b_rpm_tc=9000, ev=0, b_wcu_tc=1000)
-    assert consumption(seen, image(b_rpm_tc=0, ev=0, b_wcu_tc=2000)) == ({"rpm": -9}, 0, {})
+    assert consumption(seen, image(b_rpm_tc=0, ev=0, b_wcu_tc=2000)) == Consumption({"rpm": -9}, 0, {})
 
 
 totals = st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=10)

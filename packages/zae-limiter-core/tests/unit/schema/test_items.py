@@ -98,6 +98,7 @@ def test_a_namespace_is_found_by_name_and_by_id() -> None:
 
 
 UUID = "123e4567-e89b-12d3-a456-426614174000"
+LOGIN = "auth0|5f7c8ec7c33c6c004bbafe82"
 
 
 PARENT = {"cascade": True, "parent_id": UUID}
@@ -108,19 +109,20 @@ PARENT = {"cascade": True, "parent_id": UUID}
     [
         ("gpt-4", PARENT, 23_456_789),
         ("anthropic.claude-3-haiku", PARENT, 23_456_789),
-        (UUID.replace("1", "r", 1), {"cascade": False}, 23_456_789),
+        ("r" * 33, {"cascade": False}, 23_456_789),
         (UUID.replace("1", "r", 1), PARENT, 12_345_678),
     ],
-    ids=["short resource", "long resource", "of 36 characters, no parent", "of 36 characters, no bursts"],
+    ids=["short resource", "long resource", "of 33 characters, no parent", "of 36 characters, no bursts"],
 )
+@pytest.mark.parametrize("entity", [UUID, LOGIN])
 def test_a_bucket_of_three_limits_and_ids_of_36_characters_is_written_with_one_write_unit(
-    resource: str, family: dict[str, object], burst: int
+    resource: str, family: dict[str, object], burst: int, entity: str
 ) -> None:
     limits = tuple(Limit(f"limit_of_{n:03}", 12_345_678, burst, 12_345_678, 86_400) for n in range(3))
     assert {len(limit.name) for limit in limits} == {12}
-    item = bucket(limits, BucketId("n" * 11, UUID, resource))
+    item = bucket(limits, BucketId("n" * 11, entity, resource))
     item |= {**family, "rf": NOW + 123, "cv": NOW + 123, "ttl": 1_700_000_001, "shard_count": 64}
-    item |= {"ev": 123_456_789, WRITES: 123_456_789_000}
+    item |= {"ev": 123_456_789, "rj": 123_456_789, "sj": 123_456_789, WRITES: 123_456_789_000}
     for limit in limits:  # after ten years at the full rate
         at = bucket_attributes(limit.name)
         item |= {at.tokens: -45_061_724_712_345, at.consumed: 45_061_724_712_345}
@@ -130,18 +132,30 @@ def test_a_bucket_of_three_limits_and_ids_of_36_characters_is_written_with_one_w
 @pytest.mark.parametrize("parent", [0, 36])
 @pytest.mark.parametrize("names", [["rpm"], ["rpm", "tpm"], ["limit_of_001", "limit_of_002", "limit_of_003"]])
 @pytest.mark.parametrize("burst", [12_345_678, 23_456_789])
-@pytest.mark.parametrize(("entity", "resource"), [(1, 5), (36, 24), (256, 128)])
+@pytest.mark.parametrize(
+    ("entity", "resource"),
+    [("e", "r" * 5), (UUID, "r" * 24), ("e" * 256, "r" * 128), (LOGIN, "/v1/chat/completions"), ("é" * 85, "日" * 42)],
+)
 def test_the_size_of_a_bucket_item_is_what_the_docs_say(
-    entity: int, resource: int, burst: int, names: list[str], parent: int
+    entity: str, resource: str, burst: int, names: list[str], parent: int
 ) -> None:
     limits = [Limit(name, 12_345_678, burst, 12_345_678, 86_400) for name in names]
-    item = bucket(tuple(limits), BucketId("n" * 11, "e" * entity, "r" * resource, 63))
-    item |= {"ttl": 1_700_000_001, "shard_count": 64, "ev": 123_456_789, WRITES: 123_456_789_000}
+    item = bucket(tuple(limits), BucketId("n" * 11, entity, resource, 63))
+    item |= {
+        "ttl": 1_700_000_001,
+        "shard_count": 64,
+        "ev": 123_456_789,
+        "rj": 123_456_789,
+        "sj": 123_456_789,
+        WRITES: 123_456_789_000,
+    }
     item |= {"rf": NOW + 123, "cv": NOW + 123}
     item |= {"parent_id": "p" * parent} if parent else {}
     for limit in limits:  # after ten years at the full rate
         at = bucket_attributes(limit.name)
         item |= {at.tokens: -45_061_724_712_345, at.consumed: 45_061_724_712_345}
-    told = 255 + 5 * entity + 5 * resource + (parent + 9 if parent else 0)
+    plain = sum(map(str.isascii, entity + resource)) - entity.count("|")
+    encoded = len((entity + resource).encode()) - plain
+    told = 271 + 5 * plain + 13 * encoded + (parent + 9 if parent else 0)
     told += sum(55 + 5 * len(name) + (10 + len(name) if burst != 12_345_678 else 0) for name in names)
     assert told - 20 <= item_size(item) <= told

@@ -9,7 +9,7 @@ from ..overrides import LiveOverride
 from ..plan import Plan
 from ..protocol import Answer
 from . import words
-from .sections import LONGEST, Section, code, document
+from .sections import LONGEST, Section, code, code_in_table, document
 
 __all__ = ["LONGEST", "render_applied", "render_drift", "render_plan"]
 
@@ -80,5 +80,5 @@ def _applied_section(answer: Answer) -> Section:
 
 
 def _item(address: Address) -> str:
-    target = f" {code(address.target)}" if address.target else ""
+    target = f" {code_in_table(address.target)}" if address.target else ""
     return f"{address.level}{target}"

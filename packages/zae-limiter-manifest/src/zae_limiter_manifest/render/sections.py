@@ -1,5 +1,6 @@
 """Markdown sections, one for each namespace, that share the size limit of one comment."""
 
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -12,6 +13,7 @@ LONGEST: Final = 60_000
 _NAMES: Final = 1_000  # for the names of unchanged namespaces
 _TAIL: Final = _NAMES + 200  # for these names and the number of omitted sections
 _AROUND: Final = 100  # for a table's head and the number of further rows
+_BACKTICKS: Final = re.compile("`+")
 
 
 class Section(NamedTuple):
@@ -47,7 +49,15 @@ class Section(NamedTuple):
 
 def code(text: str) -> str:
     """Foreign text as code, so that it neither formats nor mentions."""
-    return f"`{printable(text).replace('`', chr(39))}`"
+    shown = printable(text)
+    fence = "`" * (1 + max(map(len, _BACKTICKS.findall(shown)), default=0))
+    space = " " if shown.startswith("`") or shown.endswith("`") else ""
+    return f"{fence}{space}{shown}{space}{fence}"
+
+
+def code_in_table(text: str) -> str:
+    """Foreign text as code in a row of a table, whose cells end at each `|` that is not escaped."""
+    return code(text).replace("\\|", "\\\\u007c").replace("|", "\\|")
 
 
 def document(sections: Sequence[Section]) -> str:

@@ -20,8 +20,8 @@ from zae_limiter_manifest import (
 
 DESIGN = (Path(__file__).parents[5] / "testdata" / "tenant-alpha.limits.yaml").read_text("utf-8")
 
-RESOURCES = ["gpt-4", "a/b:1", "yes", "r.1"]
-ENTITIES = ["1", "0x1f", "2024-01-01", "1:30", "u@x", "on"]
+RESOURCES = ["gpt-4", "a/b:1", "yes", "r.1", "/v1/chat", 'a"b\\', "n\u0303", "é", "日本"]
+ENTITIES = ["1", "0x1f", "2024-01-01", "1:30", "u@x", "on", "auth0|123", "::1", "-#x", "'", "a/b", "é"]
 
 namespaces = st.from_regex(r"\A[A-Za-z][A-Za-z0-9_.-]{0,9}\Z")
 limits = st.builds(

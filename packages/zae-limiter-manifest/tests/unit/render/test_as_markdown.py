@@ -37,7 +37,22 @@ def test_a_plan_without_changes_has_no_table() -> None:
 
 def test_words_of_others_neither_format_nor_mention() -> None:
     text = as_markdown.render_plan(Plan("a", taken_from="@team `x` |"))
-    assert text.splitlines()[-1] == "Takes the namespace over from `@team 'x' |`."
+    assert text.splitlines()[-1] == "Takes the namespace over from ``@team `x` |``."
+
+
+@pytest.mark.parametrize(
+    ("entity", "cell"),
+    [
+        ("auth0|123", r"`auth0\|123/gpt-4`"),
+        ("`a``b", "``` `a``b/gpt-4 ```"),
+        (r"a\|@team", r"`a\\u007c@team/gpt-4`"),
+        ("/v1", '`"/v1"/gpt-4`'),
+        ("日本", "`日本/gpt-4`"),
+    ],
+)
+def test_no_id_breaks_out_of_its_cell(entity: str, cell: str) -> None:
+    change = Change(Address("gpt-4", entity), None, resource(rpm=1))
+    assert f"| `+` | entity {cell} | `rpm` |" in as_markdown.render_plan(Plan("a", (change,)))
 
 
 @pytest.mark.slow

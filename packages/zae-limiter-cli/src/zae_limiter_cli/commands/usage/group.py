@@ -12,6 +12,7 @@ from ...options import connection_options, namespace_options
 ENTRIES: Final[Mapping[str, Entry]] = {
     "list": Entry("usage.windows:list_usage", "List the consumption of each window."),
     "summary": Entry("usage.windows:summary", "Sum up the consumption by limit."),
+    "top": Entry("usage.top:top", "List the entities with the most refusals or consumption."),
 }
 
 
@@ -20,4 +21,4 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 @namespace_options
 @debug_option
 def usage() -> None:
-    """Show the consumption of entities and resources, by hour and by day, as the aggregator counted it."""
+    """Show what entities consumed and were refused, by hour and by day, as the aggregator counted it."""

@@ -14,15 +14,29 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def query_options(function: Function) -> Function:
     """The options that say what is asked for; the command gets ``query``, a `UsageQuery`."""
+    return _asking(
+        function,
+        click.option("--entity", metavar="ID", help="Usage of this entity; with --resource, on that resource only."),
+        click.option("--resource", metavar="NAME", help="Usage of this resource by all entities."),
+    )
+
+
+def resource_options(function: Function) -> Function:
+    """The same for a command about all entities of a resource."""
+    return _asking(function, click.option("--resource", metavar="NAME", required=True, help="The resource."))
+
+
+def _asking(function: Function, *subject: Callable[[Any], Any]) -> Function:
+    """The options of a subject, and those of the windows."""
 
     @wraps(function)
     def command(
         *,
-        entity: str | None,
         resource: str | None,
         window: "Window",
         since: str | None,
         until: str | None,
+        entity: str | None = None,
         **kwargs: Any,
     ) -> Any:
         from ...usage.query import usage_query
@@ -30,8 +44,7 @@ def query_options(function: Function) -> Function:
         return function(query=usage_query(entity, resource, window, since, until), **kwargs)
 
     options = (
-        click.option("--entity", metavar="ID", help="Usage of this entity; with --resource, on that resource only."),
-        click.option("--resource", metavar="NAME", help="Usage of this resource by all entities."),
+        *subject,
         click.option(
             "--window",
             type=click.Choice(["hourly", "daily"]),

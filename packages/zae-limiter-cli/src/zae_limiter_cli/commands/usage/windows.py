@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 @rows_option
 @output_option
 def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery", rows: int, output: OutputForm) -> None:
-    """List the net consumption of each window, in tokens by limit, the oldest window first.
+    """List acquires and net consumption of each window, the latter in tokens by limit, the oldest window first.
 
+    Acquires are admitted, refused, or shadowed: admitted, although shadow limits would have refused them.
     For an entity on all resources, the resources follow one another. The aggregator is some seconds behind.
     """
     from ...usage.showing import plain_snapshot, say_snapshots
@@ -51,8 +52,8 @@ def list_usage(*, connection: "Connection", namespace: str, query: "UsageQuery",
 @click.option("--plot", is_flag=True, help="Also draw a bar for each window.")
 @output_option
 def summary(*, connection: "Connection", namespace: str, query: "UsageQuery", plot: bool, output: OutputForm) -> None:
-    """Sum up the consumption by limit: the total, and the minimum, maximum and mean of the windows with any use."""
-    from ...usage.showing import plain_summary, say_summary
+    """Sum up acquires, and the consumption by limit: total, minimum, maximum and mean of the windows with any use."""
+    from ...usage.showing import plain_summary, say_summary, summary_line
 
     if plot and output == "json":
         raise CommandError("--plot and --output json exclude each other: pass one of them")
@@ -64,7 +65,7 @@ def summary(*, connection: "Connection", namespace: str, query: "UsageQuery", pl
     elif not found.windows:
         click.echo(f"No usage: {query}.")
     else:
-        click.echo(f"{query}: {found.total_events:,} acquires, windows with use: {found.windows:,}")
+        click.echo(summary_line(query, found))
         say_summary(found)
         _draw(query, drawn)
 

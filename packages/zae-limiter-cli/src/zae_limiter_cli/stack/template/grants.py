@@ -67,7 +67,7 @@ def planning() -> list[Value]:
 
 def aggregating() -> list[Value]:
     """What the aggregator does to the table: buckets, and the usage of entities."""
-    written = [_buckets(EVERY_NAMESPACE), pk_entity(EVERY_NAMESPACE, "*")]
+    written = [_buckets(EVERY_NAMESPACE), f"{pk_entity(EVERY_NAMESPACE, '')}*"]
     return [on_table(["BatchGetItem"]), on_table(WRITE_BUCKETS, keys=written)]
 
 
@@ -109,12 +109,12 @@ def logging_to(group: str) -> Value:
 
 def _writing(namespace: str) -> list[Value]:
     """Every record; audit events are added, never updated or removed. IAM cannot tell a new item from an old one."""
-    events = pk_audit(EVERY_NAMESPACE, "*")
+    events = f"{pk_audit(EVERY_NAMESPACE, '')}*"
     no_event = {"ForAllValues:StringNotLike": {LEADING_KEYS: [events]}}
     others = {**(_leading(_own(namespace)) or {}), **no_event}
     return [
         allow(_dynamodb(WRITE), TABLE_ARN, others),
-        on_table(["PutItem"], keys=[pk_audit(namespace, "*")]),
+        on_table(["PutItem"], keys=[f"{pk_audit(namespace, '')}*"]),
     ]
 
 
@@ -140,4 +140,4 @@ def _own(namespace: str) -> list[str]:
 
 
 def _buckets(namespace: str) -> str:
-    return pk_bucket(namespace, "*", "*", 0).removesuffix("#*#0")
+    return f"{pk_bucket(namespace, '', '', 0).removesuffix('##0')}*"

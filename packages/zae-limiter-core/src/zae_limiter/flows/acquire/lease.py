@@ -15,6 +15,7 @@ from ..process.queueing import give_back_all, queue
 from ..steps import Flow
 from .acquire import first_error, let_through, refusal_statuses, refuse_by_copies
 from .claims import Claim, Grant
+from .counting import count_refusal
 from .shard_selection import try_other_shards
 
 
@@ -82,6 +83,9 @@ def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str,
         error = yield from _take_more(namespace_state, grant, amounts)
     except BudgetSpent as late:
         error = late
+    except RateLimitExceeded as refusal:
+        yield from count_refusal(namespace_state, refusal)
+        raise
     if error is not None:
         yield from _go_uncounted(namespace_state, grant, amounts, error)
 

@@ -21,6 +21,7 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..steps import Flow, Wait
 from .acquire import acquire, known_claims
 from .claims import AcquireRequest, Grant
+from .counting import count_refusal
 
 LONGEST_PAUSE_MS = 1000  # then a caller looks again: others may have left the line
 MOMENT_MS = 100
@@ -37,8 +38,16 @@ def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) ->
 
     Raises the errors of ``acquire``; ``RateLimitExceeded`` as soon as it is clear that the tokens come too late.
     """
-    if not request.max_wait:
-        return (yield from acquire(namespace_state, request))
+    try:
+        if not request.max_wait:
+            return (yield from acquire(namespace_state, request))
+        return (yield from _acquire_in_line(namespace_state, request))
+    except RateLimitExceeded as refusal:
+        yield from count_refusal(namespace_state, refusal)
+        raise
+
+
+def _acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
     turn = _Turn(namespace_state)
     try:
         return (yield from _acquire_in_turn(namespace_state, request, turn))

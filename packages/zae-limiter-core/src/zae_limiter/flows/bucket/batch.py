@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...operations.values import Conditions, Key, Update
-from ...schema.attributes import ACQUIRES, TTL
+from ...schema.attributes import ACQUIRES, REFUSED, TTL
 from ...schema.items import ONE_WRITE, WRITES
 from ..process.bucket_queue import BucketRequest
 
@@ -22,15 +22,19 @@ TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
 
 
 class Batch:
-    """The sums of a batch, in millitokens by limit; ``carried`` are its requests, ``short`` those that did not fit."""
+    """The sums of a batch, in millitokens by limit; ``carried`` are its requests, ``short`` those that did not fit.
 
-    __slots__ = ("carried", "checked", "events", "given", "short", "unchecked")
+    ``refused``: the earlier refusals that its write counts.
+    """
+
+    __slots__ = ("carried", "checked", "events", "given", "refused", "short", "unchecked")
 
     def __init__(self) -> None:
         self.checked: dict[str, int] = {}
         self.unchecked: dict[str, int] = {}
         self.given: dict[str, int] = {}
         self.events = 0
+        self.refused = 0
         self.carried: list[BucketRequest] = []
         self.short: list[BucketRequest] = []
 
@@ -140,9 +144,10 @@ class UpdateDraft:
             self.add[attribute] = amount
 
     def count_write(self, batch: Batch) -> None:
-        """Count the acquires of the batch, and the write itself."""
+        """Count the acquires of the batch, the refusals that it takes along, and the write itself."""
         self.add[WRITES] = ONE_WRITE
         self.count(ACQUIRES, batch.events)
+        self.count(REFUSED, batch.refused)
 
     def expire(self, ttl: int | None, item: Mapping[str, Any]) -> None:
         """Set the ``ttl``, or remove it; a condition keeps the write from replacing a later one that was not seen."""

@@ -6,13 +6,13 @@ Lives here: what the run decides, and what it learns. Never: which requests fit 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ...operations.errors import ConditionFailed, Conflict, StoreError, Throttled
+from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...resolution import Config
-from ...schema.attributes import ANCHOR, CONFIG_READ_AT, TTL, bucket_attributes
+from ...schema.attributes import ANCHOR, CONFIG_READ_AT, REFUSED, TTL, bucket_attributes
 from ...schema.items import BucketState
 from ...token_bucket import reached_at
-from ..process.bucket_queue import BucketRequest, Outcome, Verdict
+from ..process.bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
 from ..steps import Flow, Sleep, call
@@ -114,14 +114,14 @@ class CommitRun:
         self._settle_hopeless(plan)
         batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
         if plan.reshapes:
-            return Decision(plan.write(batch), batch, plan) if self.pending else None
+            return self._write(plan, batch) if self.pending else None
         if batch.short:
             self._refuse_or_ask(batch, plan)
         if not batch.carried:
             return None
-        if batch.moves_nothing:
+        if batch.moves_nothing and not self._is_to_count(batch):
             return self._judge(batch)
-        return Decision(plan.write(batch), batch, plan)
+        return self._write(plan, batch)
 
     def answered(self, decision: Decision, answer: Item | None) -> None:
         """Settle the requests that the answer decides."""
@@ -143,6 +143,8 @@ class CommitRun:
 
     def failed(self, error: StoreError, decision: Decision | None) -> Flow[None]:
         """React to an error of the store: try again where that may help, else fail the requests."""
+        if decision is not None and decision.batch.refused and isinstance(error, ConditionFailed | NotApplied):
+            self.namespace_state.refusals.put_back(self.cached, decision.batch.refused, self.now_ms)
         pause = next(self.pauses, None) if isinstance(error, Throttled) else None
         if isinstance(error, Throttled) and not isinstance(error, Conflict):
             self.cached.write_rate.throttled()
@@ -176,6 +178,7 @@ class CommitRun:
         multiplier = self.namespace_state.settings.ttl_multiplier
         plan = ConsumeWrite(self.cached, state, now_ms, multiplier, self.config, self.slack)
         batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
+        batch.refused = write.add.get(REFUSED, 0)
         plan.write(batch)
         return Decision(write, batch, plan)
 
@@ -233,6 +236,18 @@ class CommitRun:
                 return ReshapeWrite(cached, state, self.now_ms, multiplier, config)
         return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
 
+    def _write(self, plan: WritePlan, batch: Batch) -> Decision:
+        """The write of the batch, which also counts the pending refusals; a new bucket leaves them to its next one."""
+        refusals = self.namespace_state.refusals
+        if self.cached in refusals.counts and plan.state is not None:
+            batch.refused = refusals.take(self.cached)
+        return Decision(plan.write(batch), batch, plan)
+
+    def _is_to_count(self, batch: Batch) -> bool:
+        """Whether a write is due for the sake of pending refusals."""
+        counts = self.namespace_state.refusals.counts
+        return self.cached in counts and any(isinstance(request, RefusalCount) for request in batch.carried)
+
     def _is_to_reshape(self, state: BucketState, config: Config) -> bool:
         if self.cached.agrees_with(config) or not _is_newer(config, state):
             return False
@@ -260,8 +275,8 @@ class CommitRun:
         return any(not (request.given.keys() <= known and request.unchecked.keys() <= known) for request in corrections)
 
     def _drop_corrections(self) -> None:
-        """Settle give-backs as admitted: there is no bucket, and it was full when it expired."""
-        self.settle([request for request in self.pending if request.given and not request.unchecked], "admitted")
+        """Settle what takes nothing as admitted: there is no bucket, and it was full when it expired."""
+        self.settle([request for request in self.pending if not (request.checked or request.unchecked)], "admitted")
 
     def _settle_hopeless(self, plan: WritePlan) -> None:
         """Settle the requests that cannot be admitted whatever the answer, and drop corrections of unknown limits."""

@@ -7,7 +7,7 @@ quiet bucket pays for it.
 from collections.abc import Sequence
 
 from ...operations.values import Conditions, Update
-from ...schema.attributes import ACQUIRES, ANCHOR, SHARD_COUNT, TTL
+from ...schema.attributes import ACQUIRES, ANCHOR, REFUSED, SHARD_COUNT, TTL
 from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
 from ..process.bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -15,7 +15,7 @@ from .batch import TTL_SLACK_SECONDS
 from .write_plans import TTL_GRACE_MS
 
 
-def fast_path_update(  # noqa: C901 - one pass, because every acquire pays for it
+def fast_path_update(  # noqa: C901, PLR0915 - one pass, because every acquire pays for it
     namespace_state: NamespaceState,
     cached: CachedBucket,
     *,
@@ -64,4 +64,6 @@ def fast_path_update(  # noqa: C901 - one pass, because every acquire pays for i
         most[TTL] = ttl + TTL_SLACK_SECONDS
     elif TTL in item:
         return None
+    if cached in namespace_state.refusals.counts and (refused := namespace_state.refusals.take(cached)):
+        add[REFUSED] = refused
     return Update(cached.key, add, values, (), Conditions((), (), {ANCHOR: item[ANCHOR]}, least, most))

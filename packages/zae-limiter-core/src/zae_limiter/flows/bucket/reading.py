@@ -42,8 +42,7 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
     if resource is not None:
         bucket = yield from get_bucket(namespace_state, entity_id, resource)
         return [] if bucket is None else [bucket]
-    check_identifier("entity_id", entity_id)
-    pk = keys.gsi3_pk_entity(namespace_state.namespace_id, entity_id)
+    pk = keys.gsi3_pk_entity(namespace_state.namespace_id, check_identifier("entity_id", entity_id))
     query: Query | None = Query(pk, index="GSI3", begins_with=keys.INDEX_BUCKET_PREFIX)
     rows = IndexRows(namespace_state.namespace_id)
     shards: dict[str, list[BucketState]] = {}
@@ -57,7 +56,7 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
 
 def get_resource_capacity(namespace_state: NamespaceState, resource: str) -> Flow[ResourceCapacity]:
     """The sums over all buckets of a resource; one page of them at a time is in memory."""
-    check_resource("resource", resource)
+    resource = check_resource("resource", resource)
     pk = keys.gsi2_pk_resource(namespace_state.namespace_id, resource)
     query: Query | None = Query(pk, index="GSI2", begins_with=keys.INDEX_BUCKET_PREFIX)
     rows = IndexRows(namespace_state.namespace_id)

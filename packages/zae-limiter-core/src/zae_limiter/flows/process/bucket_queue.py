@@ -142,6 +142,10 @@ class BucketRequest(Waiter):
         return [self.give_back(events=-self.events)] if self.admitted and any(self.checked.values()) else ()
 
 
+class RefusalCount(BucketRequest):
+    """A request that moves nothing: its write is for the refusals of the bucket that no other write has counted."""
+
+
 class ShardReturn(NamedTuple):
     """Amounts that go back to ``shard``, when the bucket had ``shards`` of them."""
 

@@ -18,6 +18,7 @@ from ...schema.attributes import CASCADE, bucket_attributes
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
 from .bucket_queue import BucketQueue
 from .config_cache import ConfigCache
+from .refusals import PendingRefusals
 from .waiting_line import WaitingLine
 from .write_rate import WriteRate
 
@@ -185,6 +186,7 @@ class NamespaceState:
         self.settings = settings
         self.configs = ConfigCache(namespace_id, ttl_ms=settings.config_ttl_ms, size=settings.buckets_remembered)
         self.degraded = LogThrottle()
+        self.refusals = PendingRefusals(settings.buckets_remembered)
         self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
 
     def states(self, home: CachedBucket) -> list[BucketState]:

@@ -46,9 +46,8 @@ def event(
 
 def get_events(namespace_state: NamespaceState, entity_id: str, *, limit: int, start: str | None) -> Flow[AuditPage]:
     """Up to ``limit`` events of a subject after the event ``start``, newest first. Raises ``ValidationError``."""
-    check_subject("entity_id", entity_id)
     validate_page(limit, start)
-    pk = keys.pk_audit(namespace_state.namespace_id, entity_id)
+    pk = keys.pk_audit(namespace_state.namespace_id, check_subject("entity_id", entity_id))
     behind: Mapping[str, str] | None = None if start is None else {PK: pk, SK: keys.sk_audit(start)}
     events: list[AuditEvent] = []
     while len(events) < limit:

@@ -38,9 +38,8 @@ def create_entity(
     Raises ``EntityExistsError``, ``EntityNotFoundError`` for an unknown parent, and ``ValidationError``, also for a
     parent that is the entity itself or has a parent.
     """
-    check_identifier("entity_id", entity_id)
-    if parent_id is not None:
-        check_identifier("parent_id", parent_id)
+    entity_id = check_identifier("entity_id", entity_id)
+    parent_id = None if parent_id is None else check_identifier("parent_id", parent_id)
     if validate_flag("cascade", cascade) and parent_id is None:
         raise ValidationError("cascade", cascade, "needs a parent_id to cascade to")
     entity = Entity(entity_id, validate_name(name), parent_id, cascade, validate_metadata(metadata), cause.at, 1)
@@ -68,19 +67,19 @@ def create_entity(
 
 def get_entity(namespace_state: NamespaceState, entity_id: str) -> Flow[Entity | None]:
     """The entity, ``None`` if there is none."""
-    check_identifier("entity_id", entity_id)
+    entity_id = check_identifier("entity_id", entity_id)
     item = yield from read(meta_key(namespace_state, entity_id))
     return None if item is None else read_entity(item)
 
 
 def get_children(namespace_state: NamespaceState, parent_id: str) -> Flow[list[Entity]]:
     """The children of an entity, sorted by id."""
-    check_identifier("parent_id", parent_id)
+    parent_id = check_identifier("parent_id", parent_id)
     query = Query(keys.gsi1_pk_parent(namespace_state.namespace_id, parent_id), index="GSI1")
     rows = IndexRows(namespace_state.namespace_id)
     children = yield from query_rows(query, rows, lambda item: _child(namespace_state, parent_id, item))
     yield from report(rows)
-    return children
+    return sorted(children, key=lambda child: child.entity_id)  # the index sorts them by what is in its key
 
 
 def _child(namespace_state: NamespaceState, parent_id: str, item: Item) -> Entity:
@@ -103,7 +102,7 @@ def update_entity(
 
     Raises ``EntityNotFoundError`` for it and for an unknown parent, and ``ValidationError``.
     """
-    given = validate_update(entity_id, fields)
+    entity_id, given = check_identifier("entity_id", entity_id), validate_update(fields)
     check_not_itself(entity_id, given.get("parent_id"))
 
     def attempt() -> Flow[tuple[Sequence[Write], Entity]]:

@@ -34,7 +34,7 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
 
     Raises ``EntityHasChildrenError``, and ``EntityNotFoundError`` if nothing of the entity exists.
     """
-    check_identifier("entity_id", entity_id)
+    entity_id = check_identifier("entity_id", entity_id)
     rounds = count()
 
     def attempt() -> Flow[tuple[Sequence[Write], list[Item]]]:

@@ -40,14 +40,14 @@ def entity_config_rows(rows: IndexRows) -> Flow[list[EntityConfigAddress]]:
 
 def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow[list[str]]:
     """The entities that have limits of their own on a resource, or on all (``_default_``), sorted by id."""
-    check_resource("resource", resource, allow_default=True)
+    resource = check_resource("resource", resource, allow_default=True)
     rows = IndexRows(namespace_state.namespace_id)
     query = Query(keys.gsi3_pk_entity_config(rows.namespace_id, resource), index="GSI3")
     found = yield from query_rows(
-        query, rows, lambda item: _checked(rows, keys.parse_entity_sk(resource, item[GSI3SK]), item)
+        query, rows, lambda item: _checked(rows, keys.parse_entity_sk(keys.encode(resource), item[GSI3SK]), item)
     )
     yield from report(rows)
-    return [address.entity_id for address in in_force(found, namespace_state)]
+    return sorted(address.entity_id for address in in_force(found, namespace_state))
 
 
 def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[str]]:
@@ -70,7 +70,7 @@ def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[s
         resources += dict.fromkeys(found)
         if page.next is None:
             yield from report(rows)
-            return resources
+            return sorted(resources)
         query = _behind(query, page, found)
 
 

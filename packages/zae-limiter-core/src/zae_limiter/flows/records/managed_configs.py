@@ -14,7 +14,7 @@ from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
 from ..retry import KEYS_PER_READ, read_all
 from ..steps import Flow, call_all
-from ..validation import validate_own_place
+from ..validation import validate_keys, validate_own_place
 from .bulk_configs import change_many
 from .limits import Change, Place, entity_place, resource_place, system_place
 from .listing import entity_config_rows, resource_rows
@@ -33,8 +33,8 @@ def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dic
     """The new configs by place. Raises ``ValidationError``."""
     if not isinstance(configs, Mapping):
         raise ValidationError("configs", configs, "must map places to StoredConfig, or to None to remove what is there")
-    for place, config in configs.items():
-        _checked(place)
+    checked = validate_keys("configs", configs, _checked)
+    for place, config in checked.items():
         if config is not None and not isinstance(config, StoredConfig):
             raise ValidationError("configs", config, "must be a StoredConfig, or None for nothing")
         if config is not None and config.on_unavailable is not None and place != (None, None):
@@ -42,7 +42,7 @@ def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dic
         if config is not None and config.override is not None:
             problem = "is for set_limits(override_until=): leave it out, and the one in force stays"
             raise ValidationError("override", config.override, problem)
-    return dict(configs)
+    return checked
 
 
 def get_configs(

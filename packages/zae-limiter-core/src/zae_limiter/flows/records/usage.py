@@ -4,7 +4,7 @@ Lives here: the keys to read, and the ends of pages. Never: how snapshots are ma
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -34,7 +34,7 @@ from ..validation import LARGEST_PAGE, validate_page_size
 
 KEYS_OF_A_DAY: Final = 25  # 24 hourly snapshots and the daily one have adjacent keys
 
-_NEXT: Final = re.compile(r"[^#\s]{1,256}#[^#\s]{1,256}")
+_NEXT: Final = re.compile(r"[^#\s]{1,512}#[^#\s]{1,512}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +108,38 @@ class _Row(NamedTuple):
     id: SnapshotId
 
 
-class _Snapshot(NamedTuple):
+class Snapshot(NamedTuple):
     """A snapshot, and its consumption in millitokens."""
 
     usage: UsageSnapshot
     milli: Mapping[str, int]
 
 
+class Sums:
+    """The sums of snapshots: millitokens by limit, because parts of tokens may add up to whole ones; and acquires."""
+
+    def __init__(self) -> None:
+        self.milli: dict[str, int] = {}
+        self.events = self.refused = self.shadowed = 0
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Add a snapshot."""
+        for name, milli in snapshot.milli.items():
+            self.milli[name] = self.milli.get(name, 0) + milli
+        self.events += snapshot.usage.total_events
+        self.refused += snapshot.usage.total_refused
+        self.shadowed += snapshot.usage.total_shadowed
+
+
 class _Page(NamedTuple):
     """Snapshots, and the start of the next page, ``None`` at the end."""
 
-    snapshots: Sequence[_Snapshot]
+    snapshots: Sequence[Snapshot]
     next: str | None
 
 
 def _page(rows: IndexRows, asked: Asked, limit: int, behind: str | None) -> Flow[_Page]:
-    found: list[_Snapshot] = []
+    found: list[Snapshot] = []
     query = _query(rows.namespace_id, asked, limit, behind)
     while True:
         page: Page = yield from with_retries(query)
@@ -144,35 +160,44 @@ def _row(item: Item) -> _Row:
     return _Row(item, SnapshotId.of_row(item))
 
 
-def _snapshot(item: Item) -> _Snapshot:
+def _snapshot(item: Item) -> Snapshot:
     """The snapshot of an item. Raises an error of ``UNREADABLE`` for one that has something else for a count."""
     SnapshotId.of_row(item)
-    snapshot = _Snapshot(read_usage(item), read_milli(item))
-    if type(snapshot.usage.total_events) is not int or any(type(milli) is not int for milli in snapshot.milli.values()):
+    snapshot = usage, milli = Snapshot(read_usage(item), read_milli(item))
+    counts = (usage.total_events, usage.total_refused, usage.total_shadowed, *milli.values())
+    if any(type(count) is not int for count in counts):
         raise TypeError("a count is no number")
     return snapshot
 
 
 def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSummary]:
-    """The sums of all requested snapshots, added in millitokens: parts of tokens may add up to whole ones."""
+    """The sums of all requested snapshots."""
+    windows: dict[datetime, Sums] = {}
+    yield from every_snapshot(
+        namespace_state, asked, lambda each: windows.setdefault(each.usage.window_start, Sums()).add(each)
+    )
+    sums = windows.values()
+    names = sorted({name for each in sums for name in each.milli})
+    return UsageSummary(
+        asked.window,
+        len(windows),
+        tuple(_limit_usage(name, [each.milli.get(name, 0) for each in sums]) for name in names),
+        total_events=sum(each.events for each in sums),
+        total_refused=sum(each.refused for each in sums),
+        total_shadowed=sum(each.shadowed for each in sums),
+    )
+
+
+def every_snapshot(namespace_state: NamespaceState, asked: Asked, add: Callable[[Snapshot], None]) -> Flow[None]:
+    """Call ``add`` with each requested snapshot; one page of them at a time is in memory."""
     rows = IndexRows(namespace_state.namespace_id)
-    windows: dict[datetime, dict[str, int]] = {}
-    events, behind, more = 0, None, True
+    behind, more = None, True
     while more:
         page = yield from _page(rows, asked, LARGEST_PAGE, behind)
-        for usage, milli in page.snapshots:
-            _add(windows.setdefault(usage.window_start, {}), milli)
-            events += usage.total_events
+        for snapshot in page.snapshots:
+            add(snapshot)
         behind, more = page.next, page.next is not None
     yield from report(rows)
-    names = sorted({name for sums in windows.values() for name in sums})
-    limits = tuple(_limit_usage(name, [sums.get(name, 0) for sums in windows.values()]) for name in names)
-    return UsageSummary(asked.window, len(windows), limits, events)
-
-
-def _add(sums: dict[str, int], consumed: Mapping[str, int]) -> None:
-    for name, milli in consumed.items():
-        sums[name] = sums.get(name, 0) + milli
 
 
 def _limit_usage(name: str, milli: Sequence[int]) -> LimitUsage:

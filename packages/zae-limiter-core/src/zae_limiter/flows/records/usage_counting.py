@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...operations.errors import ConditionFailed
 from ...operations.values import Conditions, Item, Key, Update
-from ...schema.attributes import TOTAL_EVENTS, TTL
+from ...schema.attributes import TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED, TTL
 from ...schema.changes import Consumption
 from ...schema.usage import SnapshotId, counted_attribute, rest_attribute
 from ..retry import with_retries
@@ -50,9 +50,11 @@ def _not_counted(item: Item | None, shard: int, uses: Sequence[Use]) -> list[Use
 
 def _counting(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None) -> Update:
     """The update that adds the uses, in order, if the snapshot has counted none of them."""
-    add = {TOTAL_EVENTS: 0}
+    used = [use.consumption for use in uses]
+    add = {TOTAL_EVENTS: sum(each.events for each in used)}
+    refused = {TOTAL_REFUSED: sum(each.refused for each in used), TOTAL_SHADOWED: sum(each.shadowed for each in used)}
+    add |= {name: total for name, total in refused.items() if total}
     for use in uses:
-        add[TOTAL_EVENTS] += use.consumption.events
         for limit, tokens in use.consumption.tokens.items():
             add[limit] = add.get(limit, 0) + tokens
         for limit, milli in use.consumption.rests.items():

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 TESTS: Final = Path(__file__).resolve().parents[3]
 START_SECONDS: Final = 60
@@ -81,19 +81,19 @@ def _read(connection: HTTPConnection, response: HTTPResponse) -> Answer:
 @contextmanager
 def serving(server: str, application: str, folder: Path = TESTS, **environ: str) -> Iterator[Served]:
     """Serve ``module:name`` until the end of the block."""
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", *(each.format(port=port) for each in COMMANDS[server]), application]
     environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONUNBUFFERED": "1"} | environ
     process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
     try:
-        _wait_for(port, process)
+        wait_for(port, process)
         yield Served(port)
     finally:
-        print(_stop(process), file=sys.stderr)
+        print(stop(process), file=sys.stderr)
 
 
-def _stop(process: subprocess.Popen[str]) -> str:
-    """What it wrote on stderr."""
+def stop(process: subprocess.Popen[Any]) -> Any:
+    """End it; returns what it wrote on stderr."""
     process.terminate()
     try:
         return process.communicate(timeout=STOP_SECONDS)[1]
@@ -102,13 +102,15 @@ def _stop(process: subprocess.Popen[str]) -> str:
         return process.communicate()[1]
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def _wait_for(port: int, process: subprocess.Popen[str]) -> None:
+def wait_for(port: int, process: subprocess.Popen[Any]) -> None:
+    """Wait until the process listens on the port."""
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
         assert process.poll() is None, process.communicate()[1]

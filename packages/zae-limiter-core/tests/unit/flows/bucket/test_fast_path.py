@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from support.core.plays import NOW, RPM, Stage, bucket_item, stage
 from zae_limiter.flows.bucket.batch import fit_batch
 from zae_limiter.flows.bucket.fast_path import fast_path_update
+from zae_limiter.flows.bucket.group_commit import commit
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite
 from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.limits import Limit
+from zae_limiter.operations.errors import ConditionFailed
 from zae_limiter.operations.values import Update
 from zae_limiter.resolution import Config
 
@@ -113,3 +115,30 @@ def test_it_keeps_a_bucket_that_others_may_have_emptied_for_as_long_as_the_rules
 
 def test_a_limit_that_the_bucket_has_not_is_another_case() -> None:
     assert lone(Case((60_000, 11_000), {"rpm": 1000, "other": 1000})) is None
+
+
+def test_it_takes_refusals_along_once_and_only_with_a_write() -> None:
+    it = seen(Case((60_000, 11_000), {}, multiplier=0))
+
+    def write(amount: int) -> Update | None:
+        request, now_ms = it.request(*LIMITS, checked={"rpm": amount}), it.clock.now_ms()
+        state = it.cached.state
+        return fast_path_update(it.namespace_state, it.cached, state=state, requests=[request], now_ms=now_ms)
+
+    for _ in range(3):
+        it.namespace_state.refusals.add(it.cached, it.clock.now_ms())
+    assert write(0) is None
+    assert write(60_001) is None
+    counts = [made.add.get("rj") for made in (write(1000), write(1000)) if made is not None]
+    assert counts == [3, None]
+
+
+def test_those_of_a_write_that_lost_its_race_go_with_the_next_one() -> None:
+    it = seen(Case((60_000, 11_000), {}, multiplier=0))
+    it.namespace_state.refusals.add(it.cached, it.clock.now_ms())
+    run = commit(it.namespace_state, it.cached, [it.request(*LIMITS, checked={"rpm": 1000})])
+    lost, true = next(run), bucket_item({RPM: 50_000, TPM: 11_000}, rf=NOW, writes=5)
+    assert isinstance(lost, Update)
+    again = run.throw(ConditionFailed(true))
+    assert isinstance(again, Update)
+    assert (lost.add["rj"], again.add["rj"]) == (1, 1)

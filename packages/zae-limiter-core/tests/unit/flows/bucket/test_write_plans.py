@@ -7,7 +7,7 @@ import pytest
 
 from support.core.plays import MINUTE, NOW, RPM, Stage, bucket_item, stage
 from zae_limiter.flows.bucket.group_commit import commit
-from zae_limiter.flows.process.bucket_queue import BucketRequest
+from zae_limiter.flows.process.bucket_queue import BucketRequest, RefusalCount
 from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Conditions, Put, Update
 from zae_limiter.resolution import Config
@@ -253,3 +253,46 @@ def test_corrections_alone_do_not_reshape() -> None:
     it = at({RPM: 5000}, elapsed_ms=10_000)
     request = it.request(config=Config((RAISED,), NOW), unchecked={"rpm": 1000}, events=0)
     assert "rf" not in first_write(it, request).set
+
+
+def test_each_write_of_a_bucket_that_is_there_takes_its_refusals_once() -> None:
+    reshaped = Limit.per_minute("rpm", 90)
+    requests: list[dict[str, Any]] = [
+        {"checked": {"rpm": 1000}},
+        {"given": {"rpm": 1000}},
+        {"unchecked": {"rpm": 1000}},
+    ]
+    for limit, amounts in [*((RPM, each) for each in requests), (reshaped, requests[0])]:
+        it = at({RPM: 30_000}, elapsed_ms=0)
+        for _ in range(2):
+            it.namespace_state.refusals.add(it.cached, NOW)
+        config = Config((limit,), 1)
+        assert first_write(it, it.request(config=config, **amounts)).add["rj"] == 2
+        assert "rj" not in first_write(it, it.request(config=config, **amounts)).add
+
+
+def test_a_new_bucket_leaves_them_to_its_next_write() -> None:
+    it = stage()
+    it.sees(None)
+    it.namespace_state.refusals.add(it.cached, NOW)
+    create = next(commit(it.namespace_state, it.cached, [it.request(RPM, checked={"rpm": 1000})]))
+    assert isinstance(create, Put)
+    assert "rj" not in create.item
+    assert it.namespace_state.refusals.take(it.cached) == 1
+
+
+def test_a_write_for_the_sake_of_refusals_touches_only_counts_of_a_bucket_that_is_there() -> None:
+    it = at({RPM: 0}, elapsed_ms=0, ttl=NOW // 1000)
+    it.namespace_state.refusals.add(it.cached, NOW)
+    write = first_write(it, RefusalCount(it.cached.queue))
+    assert (write.add, write.set, write.remove) == (counters(rj=1), {}, ())
+    assert write.when == Conditions(equals={"shard_count": 1})
+
+
+def test_it_is_not_sent_where_another_write_has_taken_them_or_there_is_no_bucket() -> None:
+    for of in (at({RPM: 0}, elapsed_ms=0), stage()):
+        if of.cached.state is None:
+            of.namespace_state.refusals.add(of.cached, NOW)
+        request = RefusalCount(of.cached.queue)
+        assert list(commit(of.namespace_state, of.cached, [request])) == []
+        assert request.admitted

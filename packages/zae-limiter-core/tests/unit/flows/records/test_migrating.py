@@ -13,21 +13,22 @@ from support.core.rehearsal import (
     WRITES,
     Killed,
     Life,
+    all_items,
     bucket,
     key,
     migrated,
-    puts,
+    old_table,
+    record,
     record_item,
 )
 from zae_limiter.exceptions import OlderClientsError
 from zae_limiter.flows.records import migrating
 from zae_limiter.flows.records.migrating import KEY, migrate
 from zae_limiter.flows.records.migrations import Change, Migration
-from zae_limiter.flows.records.versions import get_version_record
 from zae_limiter.flows.steps import play
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import Denied, OutcomeUnknown, RaceLost, StoreError, Throttled
-from zae_limiter.operations.values import Delete, Get, Item, Key, Operation, Put, Scan, Transact, Update
+from zae_limiter.operations.values import Delete, Get, Item, Key, Operation, Put, Transact, Update
 from zae_limiter.schema.attributes import CASCADE
 from zae_limiter.versions import MigrationProgress, VersionRecord
 
@@ -43,19 +44,7 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def table() -> MemoryTable:
-    table = MemoryTable()
-    for put in puts(COUNT):
-        table.execute(put)
-    return table
-
-
-def all_items(table: MemoryTable) -> list[Item]:
-    found: list[Item] = table.execute(Scan(1000)).items
-    return found
-
-
-def record(table: MemoryTable) -> VersionRecord | None:
-    return play(get_version_record("my-app"), table.execute)
+    return old_table(COUNT)
 
 
 def is_done(table: MemoryTable) -> bool:
@@ -107,9 +96,7 @@ def lives_until(writes: int) -> Callable[[MemoryTable], Life]:
 
 
 def every_write() -> int:
-    life = Life(MemoryTable())
-    for put in puts(COUNT):
-        life.table.execute(put)
+    life = Life(old_table(COUNT))
     life.migrate()
     return life.writes
 

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from support.core.rehearsal import FIRST, REHEARSED, SECOND, Life, bucket, puts, record_item
+from support.core.rehearsal import FIRST, REHEARSED, SECOND, Life, all_items, bucket, old_table, record, record_item
 from zae_limiter.exceptions import NoUpgradePathError
 from zae_limiter.flows.records import migrating
 from zae_limiter.flows.records.migrating import forecast, pending, unrecorded_schema
 from zae_limiter.flows.records.migrations import MIGRATIONS, newest_schema, oldest_schema
 from zae_limiter.flows.records.versions import KEY as VERSION_KEY
-from zae_limiter.flows.records.versions import change_version_record, get_version_record
+from zae_limiter.flows.records.versions import change_version_record
 from zae_limiter.flows.steps import play
 from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.values import Item, Key, Operation, Put, Scan
+from zae_limiter.operations.values import Key, Operation, Put
 from zae_limiter.schema.registry import namespace_items
 from zae_limiter.versions import SCHEMA_VERSION, VersionRecord, parse_version
 
@@ -28,19 +28,7 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def table() -> MemoryTable:
-    table = MemoryTable()
-    for put in puts(COUNT):
-        table.execute(put)
-    return table
-
-
-def all_items(table: MemoryTable) -> list[Item]:
-    found: list[Item] = table.execute(Scan(1000)).items
-    return found
-
-
-def record(table: MemoryTable) -> VersionRecord | None:
-    return play(get_version_record("my-app"), table.execute)
+    return old_table(COUNT)
 
 
 def test_the_registry_leads_from_the_first_schema_to_this_releases_without_a_gap() -> None:

@@ -107,6 +107,22 @@ def test_give_backs_count_less() -> None:
     assert total(table) == (-2, 0)
 
 
+def test_refused_and_shadowed_acquires_are_counted_once_too_and_only_where_there_are_some() -> None:
+    table = MemoryTable()
+    uses = [Use(stream_mark(LABEL, str(n)), Consumption({}, 0, refused=n, shadowed=1)) for n in range(1, 4)]
+    play(counting([use(0, 5)]), table.execute)
+    before = table.execute(Get(KEY))
+    assert before is not None
+    assert not {"total_refused", "total_shadowed"} & before.keys()
+    play(counting(uses[:2]), table.execute)
+    play(counting(uses), table.execute)
+    play(counting(uses), table.execute)
+    item = table.execute(Get(KEY))
+    assert item is not None
+    snapshot = read_usage(item)
+    assert (snapshot.total_events, snapshot.total_refused, snapshot.total_shadowed) == (1, 6, 3)
+
+
 def test_shards_of_a_bucket_add_to_one_snapshot_each_with_its_own_mark() -> None:
     table = MemoryTable()
     play(counting([use(9, 5)], shard=0), table.execute)

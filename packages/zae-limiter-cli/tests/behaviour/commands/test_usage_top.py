@@ -1,0 +1,108 @@
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from support.cli.tables import Table
+from zae_limiter_cli.main import main
+
+DAY = datetime(2024, 1, 1, tzinfo=UTC)
+PAST = ("--resource", "gpt-4", "--since", "2024-01-01")
+
+
+def run(*args: str) -> Result:
+    return CliRunner(env={"COLUMNS": "60"}).invoke(main, ["usage", "-n", "my-app", "top", *args])
+
+
+def table_of(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+@pytest.fixture
+def used(table: Table) -> Table:
+    for hour in range(2):
+        start = DAY + timedelta(hours=hour)
+        table.used("key-1", "gpt-4", start, events=3, refused=700, tpm=500)
+        table.used("key-2", "gpt-4", start, events=1, shadowed=2, tpm=12_000, rpm=1)
+        table.used("key-3", "gpt-4", start, events=8, refused=9)
+        table.used("key-3", "gpt-4o", start, events=8, refused=9_999)
+    return table
+
+
+def first_of(*args: str) -> list[str]:
+    done = run(*PAST, *args, "-o", "json")
+    assert done.exit_code == 0, done.output
+    return [each["entity_id"] for each in json.loads(done.stdout)["entities"]]
+
+
+def test_each_entity_is_a_row_and_who_was_refused_most_is_first(used: Table) -> None:
+    done = run(*PAST)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert table_of(done.stdout) == [
+        ["ENTITY", "ADMITTED", "REFUSED", "SHADOWED", "tpm"],
+        ["key-1", "6", "1,400", "0", "1,000"],
+        ["key-3", "16", "18", "0", "-"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["--by", "refused", "--limit", "1"], ["key-1"]),
+        (["--by", "shadowed"], ["key-2"]),
+        (["--by", "admitted"], ["key-3", "key-1", "key-2"]),
+        (["--by", "tpm"], ["key-2", "key-1"]),
+        (["--by", "other"], []),
+        (["--window", "daily"], []),
+        (["--until", "2024-01-01T01:00"], ["key-1", "key-3"]),
+    ],
+    ids=str,
+)
+def test_it_is_by_what_was_asked_for(used: Table, args: list[str], expected: list[str]) -> None:
+    assert first_of(*args) == expected
+
+
+def test_json_says_what_it_is_the_top_of(used: Table) -> None:
+    done = run(*PAST, "--by", "tpm", "--limit", "1", "-o", "json")
+    assert json.loads(done.stdout) == {
+        "resource": "gpt-4",
+        "window": "hourly",
+        "start": "2024-01-01T00:00:00Z",
+        "end": None,
+        "by": "tpm",
+        "entities": [
+            {
+                "entity_id": "key-2",
+                "consumed": {"rpm": 2, "tpm": 24_000},
+                "total_events": 2,
+                "total_refused": 0,
+                "total_shadowed": 4,
+            }
+        ],
+    }
+
+
+def test_nobody_is_said_with_what_was_asked_for(used: Table) -> None:
+    done = run(*PAST, "--by", "other")
+    assert (done.exit_code, done.stdout) == (0, "No usage by other: gpt-4, hourly, since 2024-01-01 00:00 UTC.\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ([], "Missing option '--resource'"),
+        (["--resource", "a b"], "--resource 'a b': "),
+        ([*PAST, "--by", "a b"], "--by 'a b': "),
+        ([*PAST, "--by", "ev"], "--by 'ev': is reserved"),
+        ([*PAST, "--limit", "1001"], "Invalid value for '--limit': 1001 is not in the range 1<=x<=1000."),
+        ([*PAST, "--since", "yesterday"], None),
+    ],
+    ids=str,
+)
+def test_a_wrong_question_is_one_line_with_the_way_out(table: Table, args: list[str], told: Any) -> None:
+    done = run(*args)
+    assert (done.exit_code, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"Error: {told or '--since'}")

@@ -1,0 +1,54 @@
+"""The entities that were refused, or that consumed, the most on a resource."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from heapq import nsmallest
+
+from ...limits import MILLI
+from ...naming import check_limit_name, check_resource
+from ...schema.attributes import TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED
+from ...usage import EntityUsage
+from ..process.namespace_state import NamespaceState
+from ..steps import Flow
+from ..validation import validate_page_size
+from .usage import Asked, Sums, every_snapshot, validate_usage
+
+COUNTS: Mapping[str, Callable[[Sums], int]] = {
+    TOTAL_EVENTS: lambda sums: sums.events,
+    TOTAL_REFUSED: lambda sums: sums.refused,
+    TOTAL_SHADOWED: lambda sums: sums.shadowed,
+}
+
+
+def validate_top(
+    resource: str, by: str, window: str, start: datetime | None, end: datetime | None, limit: int
+) -> Asked:
+    """The checked request. Raises ``ValidationError``."""
+    if not isinstance(by, str) or by not in COUNTS:
+        check_limit_name("by", by)
+    validate_page_size(limit)
+    return validate_usage(None, check_resource("resource", resource), window, start, end)
+
+
+def get_top(namespace_state: NamespaceState, asked: Asked, *, by: str, limit: int) -> Flow[tuple[EntityUsage, ...]]:
+    """The ``limit`` entities with the most of ``by``, the first one with the most; none with nothing of it.
+
+    Reads every requested snapshot, a page at a time; the sums of each entity stay in memory.
+    """
+    entities: dict[str, Sums] = {}
+    yield from every_snapshot(
+        namespace_state, asked, lambda each: entities.setdefault(each.usage.entity_id, Sums()).add(each)
+    )
+    amount = COUNTS.get(by) or partial(_consumed, by)
+    ranked = ((-amount(sums), entity_id) for entity_id, sums in entities.items() if amount(sums) > 0)
+    return tuple(_entity_usage(entity_id, entities[entity_id]) for _, entity_id in nsmallest(limit, ranked))
+
+
+def _consumed(name: str, sums: Sums) -> int:
+    return sums.milli.get(name, 0)
+
+
+def _entity_usage(entity_id: str, sums: Sums) -> EntityUsage:
+    consumed = {name: sums.milli[name] // MILLI for name in sorted(sums.milli)}
+    return EntityUsage(entity_id, consumed, sums.events, sums.refused, sums.shadowed)

@@ -1,0 +1,148 @@
+"""Rate limits of LangChain's chat models. Needs the extra ``langchain``.
+
+``RequestLimiter`` is the ``rate_limiter`` of a model: each request waits for its tokens, and they are not given back.
+``TokenLimits`` is a callback: it takes an estimate before a call, and settles what the answer says was used.
+"""
+
+from asyncio import to_thread
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Unpack
+from uuid import UUID
+
+try:
+    from langchain_core.callbacks import BaseCallbackHandler
+    from langchain_core.rate_limiters import BaseRateLimiter
+except ImportError as error:
+    problem = 'zae_limiter.integrations.langchain needs langchain-core: pip install "zae-limiter-core[langchain]"'
+    raise ImportError(problem) from error
+
+from ..aio.limiter import RateLimiter
+from ..exceptions import RateLimitExceeded
+from ..runtime.lru import LRU
+from ..settings import AcquireOptions
+from ..sync.limiter import SyncRateLimiter
+from .leases import SyncLeases
+from .tokens import estimate
+
+MAX_OPEN: Final = 10_000
+MAX_WAIT: Final = 60.0
+
+
+class RequestLimiter(BaseRateLimiter):
+    """The ``rate_limiter`` of a chat model: each of its requests takes ``consume`` first.
+
+    A ``SyncRateLimiter`` serves ``invoke`` and ``ainvoke`` (in a thread), a ``RateLimiter`` serves ``ainvoke`` alone.
+    ``options`` are those of ``acquire``; ``max_wait`` is 60 seconds if you name none.
+    """
+
+    def __init__(
+        self,
+        limiter: RateLimiter | SyncRateLimiter,
+        *,
+        entity_id: str,
+        resource: str,
+        consume: Mapping[str, int],
+        **options: Unpack[AcquireOptions],
+    ) -> None:
+        self._limiter = limiter
+        self._place = (entity_id, resource, dict(consume))
+        self._options: AcquireOptions = {"max_wait": MAX_WAIT, **options}
+
+    def acquire(self, *, blocking: bool = True) -> bool:
+        """Take the tokens. Raises the errors of ``acquire``; a refusal is ``False`` if it is not ``blocking``.
+
+        A blocking call raises ``RateLimitExceeded``, because LangChain sends the request whatever this returns.
+        """
+        if not isinstance(self._limiter, SyncRateLimiter):
+            raise TypeError("a RateLimiter cannot serve a blocking call: use ainvoke, or give a SyncRateLimiter")
+        try:
+            with self._limiter.acquire(*self._place, **self._waiting(blocking=blocking)):
+                return True
+        except RateLimitExceeded:
+            if blocking:
+                raise
+            return False
+
+    async def aacquire(self, *, blocking: bool = True) -> bool:
+        """The same on an event loop."""
+        if isinstance(self._limiter, SyncRateLimiter):
+            return await to_thread(self.acquire, blocking=blocking)
+        try:
+            async with self._limiter.acquire(*self._place, **self._waiting(blocking=blocking)):
+                return True
+        except RateLimitExceeded:
+            if blocking:
+                raise
+            return False
+
+    def _waiting(self, *, blocking: bool) -> AcquireOptions:
+        return self._options if blocking else {**self._options, "max_wait": 0.0}
+
+
+class TokenLimits(BaseCallbackHandler):
+    """A callback of chat models: takes a request and the estimated tokens before each call, settles when it ends.
+
+    ``requests`` and ``tokens`` name limits; ``None`` leaves one out. ``estimate`` gets the messages as one mapping with
+    the parameters of the model, like the body of a request. ``options`` are those of ``acquire``. A refusal raises
+    ``RateLimitExceeded`` before the request goes out. A call that fails gives back what it took.
+    """
+
+    raise_error = True  # LangChain swallows the errors of other callbacks
+
+    def __init__(
+        self,
+        limiter: SyncRateLimiter,
+        *,
+        entity_id: str,
+        resource: str,
+        requests: str | None = "rpm",
+        tokens: str | None = "tpm",
+        estimate: Callable[[Mapping[str, Any]], int] = estimate,
+        **options: Unpack[AcquireOptions],
+    ) -> None:
+        self._limiter, self._place = limiter, (entity_id, resource)
+        self._requests, self._tokens, self._estimate = requests, tokens, estimate
+        self._options = options
+        self._open: LRU[UUID, SyncLeases] = LRU(MAX_OPEN)
+
+    def on_chat_model_start(
+        self, serialized: dict[str, Any], messages: list[list[Any]], *, run_id: UUID, **kwargs: Any
+    ) -> None:
+        """Take the tokens. Raises the errors of ``acquire``."""
+        contents = [message.content for each in messages for message in each]
+        self._take(run_id, {**kwargs.get("invocation_params", {}), "messages": contents})
+
+    def on_llm_start(self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **kwargs: Any) -> None:
+        """The same for a model that is no chat model."""
+        self._take(run_id, {**kwargs.get("invocation_params", {}), "prompt": prompts})
+
+    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Settle what was used; the estimate stays if the model does not say. What cannot be written is logged."""
+        self._end(run_id, response, None)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Give back, unless the call had begun to stream: then the estimate stays."""
+        self._end(run_id, kwargs.get("response"), error)
+
+    def _take(self, run_id: UUID, request: Mapping[str, Any]) -> None:
+        cost = {self._requests: 1} if self._requests else {}
+        if self._tokens:
+            cost[self._tokens] = self._estimate(request)
+        leases = SyncLeases()
+        leases.enter(self._limiter.acquire(*self._place, cost, **self._options))
+        self._open.put(run_id, leases)
+
+    def _end(self, run_id: UUID, response: Any, error: BaseException | None) -> None:
+        if (leases := self._open.get(run_id)) is None or (lease := leases.last) is None:
+            return
+        self._open.discard(run_id)
+        answers = [each for generations in getattr(response, "generations", ()) for each in generations]
+        begun = any(each.text for each in answers)
+        if self._tokens and error is None and (used := max(map(_used, answers), default=0)):
+            lease.settle(**{self._tokens: used})
+        leases.end(None if begun else error)
+
+
+def _used(generation: Any) -> int:
+    usage = getattr(getattr(generation, "message", None), "usage_metadata", None)
+    return usage["total_tokens"] if usage else 0

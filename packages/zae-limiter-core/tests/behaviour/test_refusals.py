@@ -1,0 +1,292 @@
+"""Refusals are counted on the buckets that were short, by writes that are made anyway."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from support.core.shards import shard_items, split_into
+from support.core.worlds import Awaited, Process, World, outcomes, passes, take, until
+from zae_limiter import Limit, RateLimiter, RateLimitExceeded, SyncRateLimiter
+from zae_limiter.flows.acquire.counting import count_refusal
+from zae_limiter.flows.process.bucket_queue import RefusalCount, Waiter
+from zae_limiter.flows.steps import Flow, Sleep, play_late
+from zae_limiter.operations.errors import BudgetSpent, OutcomeUnknown, Throttled
+from zae_limiter.operations.values import Update
+
+RPM = Limit.per_minute("rpm", 60)  # a token a second
+
+
+async def emptied(world: World, *refusals: int) -> Process:
+    """A process whose bucket is empty, after refusals of so many tokens each."""
+    process = await world.process(default_limits=[RPM])
+    await take(process.limiter, "e", "r", rpm=60)
+    await refused(process.limiter, *refusals or (1,))
+    process.wire.sent()
+    return process
+
+
+async def refused(limiter: RateLimiter, *amounts: int, entity_id: str = "e") -> None:
+    for amount in amounts:
+        assert not await passes(limiter, entity_id, "r", rpm=amount)
+
+
+def counted(world: World, limiter: RateLimiter, entity_id: str = "e") -> int | None:
+    """The refusals that the bucket's item has; ``None`` if none was ever counted."""
+    item = world.bucket_of(limiter, entity_id, "r")
+    return None if item is None else item.get("rj")
+
+
+async def test_refusals_go_with_the_next_write_which_is_one_write_of_one_unit(world: World) -> None:
+    limiter, wire = await emptied(world, 1, 2, 3)
+    assert wire.sent() == []
+    world.clock.advance(seconds=1)
+    world.meter.reset()
+    await take(limiter, "e", "r", rpm=1)
+    assert wire.sent() == ["Update"]
+    assert (world.meter.write_units, world.meter.read_units) == (1, 0)
+    assert counted(world, limiter) == 3
+
+
+async def test_a_refusal_by_a_fresh_copy_sends_nothing(world: World) -> None:
+    limiter, wire = await emptied(world)
+    await refused(limiter, *[1] * 50)
+    assert wire.sent() == []
+    assert counted(world, limiter) is None
+
+
+async def test_a_bucket_that_refused_nothing_has_no_count(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    for _ in range(3):
+        await take(limiter, "e", "r", rpm=1)
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    assert item["ev"] == 3
+    assert not {"rj", "sj"} & item.keys()
+
+
+async def test_writes_of_every_kind_take_them(world: World) -> None:
+    limiter, _ = await emptied(world)
+    world.clock.advance(seconds=10)
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        assert counted(world, limiter) == 1
+        await refused(limiter, 60)
+        await lease.release(rpm=1)
+    assert counted(world, limiter) == 2, "a give-back"
+    await refused(limiter, 60)
+    async with limiter.acquire("e", "r", {"rpm": 1}, limits=[Limit.per_minute("rpm", 70)]):
+        assert counted(world, limiter) == 3, "a reshape"
+
+
+async def test_only_the_bucket_that_was_short_counts(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    await limiter.create_entity("project")
+    await limiter.create_entity("key-1", parent_id="project", cascade=True)
+    await limiter.create_entity("key-2", parent_id="project", cascade=True)
+    await take(limiter, "key-1", "r", rpm=60)
+    await refused(limiter, 1, entity_id="key-2")
+    world.clock.advance(seconds=30)
+    await take(limiter, "key-2", "r", rpm=1)
+    assert (counted(world, limiter, "project"), counted(world, limiter, "key-2")) == (1, None)
+    await refused(limiter, 60, entity_id="key-1")
+    world.clock.advance(seconds=30)
+    await take(limiter, "key-1", "r", rpm=1)
+    assert (counted(world, limiter, "project"), counted(world, limiter, "key-1")) == (2, 1)
+
+
+async def test_who_waits_in_vain_is_counted_once_and_who_waits_with_success_is_not(world: World) -> None:
+    limiter, _ = await world.process(
+        default_limits=[Limit.custom("rpm", 4, refill_amount=20, refill_period=1)], clock=None
+    )
+    await take(limiter, "e", "r", rpm=4)
+    async with limiter.acquire("e", "r", {"rpm": 4}, max_wait=5) as lease:
+        assert lease.waited > 0
+    with pytest.raises(RateLimitExceeded):
+        await limiter.acquire("e", "r", {"rpm": 4}, max_wait=0.01).__aenter__()
+    await asyncio.sleep(0.3)
+    await take(limiter, "e", "r", rpm=1)
+    assert counted(world, limiter) == 1
+
+
+async def test_a_consume_of_a_lease_that_is_refused_is_counted(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    async with limiter.acquire("e", "r", {"rpm": 30}) as lease:
+        with pytest.raises(RateLimitExceeded):
+            await lease.consume(rpm=31)
+        await lease.consume(rpm=1)
+    assert counted(world, limiter) == 1
+
+
+async def test_checks_ahead_are_no_refusals(world: World) -> None:
+    limiter, _ = await emptied(world)
+    assert not await limiter.is_available("e", "r", {"rpm": 1})
+    assert await limiter.time_until_available("e", "r", {"rpm": 61})
+    world.clock.advance(seconds=1)
+    await take(limiter, "e", "r", rpm=1)
+    assert counted(world, limiter) == 1
+
+
+async def test_after_a_quiet_minute_the_next_refusal_queues_one_write(world: World) -> None:
+    limiter, wire = await emptied(world, 60, 60)
+    world.clock.advance(seconds=59)
+    await refused(limiter, 61)
+    assert counted(world, limiter) is None
+    world.clock.advance(seconds=1)
+    wire.sent()
+    world.meter.reset()
+    await refused(limiter, 61, 61, 61)
+    await until(lambda: counted(world, limiter) is not None)
+    assert wire.sent() == ["Update"]
+    assert world.meter.write_units == 1
+    item = world.bucket_of(limiter, "e", "r")
+    assert item is not None
+    first = item["rj"]
+    assert 4 <= first <= 6, "those that came before the write was decided"
+    assert (item["ev"], item["b_rpm_tk"], item["b_wcu_tc"]) == (1, 0, 2000)
+    await take(limiter, "e", "r", rpm=1)
+    assert counted(world, limiter) == 6
+
+
+async def test_a_refusal_does_not_wait_for_that_write(world: World) -> None:
+    limiter, wire = await emptied(world)
+    world.clock.advance(seconds=61)
+    wire.hold(Update)
+    async with asyncio.timeout(2):
+        await refused(limiter, 61)
+    await until(lambda: wire.in_flight == 1)
+    wire.let_go()
+    await until(lambda: counted(world, limiter) == 2)
+
+
+async def test_that_write_makes_no_bucket_where_there_is_none(world: World) -> None:
+    limiter, wire = await emptied(world)
+    world.clock.advance(seconds=3600)
+    world.expire()
+    await refused(limiter, 61)
+    await until(lambda: "Update" in wire.sent())
+    await until(lambda: wire.in_flight == 0)
+    assert world.bucket_of(limiter, "e", "r") is None
+    await take(limiter, "e", "r", rpm=1)
+    await take(limiter, "e", "r", rpm=1)
+    assert counted(world, limiter) == 2, "they were kept for the next bucket"
+
+
+async def test_a_blocked_entity_without_a_bucket_costs_nothing_however_often_it_is_refused(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[Limit.per_minute("rpm", 0)])
+    await refused(limiter, 1)
+    wire.sent()
+    for _ in range(5):
+        world.clock.advance(seconds=50)
+        await refused(limiter, 1, 1)
+    assert not {"Put", "Update", "Transact"} & set(wire.sent())
+
+
+async def test_a_write_that_was_not_applied_keeps_them_for_the_next(world: World) -> None:
+    limiter, wire = await emptied(world, 1, 1)
+    world.clock.advance(seconds=10)
+    wire.break_once(Throttled("later"), on=Update)
+    other, _ = await world.process(default_limits=[RPM])
+    await take(other, "e", "r", rpm=8)  # so that the write loses its race, too
+    await take(limiter, "e", "r", rpm=2)
+    assert counted(world, limiter) == 2
+
+
+async def test_those_of_a_write_whose_answer_was_lost_are_not_sent_again(world: World) -> None:
+    limiter, wire = await emptied(world, 1, 1)
+    world.clock.advance(seconds=10)
+    wire.break_once(OutcomeUnknown("lost"), on=Update, applied=True)
+    assert [type(each).__name__ for each in await outcomes(take(limiter, "e", "r", rpm=1))] == [
+        "RateLimiterUnavailable"
+    ]
+    assert counted(world, limiter) == 2
+    await take(limiter, "e", "r", rpm=1)
+    assert counted(world, limiter) == 2
+
+
+async def test_closing_writes_what_is_left(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM])
+    for number in range(40):
+        await take(limiter, f"e-{number}", "r", rpm=60)
+        await refused(limiter, 1, 1, entity_id=f"e-{number}")
+    wire.sent()
+    await limiter.close()
+    assert wire.sent() == ["Update"] * 40
+    assert {counted(world, limiter, f"e-{number}") for number in range(40)} == {2}
+    await limiter.close()
+    assert wire.sent() == []
+
+
+async def test_closing_does_not_wait_long_for_a_store_that_is_away(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[RPM], connect_timeout=0.1, read_timeout=0.1)
+    for number in range(40):
+        await take(limiter, f"e-{number}", "r", rpm=60)
+        await refused(limiter, 1, entity_id=f"e-{number}")
+    wire.hold(Update)
+    async with asyncio.timeout(5):
+        await limiter.close()
+    wire.let_go()
+
+
+async def test_a_namespace_writes_its_own_when_it_is_closed(world: World) -> None:
+    limiter, _ = await world.process()
+    tenant: Any = await limiter.repository.namespace("tenant")
+    if world.variant == "async":
+        of_tenant = RateLimiter(tenant, default_limits=[RPM])
+    else:
+        of_tenant = cast("RateLimiter", Awaited(SyncRateLimiter(tenant._target, default_limits=[RPM])))
+    await take(of_tenant, "e", "r", rpm=60)
+    await refused(of_tenant, 1)
+    await tenant.close()
+    assert counted(world, of_tenant) == 1
+
+
+async def test_a_split_bucket_counts_a_refusal_once_on_one_shard_and_a_new_shard_begins_without(world: World) -> None:
+    limiter, _ = await emptied(world)
+    world.clock.advance(seconds=10)
+    await take(limiter, "e", "r", rpm=1)
+    split_into(world, limiter, 4)
+    assert [item.get("rj") for item in shard_items(world, limiter).values()] == [1, None, None, None]
+    world.clock.advance(seconds=30)
+    await refused(limiter, 50, 50)
+    for _ in range(30):
+        await take(limiter, "e", "r", rpm=1)
+    assert sum(item.get("rj", 0) for item in shard_items(world, limiter).values()) == 3
+
+
+async def test_callers_at_once_in_several_processes_are_all_counted(world: World) -> None:
+    processes = [await world.process(default_limits=[RPM]) for _ in range(3)]
+    results = await outcomes(*(take(each.limiter, "e", "r", rpm=2) for each in processes for _ in range(40)))
+    refusals = sum(isinstance(each, RateLimitExceeded) for each in results)
+    assert refusals == 120 - 30
+    for each in processes:
+        await each.limiter.close()
+    assert counted(world, processes[0].limiter) == refusals
+
+
+async def test_the_pending_refusals_of_as_many_buckets_are_kept_as_are_remembered(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM], buckets_remembered=3)
+    for number in range(5):
+        await take(limiter, f"e-{number}", "r", rpm=60)
+        await refused(limiter, 1, entity_id=f"e-{number}")
+    assert len(limiter.repository.namespace_state.refusals.counts) == 3
+    await limiter.close()
+    assert [counted(world, limiter, f"e-{number}") for number in range(5)] == [None, None, 1, 1, 1]
+
+
+async def test_a_refusal_at_the_end_of_its_time_queues_that_write_all_the_same(world: World) -> None:
+    limiter, _ = await emptied(world)
+    namespace_state, entered = limiter.repository.namespace_state, list[Waiter]()
+    with pytest.raises(RateLimitExceeded) as refusal:
+        await take(limiter, "e", "r", rpm=61)
+    world.clock.advance(seconds=61)
+
+    def late() -> Flow[None]:
+        try:
+            yield Sleep(1)
+        except BudgetSpent:
+            yield from count_refusal(namespace_state, refusal.value)
+
+    flow = late()
+    next(flow)
+    play_late(flow, BudgetSpent(), entered.append)
+    assert [type(waiter) for waiter in entered] == [RefusalCount]

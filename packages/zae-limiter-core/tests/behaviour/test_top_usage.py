@@ -1,0 +1,117 @@
+"""Who was refused, and who consumed, the most on a resource; in both variants."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from support.core.worlds import Process, World
+from zae_limiter import EntityUsage, Repository, ValidationError
+from zae_limiter.operations.values import Put
+from zae_limiter.schema.usage import rest_attribute, usage_item
+from zae_limiter.usage import UsageSnapshot, Window
+
+DAY = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def hour(number: int) -> datetime:
+    return DAY + timedelta(hours=number)
+
+
+@pytest.fixture
+async def process(world: World) -> Process:
+    """Two hours of three entities on a resource; others do more, elsewhere."""
+    process = await world.process()
+    rows: list[tuple[str, str, Window, int, dict[str, int], int, int, int]] = [
+        ("a", "gpt-4", "hourly", 0, {"tpm": 100, "rpm": 1}, 1, 5, 0),
+        ("a", "gpt-4", "hourly", 1, {"tpm": 50}, 2, 6, 1),
+        ("b", "gpt-4", "hourly", 1, {"tpm": 300}, 1, 0, 0),
+        ("c", "gpt-4", "hourly", 1, {"rpm": 2}, 7, 11, 0),
+        ("a", "gpt-4", "daily", 0, {"tpm": 150, "rpm": 1}, 3, 11, 1),
+        ("b", "gpt-4o", "hourly", 0, {"tpm": 999}, 9, 99, 9),
+    ]
+    for entity, resource, window, number, consumed, events, refused, shadowed in rows:
+        usage = UsageSnapshot(entity, resource, window, hour(number), consumed, events, refused, shadowed)
+        world.table.execute(Put(usage_item(process.repository.namespace_id, usage)))
+    return process
+
+
+async def top(repository: Repository, **asked: Any) -> list[str]:
+    return [each.entity_id for each in await repository.get_top_usage("gpt-4", **asked)]
+
+
+async def test_each_entity_has_its_sums_and_who_was_refused_most_is_first(process: Process) -> None:
+    assert await process.repository.get_top_usage("gpt-4") == (
+        EntityUsage("a", {"rpm": 1, "tpm": 150}, 3, 11, 1),
+        EntityUsage("c", {"rpm": 2}, 7, 11, 0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"by": "total_refused", "limit": 1}, ["a"]),
+        ({"by": "total_shadowed"}, ["a"]),
+        ({"by": "total_events"}, ["c", "a", "b"]),
+        ({"by": "tpm"}, ["b", "a"]),
+        ({"by": "rpm"}, ["c", "a"]),
+        ({"by": "other"}, []),
+        ({"window": "daily"}, ["a"]),
+        ({"start": hour(1)}, ["c", "a"]),
+        ({"end": hour(1)}, ["a"]),
+    ],
+    ids=str,
+)
+async def test_it_is_by_what_was_asked_for(process: Process, asked: dict[str, Any], expected: list[str]) -> None:
+    assert await top(process.repository, **asked) == expected
+
+
+async def test_parts_of_tokens_add_up_before_entities_are_compared(world: World) -> None:
+    repository = (await world.process()).repository
+    for entity, tokens, rest in (("a", 4, 0), ("b", 3, 600)):
+        for number in range(2):
+            usage = UsageSnapshot(entity, "gpt-4", "hourly", hour(number), {"tpm": tokens}, 1)
+            world.table.execute(Put({**usage_item(repository.namespace_id, usage), rest_attribute("tpm"): rest}))
+    assert [(e.entity_id, e.consumed) for e in await repository.get_top_usage("gpt-4", by="tpm")] == [
+        ("a", {"tpm": 8}),
+        ("b", {"tpm": 7}),
+    ]
+
+
+async def test_it_reads_each_snapshot_of_the_resource_once(process: Process) -> None:
+    process.wire.sent()
+    await top(process.repository, window="hourly", limit=1)
+    assert process.wire.sent() == ["Query", "BatchGet"]
+
+
+async def test_it_reads_to_the_end(world: World) -> None:
+    repository = (await world.process()).repository
+    for number in range(1_100):
+        usage = UsageSnapshot(f"e-{number:04}", "gpt-4", "hourly", DAY, {}, 0, number)
+        world.table.execute(Put(usage_item(repository.namespace_id, usage)))
+    assert await top(repository, limit=3) == ["e-1099", "e-1098", "e-1097"]
+    assert len(await top(repository, limit=1000)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"resource": "a#b"}, "resource"),
+        ({"resource": None}, "resource"),
+        ({"by": "ev"}, "by"),
+        ({"by": "PK"}, "by"),
+        ({"by": None}, "by"),
+        ({"by": ["rpm"]}, "by"),
+        ({"window": "weekly"}, "window"),
+        ({"start": hour(1), "end": hour(1)}, "end"),
+        ({"limit": 0}, "limit"),
+        ({"limit": 1001}, "limit"),
+    ],
+    ids=str,
+)
+async def test_bad_input_is_refused_before_any_request(world: World, wrong: dict[str, Any], field: str) -> None:
+    process = await world.process()
+    with pytest.raises(ValidationError) as refused:
+        await process.repository.get_top_usage(**{"resource": "gpt-4", **wrong})
+    assert refused.value.field == field
+    assert process.wire.sent() == []

@@ -1,0 +1,237 @@
+"""LiteLLM's proxy, served by its own command, with our callback, asked by clients over a socket."""
+
+import asyncio
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+pytest.importorskip("litellm", reason="litellm is not installed: `just test-llm newest` has it")
+import anthropic
+import openai
+from litellm.integrations.custom_logger import CustomLogger
+
+from support.core.llm.provider import USED, Provider, providing
+from support.core.llm.proxy import HOOKS, Proxy, proxying
+from zae_limiter import Limit, RateLimiter, Repository
+from zae_limiter.integrations.litellm import RateLimits, key_of
+
+pytestmark = pytest.mark.slow
+WHOLE = 1000
+ASKED: Any = [{"role": "user", "content": "x" * 40}]
+ESTIMATE = 110  # 10 tokens of text, 100 of answer
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with providing() as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def proxy(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    with proxying(provider.url, tmp_path_factory.mktemp("proxy")) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def key(provider: Provider) -> str:
+    provider.asked.clear()
+    return f"sk-{uuid4().hex}"
+
+
+@pytest.fixture
+def client(proxy: Proxy, key: str) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{proxy.url}/v1", api_key=key, max_retries=0) as client:
+        yield client
+
+
+def call(client: Any, model: str = "plain", **options: Any) -> Any:
+    return client.chat.completions.create(model=model, messages=ASKED, max_tokens=100, **options)
+
+
+def test_an_answer_is_settled_by_its_usage(proxy: Proxy, provider: Provider, client: openai.OpenAI, key: str) -> None:
+    assert call(client).choices[0].message.content == "one two three "
+    assert proxy.left(key) == WHOLE - USED
+    assert len(provider.asked) == 1
+    assert "zae_limiter" not in json.dumps(provider.asked)
+
+
+def test_an_answer_has_the_header_fields_where_litellm_lets_a_callback_add_them(proxy: Proxy, key: str) -> None:
+    asks = hasattr(CustomLogger, "async_post_call_response_headers_hook")
+    for stream in (False, True):
+        _, headers, _ = proxy.post(key, {"model": "plain", "messages": ASKED, "max_tokens": 100, "stream": stream})
+        assert ("ratelimit" in headers) == asks
+    if asks:
+        assert headers["ratelimit"].startswith('"rpm";r=3;t=34560, "tpm";r=860;t=')
+
+
+def test_tokens_are_taken_while_the_provider_answers(proxy: Proxy, client: openai.OpenAI, key: str) -> None:
+    async def main() -> int:
+        slow = asyncio.create_task(asyncio.to_thread(call, client, "slow"))
+        await asyncio.sleep(0.5)
+        meanwhile = await asyncio.to_thread(proxy.left, key, "slow")
+        await slow
+        return meanwhile
+
+    assert asyncio.run(main()) == WHOLE - ESTIMATE
+    assert proxy.left(key, "slow") == WHOLE - USED
+
+
+def test_a_refusal_is_a_429_and_no_request_goes_out(
+    proxy: Proxy, provider: Provider, client: openai.OpenAI, key: str
+) -> None:
+    for _ in range(5):
+        call(client)
+    with pytest.raises(openai.RateLimitError, match="rpm: 1 requested, 0 available") as refused:
+        call(client)
+    headers = refused.value.response.headers
+    assert len(provider.asked) == 5
+    assert 0 < int(headers["retry-after"]) <= 17280
+    assert headers["ratelimit-policy"] == '"rpm";q=5;w=86400, "tpm";q=1000;qu="tokens";w=86400'
+    assert key not in refused.value.response.text
+
+
+@pytest.mark.parametrize("options", [{"include_usage": True}, {"include_usage": False}, None])
+def test_a_stream_is_settled_by_its_last_part(
+    proxy: Proxy, client: openai.OpenAI, key: str, options: dict[str, bool] | None
+) -> None:
+    extra: Any = {} if options is None else {"stream_options": options}
+    parts = list(call(client, stream=True, **extra))
+    assert "".join(part.choices[0].delta.content or "" for part in parts if part.choices) == "one two three "
+    left = proxy.left(key)
+    assert left == WHOLE - USED or (options != {"include_usage": True} and WHOLE - ESTIMATE < left < WHOLE)
+
+
+def test_a_stream_without_usage_is_counted(proxy: Proxy, client: openai.OpenAI, key: str) -> None:
+    list(call(client, "silent", stream=True))
+    assert WHOLE - ESTIMATE < proxy.left(key, "silent") < WHOLE
+
+
+def test_a_client_that_leaves_a_stream_has_used_what_came(proxy: Proxy, client: openai.OpenAI, key: str) -> None:
+    with call(client, "endless", stream=True) as stream:
+        for _ in range(3):
+            next(stream)
+    end = time.monotonic() + 10
+    while (left := proxy.left(key, "endless")) == WHOLE - ESTIMATE and time.monotonic() < end:
+        time.sleep(0.05)
+    assert left not in {WHOLE - ESTIMATE, WHOLE}
+
+
+@pytest.mark.parametrize(("model", "kind"), [("broken", openai.InternalServerError), ("busy", openai.RateLimitError)])
+def test_a_call_that_fails_gives_back(
+    proxy: Proxy, client: openai.OpenAI, key: str, model: str, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind):
+        call(client, model)
+    assert proxy.left(key, model) == WHOLE
+
+
+def test_a_stream_that_fails_has_used_what_came(proxy: Proxy, client: openai.OpenAI, key: str) -> None:
+    try:
+        list(call(client, "cut", stream=True))
+    except openai.APIError as error:
+        print(error, file=sys.stderr)  # or the proxy ends the stream as if it were whole
+    assert WHOLE - ESTIMATE < proxy.left(key, "cut") < WHOLE
+
+
+def test_calls_at_the_same_time_are_admitted_up_to_the_limit(proxy: Proxy, provider: Provider, key: str) -> None:
+    async def main() -> list[Any]:
+        async with openai.AsyncOpenAI(base_url=f"{proxy.url}/v1", api_key=key, max_retries=0) as client:
+            calls = [client.chat.completions.create(model="plain", messages=ASKED, max_tokens=100) for _ in range(12)]
+            return await asyncio.gather(*calls, return_exceptions=True)
+
+    answers = asyncio.run(main())
+    assert sum(isinstance(each, openai.RateLimitError) for each in answers) == 7
+    assert len(provider.asked) == 5
+    assert proxy.left(key) == WHOLE - 5 * USED
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_calls_of_anthropics_api_are_settled(proxy: Proxy, key: str, *, stream: bool) -> None:
+    with anthropic.Anthropic(base_url=proxy.url, api_key=key, max_retries=0) as client:
+        answer = client.messages.create(model="claude-plain", messages=ASKED, max_tokens=100, stream=stream)
+        if stream:
+            assert any(event.type == "message_delta" for event in answer)
+    assert proxy.left(key, "claude-plain") == WHOLE - USED
+
+
+def test_a_client_that_leaves_a_stream_of_anthropics_api_has_used_its_estimate(proxy: Proxy, key: str) -> None:
+    request: Any = {"model": "claude-endless", "messages": ASKED, "max_tokens": 100, "stream": True}
+    client = anthropic.Anthropic(base_url=proxy.url, api_key=key, max_retries=0)
+    with client, client.messages.create(**request) as stream:
+        for _ in range(5):
+            next(stream)
+    time.sleep(1)
+    assert proxy.left(key, "claude-endless") == WHOLE - ESTIMATE
+
+
+async def test_calls_whose_end_nobody_tells_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zae_limiter.integrations.litellm.MAX_OPEN", 3)
+    limiter = RateLimiter(
+        Repository.in_memory(), default_limits=[Limit.per_day("rpm", 10), Limit.per_day("tpm", 10_000)]
+    )
+    limits = RateLimits(limiter, identity=str)
+    calls: list[Any] = [{"model": "m", "messages": ASKED, "max_tokens": 100} for _ in range(10)]
+    for call in calls:
+        await limits.async_pre_call_hook("ann", None, call, "acompletion")
+    assert len(limits._open) == 3
+    for call in calls:
+        await limits.async_post_call_success_hook(call, "ann", {"usage": {"total_tokens": USED}})
+    assert len(limits._open) == 0
+    assert await limiter.available("ann", "m") == {"rpm": 0, "tpm": 10_000 - 7 * ESTIMATE - 3 * USED}
+
+
+@pytest.mark.parametrize("body", [{"max_tokens": 10**40}, {"max_tokens": 100, "n": 10**40}])
+def test_a_number_without_sense_is_refused(proxy: Proxy, provider: Provider, key: str, body: dict[str, Any]) -> None:
+    status, headers, _ = proxy.post(key, {"model": "plain", "messages": ASKED, **body})
+    assert (status, "retry-after" in headers, provider.asked) == (429, False, [])
+
+
+def test_a_client_cannot_name_the_call_whose_lease_it_ends(proxy: Proxy, key: str) -> None:
+    note = {"zae_limiter": {"id": "guessed", "fields": {"X-Forged": "1"}}}
+    status, headers, _ = proxy.post(
+        key, {"model": "plain", "messages": ASKED, "max_tokens": 100, "metadata": note, "litellm_metadata": note}
+    )
+    assert (status, "x-forged" in headers) == (200, False)
+    assert proxy.left(key) == WHOLE - USED
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the proxy's own modules
+def test_a_key_that_nobody_has_checked_is_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    from litellm.proxy import proxy_server
+    from litellm.proxy._types import UserAPIKeyAuth
+
+    user = UserAPIKeyAuth(api_key="a secret")
+    with pytest.raises(LookupError, match="checks no key"):
+        key_of(user)
+    monkeypatch.setattr(proxy_server, "master_key", "sk-master")
+    assert re.fullmatch("key-[0-9a-f]{64}", key_of(user))
+    with pytest.raises(LookupError, match="checks no key"):
+        key_of(UserAPIKeyAuth())
+
+
+def test_the_limits_of_an_outage_answer_503(provider: Provider, tmp_path: Path) -> None:
+    away = """
+from support.core.web.limits import limiter_of
+
+
+async def limiter():
+    return await limiter_of("away")
+"""
+    hooks = HOOKS.replace(HOOKS[HOOKS.index("async def limiter") : HOOKS.index("async def auth")], away + "\n\n")
+    provider.asked.clear()
+    with proxying(
+        provider.url,
+        tmp_path,
+        hooks.replace("RateLimits(limiter,", "RateLimits(limiter, requests='requests', tokens='tokens',"),
+    ) as proxy:
+        status, headers, body = proxy.post("sk-1", {"model": "plain", "messages": ASKED})
+    assert (status, headers["retry-after"], provider.asked) == (503, "1", [])
+    assert b"connection refused" not in body

@@ -1,0 +1,1 @@
+"""A provider of language models, and LiteLLM's proxy before it."""

@@ -1,0 +1,178 @@
+"""A provider that speaks the APIs of OpenAI and Anthropic on this machine, and remembers what it was asked.
+
+The name of the model says what it does:
+
+| model | what it does |
+|---|---|
+| `plain` | answers, or streams, with a usage of 10 and 20 tokens |
+| `silent` | the same; its streams say nothing of usage |
+| `broken` | answers 500 |
+| `busy` | answers 429 |
+| `cut` | streams two parts and closes the connection |
+| `endless` | streams until the client leaves |
+| `slow` | answers after a second |
+
+Lives here: the server. Never: a claim.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any, Final
+
+PROMPT: Final = 10
+ANSWER: Final = 20
+USED: Final = PROMPT + ANSWER
+PARTS: Final = ("one ", "two ", "three ")
+STATUSES: Final = {"broken": 500, "busy": 429}
+NO_WAIT: Final = {"retry-after": "0"}
+
+
+class Provider(ThreadingHTTPServer):
+    """The provider: its URL, the bodies of all requests."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[dict[str, Any]] = []
+
+    @property
+    def url(self) -> str:
+        """Without a path."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    async def is_asked(self) -> None:
+        """Wait for the first request."""
+        while not self.asked:  # noqa: ASYNC110 - another thread serves
+            await asyncio.sleep(0.01)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Provider
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its base names it so
+        """Write nothing on stderr."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.asked.append(body)
+        model = body["model"]
+        if model == "slow":
+            time.sleep(1)
+        kind = _Anthropic() if self.path.startswith("/v1/messages") else _OpenAI(body)
+        if model in STATUSES:
+            error = {"type": "error", "error": {"message": model, "type": model}}
+            self._begin(STATUSES[model], "application/json", NO_WAIT)
+            self.wfile.write(json.dumps(error).encode())
+        elif not body.get("stream"):
+            self._begin(200, "application/json")
+            self.wfile.write(json.dumps(kind.answer()).encode())
+        else:
+            self._stream(model, kind)
+
+    def _stream(self, model: str, kind: Any) -> None:
+        self._begin(200, "text/event-stream")
+        try:
+            for event in kind.before():
+                self._send(event)
+            if model == "endless":
+                while True:
+                    self._send(kind.part("again "))
+                    time.sleep(0.01)
+            for part in PARTS[:2] if model == "cut" else PARTS:
+                self._send(kind.part(part))
+            if model == "cut":
+                return
+            for event in kind.after():
+                self._send(event)
+        except OSError:
+            return  # the client has left
+
+    def _begin(self, status: int, kind: str, headers: Any = ()) -> None:
+        self.send_response(status)
+        for name, text in {"Content-Type": kind, "Connection": "close", **dict(headers)}.items():
+            self.send_header(name, text)
+        self.end_headers()
+
+    def _send(self, event: dict[str, Any] | str) -> None:
+        text = event if isinstance(event, str) else json.dumps(event)
+        name = f"event: {event['type']}\n" if isinstance(event, dict) and "type" in event else ""
+        self.wfile.write(f"{name}data: {text}\n\n".encode())
+        self.wfile.flush()
+
+
+class _OpenAI:
+    def __init__(self, body: dict[str, Any]) -> None:
+        self._counts = bool((body.get("stream_options") or {}).get("include_usage")) and body["model"] != "silent"
+        self._usage = {"prompt_tokens": PROMPT, "completion_tokens": ANSWER, "total_tokens": USED}
+
+    def answer(self) -> dict[str, Any]:
+        message = {"role": "assistant", "content": "".join(PARTS)}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        return _named("chat.completion") | {"choices": [choice], "usage": self._usage}
+
+    def before(self) -> Iterator[Any]:
+        yield from ()
+
+    def part(self, text: str) -> dict[str, Any]:
+        return _named("chat.completion.chunk") | {"choices": [_choice({"role": "assistant", "content": text}, None)]}
+
+    def after(self) -> Iterator[Any]:
+        yield _named("chat.completion.chunk") | {"choices": [_choice({}, "stop")]}
+        if self._counts:
+            yield _named("chat.completion.chunk") | {"choices": [], "usage": self._usage}
+        yield "[DONE]"
+
+
+def _named(kind: str) -> dict[str, Any]:
+    return {"id": "c-1", "object": kind, "created": 1, "model": "fake"}
+
+
+def _choice(delta: dict[str, Any], reason: str | None) -> dict[str, Any]:
+    return {"index": 0, "delta": delta, "finish_reason": reason}
+
+
+class _Anthropic:
+    def answer(self) -> dict[str, Any]:
+        return self._message() | {
+            "content": [{"type": "text", "text": "".join(PARTS)}],
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": PROMPT, "output_tokens": ANSWER},
+        }
+
+    def _message(self) -> dict[str, Any]:
+        named = {"id": "m-1", "type": "message", "role": "assistant", "model": "fake", "content": []}
+        return named | {
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {"input_tokens": PROMPT, "output_tokens": 1},
+        }
+
+    def before(self) -> Iterator[Any]:
+        yield {"type": "message_start", "message": self._message()}
+        yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+
+    def part(self, text: str) -> dict[str, Any]:
+        return {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+
+    def after(self) -> Iterator[Any]:
+        yield {"type": "content_block_stop", "index": 0}
+        delta = {"stop_reason": "end_turn", "stop_sequence": None}
+        yield {"type": "message_delta", "delta": delta, "usage": {"input_tokens": PROMPT, "output_tokens": ANSWER}}
+        yield {"type": "message_stop"}
+
+
+@contextmanager
+def providing() -> Iterator[Provider]:
+    """A provider until the end of the block."""
+    with Provider() as provider:
+        thread = Thread(target=provider.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        yield provider
+        provider.shutdown()
+        thread.join()

@@ -1,0 +1,88 @@
+"""The counts of refusals that no write has taken."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
+
+import pytest
+
+from zae_limiter.flows.process.namespace_state import CachedBucket
+from zae_limiter.flows.process.refusals import PendingRefusals
+from zae_limiter.schema.items import BucketId
+
+NOW = 1_700_000_000_000
+
+
+@pytest.fixture
+def buckets() -> Iterator[CachedBucket]:
+    return (CachedBucket(BucketId("ns", f"e-{number}", "r")) for number in range(1000))
+
+
+def test_what_is_taken_is_gone_and_what_is_put_back_is_there_again(buckets: Iterator[CachedBucket]) -> None:
+    refusals, bucket, other = PendingRefusals(10), next(buckets), next(buckets)
+    for _ in range(3):
+        refusals.add(bucket, NOW)
+    refusals.add(other, NOW)
+    assert [refusals.take(bucket), refusals.take(bucket)] == [3, 0]
+    refusals.add(bucket, NOW)
+    refusals.put_back(bucket, 3, NOW)
+    assert (refusals.take(bucket), refusals.take(other)) == (4, 1)
+    assert not refusals.counts
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_a_write_of_its_own_is_due_after_each_quiet_minute_whichever_way_the_clock_went(
+    buckets: Iterator[CachedBucket], step: int
+) -> None:
+    refusals, bucket = PendingRefusals(10), next(buckets)
+    due = [seconds for seconds in range(200) if refusals.add(bucket, NOW + step * seconds * 1000)]
+    assert due == [60, 120, 180]
+    assert refusals.take(bucket) == 200
+
+
+def test_a_write_that_takes_them_begins_the_minute_again(buckets: Iterator[CachedBucket]) -> None:
+    refusals, bucket = PendingRefusals(10), next(buckets)
+    refusals.add(bucket, NOW)
+    refusals.take(bucket)
+    assert not refusals.add(bucket, NOW + 59_000)
+    assert not refusals.add(bucket, NOW + 118_000)
+    refusals.put_back(bucket, refusals.take(bucket), NOW + 118_000)
+    assert not refusals.add(bucket, NOW + 119_000)
+    assert refusals.add(bucket, NOW + 178_000)
+
+
+def test_the_buckets_that_wait_for_longest_are_forgotten_first(buckets: Iterator[CachedBucket]) -> None:
+    refusals, mine = PendingRefusals(3), [next(buckets) for _ in range(5)]
+    for bucket in mine:
+        refusals.add(bucket, NOW)
+    assert [*refusals.counts] == mine[2:]
+
+
+def test_threads_lose_none_and_count_none_twice(buckets: Iterator[CachedBucket]) -> None:
+    refusals, bucket = PendingRefusals(10), next(buckets)
+    taken: list[int] = []
+
+    def work(number: int) -> None:
+        refusals.add(bucket, NOW)
+        if number % 3 == 0:
+            taken.append(refusals.take(bucket))
+        if number % 7 == 0:
+            refusals.put_back(bucket, refusals.take(bucket), NOW)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(20_000), chunksize=10))
+    assert sum(taken) + refusals.take(bucket) == 20_000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_begins_with_none(buckets: Iterator[CachedBucket]) -> None:
+    refusals, bucket = PendingRefusals(10), next(buckets)
+    for _ in repeat(None, 5):
+        refusals.add(bucket, NOW)
+    child = os.fork()
+    if not child:
+        refusals.add(bucket, NOW)
+        os._exit(refusals.take(bucket))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert refusals.take(bucket) == 5

@@ -1,0 +1,83 @@
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from zae_limiter.integrations.tokens import Usage, estimate
+from zae_limiter.limits import MAX_TOKENS
+
+PROMPT = [{"role": "user", "content": "x" * 41}]
+
+
+@pytest.mark.parametrize(
+    ("request_", "tokens"),
+    [
+        ({}, 1000),
+        ({"messages": PROMPT}, 1011),
+        ({"messages": PROMPT, "max_tokens": 5}, 16),
+        ({"messages": PROMPT, "max_tokens": 5, "max_completion_tokens": 7}, 18),
+        ({"messages": PROMPT, "max_tokens": 5, "n": 3}, 26),
+        ({"input": ["x" * 8, "x" * 8], "max_output_tokens": 0}, 4),
+        ({"system": "x" * 4, "tools": [{"name": "x" * 4}], "max_tokens": 0}, 2),
+        ({"messages": [{"content": [{"type": "text", "text": "xxxx"}]}], "max_tokens": 0}, 1),
+        ({"messages": [{"content": [{"type": "image_url", "image_url": {"url": "x" * 4000}}]}], "max_tokens": 0}, 0),
+    ],
+)
+def test_an_estimate_is_the_text_and_the_longest_answer(request_: dict[str, Any], tokens: int) -> None:
+    assert estimate(request_) == tokens
+
+
+@pytest.mark.parametrize("number", [-1, -(10**9), "5", True, None, [], float("nan")])
+def test_a_number_without_sense_counts_as_none(number: object) -> None:
+    assert estimate({"max_tokens": number, "n": number}) == 1000
+
+
+@pytest.mark.parametrize("number", [10**40, 1e40, float("inf")])
+def test_a_number_that_is_too_large_can_be_asked_for(number: float) -> None:
+    assert estimate({"max_tokens": number}) == estimate({"n": number}) == MAX_TOKENS
+
+
+def test_a_request_nested_without_end_is_counted_all_the_same() -> None:
+    nested: list[Any] = []
+    nested.append(nested)
+    assert estimate({"messages": nested, "max_tokens": 1}) == 1
+
+
+@pytest.mark.parametrize(
+    ("events", "tokens"),
+    [
+        ([], None),
+        ([{"usage": None}, "data: [DONE]", b"data: \xff", 'data: {"usage"', object()], None),
+        ([{"usage": {"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 30}}], 30),
+        ([SimpleNamespace(usage=SimpleNamespace(input_tokens=10, output_tokens=20))], 30),
+        ([{"usage": {"input_tokens": 1, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 99}}], 6),
+        ([{"message": {"usage": {"input_tokens": 10, "output_tokens": 1}}}, {"usage": {"output_tokens": 20}}], 30),
+        ([{"response": {"usage": {"total_tokens": 7}}}], 7),
+    ],
+)
+def test_usage_is_what_answers_and_events_say(events: list[Any], tokens: int | None) -> None:
+    usage = Usage()
+    for event in events:
+        usage.add(event)
+    assert usage.tokens == tokens
+
+
+def test_usage_is_whole_once_an_event_has_said_more_than_the_beginning() -> None:
+    usage = Usage()
+    for event, whole in (
+        ({"message": {"usage": {"input_tokens": 10, "output_tokens": 1}}}, False),
+        ({"type": "content_block_delta"}, False),
+        ({"usage": {"output_tokens": 20}}, True),
+        ({"type": "message_stop"}, True),
+    ):
+        usage.add(event)
+        assert usage.whole == whole
+
+
+@pytest.mark.parametrize("encode", [str, str.encode])
+def test_usage_is_read_from_server_sent_events(encode: Any) -> None:
+    usage = Usage()
+    for document in ({"message": {"usage": {"input_tokens": 10}}}, {"usage": {"output_tokens": 20}}):
+        usage.add(encode(f"event: e\ndata: {json.dumps(document)}\n\n"))
+    assert usage.tokens == 30
