@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from support.core.worlds import Process, World, drain, passes, take
-from zae_limiter import Limit, Override, StoredConfig, ValidationError
-from zae_limiter.operations.values import Get, Item, Key
+from zae_limiter import Limit, Override, RateLimiterUnavailable, StoredConfig, ValidationError
+from zae_limiter.operations.errors import Unreachable
+from zae_limiter.operations.values import BatchGet, Get, Item, Key
 from zae_limiter.schema import keys
 
 OWN = Limit.per_hour("rpm", 10)
@@ -67,6 +68,23 @@ async def test_the_bucket_has_the_own_limits_again_with_the_first_acquire_after_
     item = world.bucket_of(user.limiter, "e", "r")
     assert item is not None
     assert item["b_rpm_cp"] == 10_000
+
+
+async def test_an_ended_override_admits_nobody_while_configs_cannot_be_read(world: World) -> None:
+    admin, user = await world.process(), await world.process()
+    await admin.limiter.set_resource_defaults("r", [OWN])
+    await admin.limiter.set_limits("e", [MORE], "r", override_until=at(world, seconds=10))
+    await take(user.limiter, "e", "r", rpm=1)
+    user.wire.break_down(Unreachable("no connection"), on=BatchGet)
+    world.clock.advance(ms=9_999)
+    assert await passes(user.limiter, "e", "r", rpm=1)
+    world.clock.advance(ms=1)
+    user.wire.sent()
+    with pytest.raises(RateLimiterUnavailable):
+        await take(user.limiter, "e", "r", rpm=1)
+    assert user.wire.sent() == ["BatchGet"]
+    user.wire.repair()
+    assert await passes(user.limiter, "e", "r", rpm=10)
 
 
 async def test_an_entity_is_blocked_for_a_time(world: World) -> None:

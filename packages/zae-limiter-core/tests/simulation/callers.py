@@ -20,11 +20,11 @@ from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
 from zae_limiter.flows.acquire.requests import validate_request
 from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.process.namespace_state import NamespaceState
-from zae_limiter.limits import Limit
 
 from .accounts import Account
 from .driver import Driver
 from .kernel import Cancelled, Kernel, Script, Violation
+from .levels import Levels, Span
 from .plan import Plan
 
 GOES_BACK_MS = 2_400  # what a clock may go back by when it is corrected
@@ -64,12 +64,12 @@ class Caller:
         place: tuple[str, str],
         *,
         checks: bool,
-        override_ends: Mapping[tuple[Limit, ...], int],
+        levels: Levels,
     ) -> None:
         self.account = Account()
         self.place = place
         self.checks = checks
-        self.override_ends = override_ends
+        self._levels = levels
         self.answer = ""
         self.degraded = False
         self.events: Counter[str] = Counter()
@@ -114,9 +114,9 @@ class Caller:
 
     def _lease(self, request: AcquireRequest) -> Script[None]:
         process = self._process
-        begun_ms = process.namespace_state.now()
+        begun_ms, began_ms = self._kernel.now_ms, process.namespace_state.now()
         grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
-        self._check_overrides(grant, begun_ms)
+        self._check_limits(grant, begun_ms, began_ms)
         self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
         grant.rollback = self._rng.random() < 0.9
@@ -136,13 +136,23 @@ class Caller:
         yield from self._correct(grant)
         self._expect(grant)
 
-    def _check_overrides(self, grant: Grant, begun_ms: int) -> None:
-        """Raises ``Violation`` if the acquire was held to an override that had ended before it began."""
+    def _check_limits(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
+        """Raises ``Violation`` if the acquire was held to limits that were not in force when they may have been read.
+
+        Without an answer, the last known limits hold; an override that has ended is none of them.
+        """
+        plan, now_ms = self._plan, self._process.namespace_state.now()
+        back_ms = GOES_BACK_MS if plan.wrong_clocks else 0
+        skew_ms = 2 * (plan.skew_ms + back_ms)
+        oldest_ms = begun_ms - plan.settings.config_ttl_ms - skew_ms
         for claim in grant.claims:
-            end_ms = self.override_ends.get(claim.config.limits)
-            margin_ms = GOES_BACK_MS if self._plan.wrong_clocks else 0
-            if end_ms is not None and end_ms + margin_ms <= begun_ms:
-                raise Violation(f"held to an override that had ended {begun_ms - end_ms} ms before")
+            if claim.config.given or grant.unavailable is not None:
+                continue
+            since_ms = 0 if claim.stale and not plan.faultless else oldest_ms
+            span = Span(since_ms, self._kernel.now_ms, began_ms - back_ms, now_ms + skew_ms)
+            of = claim.cached.id
+            if not self._levels.may_hold((of.entity_id, of.resource), claim.config.limits, span):
+                raise Violation(f"held to limits that were not in force: {claim.config.limits} in {span}")
 
     def _correct(self, grant: Grant) -> Script[None]:
         self._expect(grant)

@@ -22,13 +22,17 @@ from zae_limiter.flows.bucket import write_plans as plans
 from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
 from zae_limiter.flows.bucket.commit_run import CommitRun
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
+from zae_limiter.flows.process import config_cache
 from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.process.config_cache import ConfigItems
 from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.flows.process.refusals import PendingRefusals
+from zae_limiter.flows.records import limits as stored
 from zae_limiter.flows.steps import Flow
+from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.overrides import Override
+from zae_limiter.resolution import Level
 from zae_limiter.schema import configs
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketState
@@ -233,6 +237,21 @@ def _no_ends(self: ConfigItems, now_ms: int) -> list[int]:
     return []
 
 
+def _own_limits(item: Any, now_ms: int) -> tuple[Limit, ...]:
+    """No reader heeds an override."""
+    return configs.read_limits(item)
+
+
+def _heeding_one_place(real: Callable[..., list[Level]]) -> Callable[..., list[Level]]:
+    """Readers heed the override of an entity on a resource, and not that on all."""
+
+    def levels(self: ConfigItems, now_ms: int) -> list[Level]:
+        first, default, *others = real(self, now_ms)
+        return [first, default._replace(limits=configs.read_limits(self.entity_default)), *others]
+
+    return levels
+
+
 def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> int:
     """A write leaves the refusals that it counts to the next one."""
     return self.counts[cached].number
@@ -300,6 +319,19 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(configs, "read_override", _endless)),
     ),
     Mutant("an override that the cache outlives", fault=_patched(patch.object(ConfigItems, "override_ends", _no_ends))),
+    Mutant("an override that nobody heeds", fault=_patched(patch.object(config_cache, "limits_in_force", _own_limits))),
+    Mutant(
+        "an override on all resources that nobody heeds",
+        fault=_patched(patch.object(ConfigItems, "levels", _heeding_one_place(ConfigItems.levels))),
+    ),
+    Mutant(
+        "an override that goes with a change of the limits beneath it",
+        fault=_patched(patch.object(stored, "read_override", lambda *_: None)),
+    ),
+    Mutant(
+        "an override in the place of the own limits",
+        fault=_patched(patch.object(stored, "read_limits", lambda _: ())),
+    ),
     Mutant("refusals counted twice", fault=_patched(patch.object(PendingRefusals, "take", _taken_and_kept))),
     Mutant(
         "refusals forgotten with a lost race",

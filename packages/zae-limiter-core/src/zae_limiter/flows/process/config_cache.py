@@ -127,8 +127,7 @@ class ConfigCache:
         items = ConfigItems(*(record.item for record in records))
         config = items.config([record.read_at_ms for record in records], now_ms).read_again_after(later_than_ms)
         cached_until_ms = min(record.read_at_ms for record in records) + self._ttl_ms
-        valid_until_ms = min([cached_until_ms, *(end - 1 for end in items.override_ends(now_ms))])
-        return items.resolved(config, now_ms, valid_until_ms=valid_until_ms, generation=generation)
+        return items.resolved(config, now_ms, cached_until_ms=cached_until_ms, generation=generation)
 
     def expire(self, entity_id: str, resource: str) -> None:
         """Have all records behind the limits of an entity on a resource read again."""
@@ -194,9 +193,9 @@ class ConfigItems(NamedTuple):
         own = wins.source in OWN_LEVELS and any(map(read_limits, (self.entity, self.entity_default)))
         return Config(wins.limits, min(read_at_ms[:deciding]), own=own, stored=True)
 
-    def resolved(self, config: Config, now_ms: int, *, valid_until_ms: int, generation: int) -> Resolved:
+    def resolved(self, config: Config, now_ms: int, *, cached_until_ms: int, generation: int) -> Resolved:
         """Config, parent and policy in one value."""
-        wins = winner(self.levels(now_ms))
+        wins, ends_ms = winner(self.levels(now_ms)), min(self.override_ends(now_ms), default=None)
         meta = self.meta or {}
         return Resolved(
             config=config,
@@ -204,6 +203,7 @@ class ConfigItems(NamedTuple):
             on_unavailable=read_on_unavailable(self.system),
             parent_id=meta.get(PARENT_ID),
             cascade=meta.get(CASCADE, False),
-            valid_until_ms=valid_until_ms,
+            valid_until_ms=cached_until_ms if ends_ms is None else min(cached_until_ms, ends_ms - 1),
             generation=generation,
+            ends_ms=ends_ms,
         )
