@@ -26,6 +26,7 @@ from .driver import Driver
 from .kernel import Cancelled, Kernel, Script, Violation
 from .levels import Levels, Span
 from .plan import Plan
+from .waits import Waits
 
 GOES_BACK_MS = 2_400  # what a clock may go back by when it is corrected
 
@@ -66,7 +67,8 @@ class Caller:
         checks: bool,
         levels: Levels,
     ) -> None:
-        self.account = Account()
+        self.waits = Waits(kernel)
+        self.account = Account(self.waits)
         self.place = place
         self.checks = checks
         self._levels = levels
@@ -115,7 +117,7 @@ class Caller:
     def _lease(self, request: AcquireRequest) -> Script[None]:
         process = self._process
         begun_ms, began_ms = self._kernel.now_ms, process.namespace_state.now()
-        grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
+        grant = yield from self._acquire(request)
         self._check_limits(grant, begun_ms, began_ms)
         self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
@@ -153,6 +155,20 @@ class Caller:
             of = claim.cached.id
             if not self._levels.may_hold((of.entity_id, of.resource), claim.config.limits, span):
                 raise Violation(f"held to limits that were not in force: {claim.config.limits} in {span}")
+
+    def _acquire(self, request: AcquireRequest) -> Script[Grant]:
+        process = self._process
+        self.waits.begin(request)
+        try:
+            grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
+        except RateLimitExceeded as error:
+            if not self._plan.wrong_clocks:
+                self.waits.check_refusal(error, 2 * self._plan.skew_ms)
+            raise
+        finally:
+            self.waits.end()
+        self.waits.admit()
+        return grant
 
     def _correct(self, grant: Grant) -> Script[None]:
         self._expect(grant)

@@ -6,6 +6,7 @@ fault that can leave this package.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -13,33 +14,30 @@ from zae_limiter import sharding
 from zae_limiter import token_bucket as bucket
 from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
-from zae_limiter.flows.acquire import acquire, lease
+from zae_limiter.exceptions import RateLimitExceeded
+from zae_limiter.flows.acquire import acquire, lease, waiting
 from zae_limiter.flows.acquire import shard_selection as spread
-from zae_limiter.flows.acquire.claims import Claim
+from zae_limiter.flows.acquire.claims import AcquireRequest, Claim, Grant
 from zae_limiter.flows.bucket import commit_run, group_commit, splitting
 from zae_limiter.flows.bucket import limit_removal as dropping
 from zae_limiter.flows.bucket import write_plans as plans
 from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
 from zae_limiter.flows.bucket.commit_run import CommitRun
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
-from zae_limiter.flows.process import config_cache
 from zae_limiter.flows.process.bucket_queue import BucketRequest
-from zae_limiter.flows.process.config_cache import ConfigItems
-from zae_limiter.flows.process.namespace_state import CachedBucket
+from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceState
 from zae_limiter.flows.process.refusals import PendingRefusals
-from zae_limiter.flows.records import limits as stored
+from zae_limiter.flows.process.waiting_line import WaitingLine
 from zae_limiter.flows.steps import Flow
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
-from zae_limiter.overrides import Override
-from zae_limiter.resolution import Level
-from zae_limiter.schema import configs
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketState
 from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit
 
 from .kernel import Violation
+from .override_faults import OVERRIDE_FAULTS
 from .tampers import (
     count_for_nobody,
     dropped_unasked,
@@ -226,35 +224,29 @@ def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
     return refused
 
 
-def _endless(item: Any, now_ms: int) -> Any:
-    """An override holds for ever."""
-    until_ms = configs.override_end(item)
-    return None if until_ms is None else Override(configs.read_limits(item, "o"), until_ms)
-
-
-def _no_ends(self: ConfigItems, now_ms: int) -> list[int]:
-    """Resolved limits hold for the life of the cache, whatever ends meanwhile."""
-    return []
-
-
-def _own_limits(item: Any, now_ms: int) -> tuple[Limit, ...]:
-    """No reader heeds an override."""
-    return configs.read_limits(item)
-
-
-def _heeding_one_place(real: Callable[..., list[Level]]) -> Callable[..., list[Level]]:
-    """Readers heed the override of an entity on a resource, and not that on all."""
-
-    def levels(self: ConfigItems, now_ms: int) -> list[Level]:
-        first, default, *others = real(self, now_ms)
-        return [first, default._replace(limits=configs.read_limits(self.entity_default)), *others]
-
-    return levels
-
-
 def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> int:
     """A write leaves the refusals that it counts to the next one."""
     return self.counts[cached].number
+
+
+def _in_line_for_longer(real: Callable[..., Flow[Grant]]) -> Callable[..., Flow[Grant]]:
+    def acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
+        return real(namespace_state, replace(request, max_wait=request.max_wait + 1))
+
+    return acquire_in_line
+
+
+def _give_up(self: object, refusal: RateLimitExceeded) -> None:
+    """The first refusal is the last."""
+    raise refusal
+
+
+def _own_amounts(self: WaitingLine, number: int) -> Mapping[str, int]:
+    return self._turns[number]
+
+
+def _at_least_one(self: Limit) -> int:
+    return 1000 * max(1, self.burst)
 
 
 # Has all writes made by the rules that a mutant changes.
@@ -314,24 +306,7 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(CommitRun, "failed", _retried(CommitRun.failed))),
     ),
     Mutant("a local rejection kept for ever", fault=_refusals_kept),
-    Mutant(
-        "an override that never ends",
-        fault=_patched(patch.object(configs, "read_override", _endless)),
-    ),
-    Mutant("an override that the cache outlives", fault=_patched(patch.object(ConfigItems, "override_ends", _no_ends))),
-    Mutant("an override that nobody heeds", fault=_patched(patch.object(config_cache, "limits_in_force", _own_limits))),
-    Mutant(
-        "an override on all resources that nobody heeds",
-        fault=_patched(patch.object(ConfigItems, "levels", _heeding_one_place(ConfigItems.levels))),
-    ),
-    Mutant(
-        "an override that goes with a change of the limits beneath it",
-        fault=_patched(patch.object(stored, "read_override", lambda *_: None)),
-    ),
-    Mutant(
-        "an override in the place of the own limits",
-        fault=_patched(patch.object(stored, "read_limits", lambda _: ())),
-    ),
+    *(Mutant(name, fault=_patched(made)) for name, made in OVERRIDE_FAULTS.items()),
     Mutant("refusals counted twice", fault=_patched(patch.object(PendingRefusals, "take", _taken_and_kept))),
     Mutant(
         "refusals forgotten with a lost race",
@@ -342,6 +317,23 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(commit_run, "NotApplied", StoreError)),
     ),
     Mutant("refusals counted where there is no bucket", count_for_nobody),
+    Mutant("a place in a line that is kept", fault=_patched(patch.object(WaitingLine, "leave", lambda *_: None))),
+    Mutant(
+        "waiting beyond the budget",
+        fault=_patched(patch.object(waiting, "_acquire_in_line", _in_line_for_longer(waiting._acquire_in_line))),
+    ),
+    Mutant("no second try", fault=_patched(patch.object(waiting._Turn, "sleep_for", _give_up))),
+    Mutant("a line that nobody looks at", fault=_patched(patch.object(WaitingLine, "is_next", lambda *_: True))),
+    Mutant(
+        "a line that keeps no tokens",
+        fault=_patched(
+            patch.object(WaitingLine, "is_next", lambda *_: True), patch.object(WaitingLine, "up_to", _own_amounts)
+        ),
+    ),
+    Mutant(
+        "a blocked limit that holds a token",
+        fault=_patched(patch.object(Limit, "ceiling_milli", property(_at_least_one))),
+    ),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
 )

@@ -22,7 +22,6 @@ from .bucket_items import (
     limits_of,
     net_of,
     only_anchored,
-    rule_of,
 )
 from .kernel import Kernel, Violation
 from .ledger import Ledger
@@ -140,21 +139,6 @@ class Oracle:
     def deleted(self, bucket: str) -> None:
         """Somebody deleted shards of a bucket by hand: what comes in their place may begin full."""
         self._deletions[bucket] += 1
-
-    def check_limits_since(self, since: int) -> None:
-        """Raises ``Violation`` where the last of the later writes left a shard with other limits than those stored.
-
-        A limit that no config names any more may still be there.
-        """
-        for write in {write.pk: write for write in self.applications[since:]}.values():
-            item = self.look(Key(write.pk, "#STATE"))
-            if item is None or not write.checked:  # nobody is held to the limits of a bucket to give something back
-                continue
-            entity, resource = write.bucket.split("#")[1:]
-            wanted = {each.name: rule_of(each) for each in self.levels.at((entity, resource), write.applied_ms)}
-            has = {name: change.state.rule for name, change in write.changes.items() if name in wanted}
-            if has != wanted:
-                raise Violation(f"{write.pk}: long after the last change its limits are {has}, and not {wanted}")
 
     def close(self) -> None:
         """Judge all writes together, once it is known whom they served. Raises ``Violation``."""

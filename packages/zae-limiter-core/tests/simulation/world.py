@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -35,6 +36,8 @@ from .machine import WORST_MS, Machine
 from .network import Link
 from .oracle import Oracle
 from .plan import ENTITIES, RESOURCES, Plan, changed, draw
+from .settled import check_settled
+from .waits import check_order
 
 UNAVAILABLE = {"RateLimiterUnavailable", "ContentionError"}
 ANSWERS = {"admitted", "refused", "ValidationError", "BodyFailed", "Cancelled", *UNAVAILABLE}
@@ -202,7 +205,7 @@ class World:
                 self._admit(process, place, checks=False)
                 self.kernel.run()
         if not self.plan.conflicting:
-            self.oracle.check_limits_since(since)
+            check_settled(self.oracle, since)
 
     def _change(self) -> None:
         process, limits = self.rng.choice(self.processes), self.rng.choice(self.plan.limits)
@@ -303,9 +306,18 @@ class World:
             if caller.refusal is not None and self.plan.certain and self.plan.one_by_one:
                 self._check_refusal(caller.refusal)
         for process in self.processes:
-            process.driver.at_rest()
+            self._check_rest(process)
         self.oracle.close()
         self._check_refusals()
+
+    def _check_rest(self, process: Process) -> None:
+        process.driver.at_rest()
+        for place in product(ENTITIES, RESOURCES, (0,)):
+            cached = process.namespace_state.cached_buckets.get(place)
+            if cached is not None and cached.line:
+                raise Violation(f"somebody who has left still has a place in the line of {place}")
+        if self.plan.keeps_order:
+            check_order([caller.waits for own, caller, _ in self.callers if own is process])
 
     def _check_refusals(self) -> None:
         """No bucket counts more refusals than callers got; none is lost where nothing goes wrong."""

@@ -261,6 +261,18 @@ def test_a_fresh_copy_refuses_without_asking() -> None:
     assert verdicts(request) == ["refused"]
 
 
+@pytest.mark.parametrize("others", [[], [1000]], ids=["alone", "beside one that fits"])
+def test_a_fresh_copy_refuses_who_is_behind_a_refused_one_in_a_waiting_line(others: list[int]) -> None:
+    it = stage()
+    item = bucket_item({RPM: 2000})
+    it.sees(item)
+    first, second = it.request(RPM, checked={"rpm": 3000}), it.request(RPM, checked={"rpm": 1000})
+    first.turn, second.turn = 1, 2
+    beside = [it.request(RPM, checked={"rpm": amount}) for amount in others]
+    run(it, [first, second, *beside], *[applied_to(item)] * len(others))
+    assert verdicts(first, second, *beside) == ["refused", "refused", *["admitted"] * len(others)]
+
+
 def test_an_old_copy_asks_the_store() -> None:
     it = stage()
     it.sees(bucket_item({RPM: 1000}))
