@@ -111,7 +111,7 @@ FITTING = {
     "namespace": ["default", "tenant-alpha", "spare"],
     "by": ["refused", "shadowed", "rpm"],
     "since": ["1d", "2024-01-01", "2024-01-01T10:00:00Z"],
-    "until": ["1d", "2024-01-01"],
+    "until": ["1d", "2024-01-01", "2h", "9999w", "2099-01-01T00:00Z", "2026-03-29T02:30"],
     "name": ["my-app"],
     "tokens": ["rpm:5", "rpm:0"],
     "metadata": ["k=v"],

@@ -77,6 +77,12 @@ resource_limits = called("set_resource_defaults", MODEL, LIMITS)
 own_limits = called("set_limits", KEY, LIMITS, MODEL)
 
 
+async def override(it: Place) -> None:
+    """Limits of the entity hold for 30 seconds."""
+    until = datetime.fromtimestamp(it.clock.now_ms() // 1000, UTC) + timedelta(seconds=30)
+    await it.limiter.set_limits(KEY, [Limit.per_minute("rpm", 120), *LIMITS[1:]], MODEL, override_until=until)
+
+
 async def family(it: Place) -> None:
     """The key gets a parent, and cascades."""
     await it.limiter.create_entity(PROJECT)

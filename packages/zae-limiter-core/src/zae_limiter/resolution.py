@@ -52,7 +52,8 @@ class Config:
 class Resolved:
     """Config, parent and policy that hold for an entity on a resource.
 
-    They hold until ``valid_until_ms``, and as long as this process changes none of them after ``generation``.
+    They hold until ``valid_until_ms``, and as long as this process changes none of them after ``generation``. From
+    ``ends_ms`` on, the end of an override, they do not hold even where the store gives no others.
     """
 
     config: Config
@@ -62,6 +63,7 @@ class Resolved:
     cascade: bool
     valid_until_ms: int
     generation: int
+    ends_ms: int | None = None
 
     def agrees_with(self, other: "Resolved") -> bool:
         """Whether an acquire would use the same limits and the same parent with either."""

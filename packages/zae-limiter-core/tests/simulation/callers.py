@@ -26,8 +26,11 @@ from zae_limiter.limits import LimitStatus
 from .accounts import Account
 from .driver import Driver
 from .kernel import Cancelled, Kernel, Script, Violation
+from .levels import Levels, Span
 from .plan import Plan
 from .waits import Waits
+
+GOES_BACK_MS = 2_400  # what a clock may go back by when it is corrected
 
 
 class BodyFailed(Exception):
@@ -58,12 +61,21 @@ class Caller:
     """
 
     def __init__(
-        self, kernel: Kernel, process: Process, plan: Plan, rng: Random, place: tuple[str, str], *, checks: bool
+        self,
+        kernel: Kernel,
+        process: Process,
+        plan: Plan,
+        rng: Random,
+        place: tuple[str, str],
+        *,
+        checks: bool,
+        levels: Levels,
     ) -> None:
         self.waits = Waits(kernel)
         self.account = Account(self.waits)
         self.place = place
         self.checks = checks
+        self._levels = levels
         self.answer = ""
         self.degraded = False
         self.events: Counter[str] = Counter()
@@ -110,7 +122,9 @@ class Caller:
 
     def _lease(self, request: AcquireRequest) -> Script[None]:
         process = self._process
+        begun_ms, began_ms = self._kernel.now_ms, process.namespace_state.now()
         grant = yield from self._acquire(request)
+        self._check_limits(grant, begun_ms, began_ms)
         self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
         grant.rollback = self._rng.random() < 0.9
@@ -129,6 +143,24 @@ class Caller:
         grant.close()
         yield from self._correct(grant)
         self._expect(grant)
+
+    def _check_limits(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
+        """Raises ``Violation`` if the acquire was held to limits that were not in force when they may have been read.
+
+        Without an answer, the last known limits hold; an override that has ended is none of them.
+        """
+        plan, now_ms = self._plan, self._process.namespace_state.now()
+        back_ms = GOES_BACK_MS if plan.wrong_clocks else 0
+        skew_ms = 2 * (plan.skew_ms + back_ms)
+        oldest_ms = begun_ms - plan.settings.config_ttl_ms - skew_ms
+        for claim in grant.claims:
+            if claim.config.given or grant.unavailable is not None:
+                continue
+            since_ms = 0 if claim.stale and not plan.faultless else oldest_ms
+            span = Span(since_ms, self._kernel.now_ms, began_ms - back_ms, now_ms + skew_ms)
+            of = claim.cached.id
+            if not self._levels.may_hold((of.entity_id, of.resource), claim.config.limits, span):
+                raise Violation(f"held to limits that were not in force: {claim.config.limits} in {span}")
 
     def _acquire(self, request: AcquireRequest) -> Script[Grant]:
         process = self._process

@@ -37,6 +37,7 @@ from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit
 
 from .kernel import Violation
+from .override_faults import OVERRIDE_FAULTS
 from .tampers import (
     count_for_nobody,
     dropped_unasked,
@@ -305,6 +306,7 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(CommitRun, "failed", _retried(CommitRun.failed))),
     ),
     Mutant("a local rejection kept for ever", fault=_refusals_kept),
+    *(Mutant(name, fault=_patched(made)) for name, made in OVERRIDE_FAULTS.items()),
     Mutant("refusals counted twice", fault=_patched(patch.object(PendingRefusals, "take", _taken_and_kept))),
     Mutant(
         "refusals forgotten with a lost race",

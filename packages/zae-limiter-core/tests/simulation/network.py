@@ -148,6 +148,7 @@ class Link:
             raise Violation(f"DynamoDB would refuse {operation}: {error}") from error
         except StoreError as error:
             return None, error
+        self._oracle.levels.saw(operation, self._kernel.now_ms)
         sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms, counted)
         return self._partly(operation, value), None
 

@@ -13,9 +13,19 @@ from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import NOTHING, Get, Item, Key
 
-from .bucket_items import WRITES, LimitState, Rule, check_readable, limit_state_of, limits_of, net_of, only_anchored
+from .bucket_items import (
+    WRITES,
+    LimitState,
+    Rule,
+    check_readable,
+    limit_state_of,
+    limits_of,
+    net_of,
+    only_anchored,
+)
 from .kernel import Kernel, Violation
 from .ledger import Ledger
+from .levels import Levels
 from .plan import Plan
 from .shadows import Amounts, Noted, was_short, was_there
 
@@ -119,6 +129,7 @@ class Oracle:
         self._deletions: Counter[str] = Counter()
         self._births: dict[tuple[str, str], int] = {}
         self.applications: list[Application] = []
+        self.levels = Levels()
         self.refused: Counter[str] = Counter()  # that the items of each bucket have counted
         self.shadowed: Counter[str] = Counter()
         self.noted = Noted()

@@ -54,6 +54,7 @@ class Plan:
     wrong_dates: float = 0.0
     disturbances: int = 0
     deletions: int = 0
+    overrides: int = 0
     waiting: float = 0.0
     shadows: float = 0.0
     shadow_processes: float = 0.0
@@ -99,6 +100,7 @@ class Plan:
             self.conflicting,
             self.disturbances,
             self.deletions,
+            self.overrides,
         )
         return self.faultless and not any(troubles)
 
@@ -158,7 +160,15 @@ def _faultless(rng: Random) -> Plan:
     """Several processes and no fault: each caller knows what it holds."""
     network = rng.choice((HEALTHY, SLOW))
     plan = replace(
-        _mixed(rng), network=network, changes=0, crashes=0, expiries=0, conflicting=0.0, disturbances=0, deletions=0
+        _mixed(rng),
+        network=network,
+        changes=0,
+        crashes=0,
+        expiries=0,
+        conflicting=0.0,
+        disturbances=0,
+        deletions=0,
+        overrides=0,
     )
     return replace(plan, one_by_one=rng.random() < 0.3)
 
@@ -217,6 +227,7 @@ def _mixed(rng: Random) -> Plan:
         disturbances=rng.choice((0, 0, 0, 0, 2)),
         deletions=rng.choice((0, 0, 0, 0, 4)),
         waiting=rng.choice((0.0, 0.0, 0.3, 0.9)),
+        overrides=rng.choice((0, 0, 0, 3, 8)),
     )
     return replace(plan, wrong_dates=rng.choice((0.0, 0.05, 0.3))) if plan.wrong_clocks else plan
 

@@ -16,6 +16,7 @@ TROUBLES = (
     "splits",
     "disturbances",
     "deletions",
+    "overrides",
     "wrong_clocks",
     "wrong_dates",
     "conflicting",

@@ -21,6 +21,7 @@ from zae_limiter import (
     Namespace,
     OnUnavailable,
     Options,
+    Override,
     RateLimiter,
     RateLimitExceeded,
     Repository,
@@ -217,8 +218,10 @@ async def a_repository_keeps_limits(repository: Repository, sync_repository: Syn
     assert_type(sync_repository.get_system_defaults(), tuple[list[Limit], OnUnavailable | None])
     assert_type(sync_repository.set_many_limits({("user", "api"): LIMITS}), BulkResult[tuple[str, str]])
     await repository.set_limits("user", LIMITS, "api", principal="ops")
-    await repository.set_limits("user", LIMITS, "api", "ops")  # type: ignore[call-arg]
+    await repository.set_limits("user", LIMITS, "api", "ops")  # type: ignore[call-arg, arg-type]
     sync_repository.set_limits("user", [("rpm", 10)])  # type: ignore[list-item]
+    sync_repository.set_limits("user", LIMITS, override_until="2h")  # type: ignore[arg-type]
+    assert_type(sync_repository.get_override("user"), Override | None)
 
 
 async def a_repository_keeps_records(repository: Repository, sync_repository: SyncRepository) -> None:

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from zae_limiter import Limit, ProvisionerState, StoredConfig
+from zae_limiter import Limit, Override, ProvisionerState, StoredConfig
 from zae_limiter.provisioner import ConfigPlace
 from zae_limiter_manifest import (
     Address,
     Decl,
     LimitDecl,
     LiveItem,
+    LiveOverride,
     ManagedSet,
     ResourceDecl,
     SystemDecl,
@@ -44,6 +45,12 @@ def live_item(address: Address, config: StoredConfig) -> LiveItem:
     if address.level == "system":
         return LiveItem(SystemDecl(config.on_unavailable, limits), config.fingerprint)
     return LiveItem(ResourceDecl(limits), config.fingerprint)
+
+
+def live_override(address: Address, override: Override) -> LiveOverride:
+    """An override in force, as the manifest's value."""
+    until = override.until.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return LiveOverride(address, until, ResourceDecl({limit.name: _decl(limit) for limit in override.limits}))
 
 
 def address_set(state: ProvisionerState, kind: Kind) -> ManagedSet:

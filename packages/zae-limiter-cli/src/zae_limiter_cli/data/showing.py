@@ -14,7 +14,7 @@ from ..times import iso, shown
 from .parsing import PERIODS
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, Entity, Limit, Namespace
+    from zae_limiter import Bucket, Entity, Limit, Namespace, Override
 
 LIMIT_HEAD = ("LIMIT", "CAPACITY", "BURST", "REFILL")
 
@@ -27,6 +27,18 @@ def show_limits(place: Mapping[str, Any], limits: Sequence["Limit"], output: Out
         say_columns([LIMIT_HEAD, *map(limit_cells, limits)])
     else:
         click.echo(none)
+
+
+def override_line(override: "Override") -> str:
+    """That an override holds, and until when."""
+    return f"Override until {shown(override.until)} (UTC):"
+
+
+def plain_override(override: "Override | None") -> dict[str, Any] | None:
+    """The end and the limits of an override."""
+    if override is None:
+        return None
+    return {"until": iso(override.until), "limits": plain_limits(override.limits)}
 
 
 def show_done(place: Mapping[str, Any], action: str, output: OutputForm, *, message: str) -> None:

@@ -21,11 +21,13 @@ def test_json_says_whose_they_are(table: Table) -> None:
         "entity_id": "key",
         "resource": "_default_",
         "limits": PLAIN,
+        "override": None,
     }
     assert document("entity", "get-limits", "key", "-r", "gpt-4") == {
         "entity_id": "key",
         "resource": "gpt-4",
         "limits": {},
+        "override": None,
     }
 
 
@@ -61,3 +63,33 @@ def test_mistakes_are_one_line_each(table: Table) -> None:
     assert refused("entity", "set-limits", "a b", "-l", "rpm:1").startswith("entity_id 'a b': must be")
     assert refused("entity", "get-limits", "key", "-r", "a b").startswith("resource 'a b': must be")
     assert refused("entity", "set-limits", "key", "-l", "rpm:1", "-N", "nowhere").startswith("there is no namespace")
+
+
+def test_an_override_is_set_shown_and_ended(table: Table) -> None:
+    table.repository.set_limits("key", [RPM], "gpt-4")
+    shown = run("entity", "set-limits", "key", "-r", "gpt-4", "-l", "rpm:900", "--until", "2h").stdout
+    override = table.repository.get_override("key", "gpt-4")
+    assert override is not None
+    assert f"Override until {override.until:%Y-%m-%d %H:%M} (UTC):\n" in shown
+    assert "900/min" in shown
+    effective = run("entity", "effective", "key", "-r", "gpt-4").stdout
+    assert f"entity: Override until {override.until:%Y-%m-%d %H:%M} (UTC); then these limits of its own:" in effective
+    assert "100/min" in effective
+    levels = document("entity", "effective", "key", "-r", "gpt-4")
+    assert levels["limits"]["rpm"]["capacity"] == 900
+    assert levels["levels"][0]["limits"] == PLAIN
+    assert levels["levels"][0]["override"]["limits"]["rpm"]["capacity"] == 900
+    assert run("entity", "delete-override", "key", "-r", "gpt-4", "-y").stdout == (
+        "The override of key on gpt-4 has ended.\n"
+    )
+    assert refused("entity", "delete-override", "key", "-r", "gpt-4", "-y") == (
+        "there is no override of key on gpt-4 in namespace default: nothing was ended"
+    )
+    assert "100/min" in run("entity", "effective", "key", "-r", "gpt-4").stdout
+
+
+def test_a_wrong_end_is_refused(table: Table) -> None:
+    for end in ("soon", "2026-01-31T18:00", "9999999w", "2h30m"):
+        assert "--until" in refused("entity", "set-limits", "key", "-l", "rpm:9", "--until", end)
+    assert "must be in the future" in refused("entity", "set-limits", "key", "-l", "rpm:9", "--until", "0h")
+    assert table.repository.get_override("key") is None

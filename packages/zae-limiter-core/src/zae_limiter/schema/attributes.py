@@ -45,6 +45,7 @@ CHILDREN: Final = "child_count"  # the number of entities whose parent it is
 CONFIG_VERSION: Final = "config_version"
 ON_UNAVAILABLE: Final = "on_unavailable"
 FINGERPRINT: Final = "fingerprint"  # of the provisioner's last write of the config
+OVERRIDE_UNTIL: Final = "override_until"  # epoch ms: the end of the override beside the limits of an entity config
 
 # Of a usage snapshot.
 WINDOW: Final = "window"
@@ -95,6 +96,8 @@ INTENDED_RESOURCES: Final = "intended_resources"
 INTENDED_ENTITIES: Final = "intended_entities"
 
 WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
+
+ConfigPrefix = Literal["l", "o"]  # of an entity's or a level's own limits; of an override
 
 LimitField = Literal["tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow"]
 
@@ -147,9 +150,10 @@ def bucket_attributes(limit: str) -> BucketAttributes:
 
 
 @lru_cache(maxsize=4096)
-def limit_attributes(limit: str) -> LimitAttributes:
-    """The attributes of a limit in a config item."""
-    return LimitAttributes(*(f"l_{limit}_{suffix}" for field, suffix in _SUFFIXES.items() if field not in _OF_STATE))
+def limit_attributes(limit: str, prefix: ConfigPrefix = "l") -> LimitAttributes:
+    """The attributes of a limit in a config item; those of an override have the prefix ``o``."""
+    suffixes = (suffix for field, suffix in _SUFFIXES.items() if field not in _OF_STATE)
+    return LimitAttributes(*(f"{prefix}_{limit}_{suffix}" for suffix in suffixes))
 
 
 @lru_cache(maxsize=8_192)
@@ -159,9 +163,9 @@ def parse_bucket_attribute(name: str) -> LimitAttribute | None:
     return None if found is None or found.field in _OF_CONFIG else found
 
 
-def parse_limit_attribute(name: str) -> LimitAttribute | None:
+def parse_limit_attribute(name: str, prefix: ConfigPrefix = "l") -> LimitAttribute | None:
     """The limit and the field of a config's attribute, ``None`` for any other attribute."""
-    found = _parse("l_", name)
+    found = _parse(f"{prefix}_", name)
     return None if found is None or found.field in _OF_STATE else found
 
 

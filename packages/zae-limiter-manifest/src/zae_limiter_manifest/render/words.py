@@ -5,6 +5,9 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from ..changes import MODE, Action, Change, FieldChange
+from ..converter import CONVERTER
+from ..declarations import LimitDecl
+from ..overrides import LiveOverride
 from ..plan import Plan
 from ..protocol import Answer, Failure
 
@@ -84,6 +87,21 @@ def _apart(each: FieldChange) -> str:
     live = "absent" if each.before is None else each.before
     declared = "not declared" if each.after is None else f"declared {each.after}"
     return f"{each.field} is {live}, {declared}"
+
+
+def override_note(override: LiveOverride) -> str:
+    """` (override until 2026-11-27T18:00:00Z)`."""
+    return f" (override until {override.until})"
+
+
+def override_limits(override: LiveOverride) -> list[Part]:
+    """The limits of an override, each as `capacity 2000`."""
+    limits = sorted(override.decl.limits.items())
+    return [Part("=", name, _fields_text(limit)) for name, limit in limits]
+
+
+def _fields_text(limit: LimitDecl) -> str:
+    return ", ".join(f"{name} {value}" for name, value in CONVERTER.unstructure(limit).items())
 
 
 def plan_summary(plan: Plan) -> str:

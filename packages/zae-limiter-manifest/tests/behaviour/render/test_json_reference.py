@@ -15,6 +15,7 @@ from zae_limiter_manifest import (
     Change,
     Failure,
     LimitDecl,
+    LiveOverride,
     LockReport,
     ManagedSet,
     ManifestError,
@@ -35,7 +36,8 @@ CHANGES = (
     Change(Address(), SystemDecl(on_unavailable="allow"), SystemDecl(on_unavailable="block"), drift=True),
     Change(Address("gpt-4"), WHOLE, resource(rpm=1), adopted=True),
 )
-PLAN = Plan("tenant-alpha", CHANGES, forgotten=(GONE,), unmanaged=(GONE,), taken_from="a stack")
+OVERRIDE = LiveOverride(GONE, "2026-11-27T18:00:00Z", ResourceDecl({"rpm": LimitDecl(5)}))
+PLAN = Plan("tenant-alpha", CHANGES, forgotten=(GONE,), unmanaged=(GONE,), taken_from="a stack", overrides=(OVERRIDE,))
 ERRORS = [Failure("not_written", "away", address=USER), Failure("invalid_manifest", "bad", path="system")]
 LOCK = LockReport("abc", "cli", "2026-01-01T00:00:00Z")
 STATE = StateReport(ManagedSet(system=True), 7, lock=LOCK)

@@ -1,20 +1,23 @@
-"""`zae-limiter entity set-limits`, `get-limits` and `delete-limits`."""
+"""`zae-limiter entity set-limits`, `get-limits`, `delete-limits` and `delete-override`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.parsing import limits_option
-from ...data.showing import show_done, show_limits
+from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_done
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option, yes_option
 from ...paging import open_namespace
 from ...principal import principal_option
+from ...times import parse_end
 
 if TYPE_CHECKING:
-    from zae_limiter import Limit
+    from zae_limiter import Limit, SyncRepository
 
     from ...connection import Connection
 
@@ -35,6 +38,7 @@ def _place(function: Function) -> Function:
 @in_namespace
 @_place
 @limits_option(required=True)
+@click.option("--until", metavar="TIME", help="Hold them only so long, as an override: 2h, 7d, 2026-01-31T18:00Z.")
 @principal_option
 @output_option
 def set_limits(
@@ -44,13 +48,16 @@ def set_limits(
     entity_id: str,
     resource: str,
     limits: "list[Limit]",
+    until: str | None,
     principal: str,
     output: OutputForm,
 ) -> None:
-    """Replace the own limits of ENTITY_ID on a resource."""
+    """Replace the own limits of ENTITY_ID on a resource; with --until only for a time, after which they hold again."""
     with open_namespace(connection, namespace) as repository:
-        repository.set_limits(entity_id, limits, resource, principal=principal)
-        _show(entity_id, resource, repository.get_limits(entity_id, resource), output)
+        now = datetime.fromtimestamp(repository.namespace_state.now() / 1000, UTC)  # the store's time
+        end = None if until is None else parse_end("--until", until, now)
+        repository.set_limits(entity_id, limits, resource, override_until=end, principal=principal)
+        _show(repository, entity_id, resource, output)
 
 
 @click.command()
@@ -61,7 +68,7 @@ def set_limits(
 def get_limits(*, connection: "Connection", namespace: str, entity_id: str, resource: str, output: OutputForm) -> None:
     """Show the own limits of ENTITY_ID on a resource. `effective` shows the limits that apply."""
     with open_namespace(connection, namespace) as repository:
-        _show(entity_id, resource, repository.get_limits(entity_id, resource), output)
+        _show(repository, entity_id, resource, output)
 
 
 @click.command()
@@ -92,6 +99,44 @@ def delete_limits(
     show_done({"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} are deleted.")
 
 
-def _show(entity_id: str, resource: str, limits: "Sequence[Limit]", output: OutputForm) -> None:
-    none = f"{entity_id} has no limits of its own on {resource}."
-    show_limits({"entity_id": entity_id, "resource": resource}, limits, output, none=none)
+@click.command()
+@connected
+@in_namespace
+@_place
+@principal_option
+@yes_option
+@output_option
+def delete_override(
+    *,
+    connection: "Connection",
+    namespace: str,
+    entity_id: str,
+    resource: str,
+    principal: str,
+    yes: bool,
+    output: OutputForm,
+) -> None:
+    """End the override of the limits of ENTITY_ID on a resource. Asks first, unless --yes is given."""
+    what = f"override of {entity_id} on {resource}"
+    with open_namespace(connection, namespace) as repository:
+        if repository.get_override(entity_id, resource) is None:
+            raise CommandError(f"there is no {what} in namespace {namespace}: nothing was ended")
+        if not yes:
+            confirm(f"End the {what} in namespace {namespace}?")
+        repository.delete_override(entity_id, resource, principal=principal)
+    show_done({"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} has ended.")
+
+
+def _show(repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
+    limits, override = repository.get_limits(entity_id, resource), repository.get_override(entity_id, resource)
+    if output == "json":
+        plain = {"limits": plain_limits(limits), "override": plain_override(override)}
+        say_json({"entity_id": entity_id, "resource": resource, **plain})
+        return
+    if limits:
+        say_columns([LIMIT_HEAD, *map(limit_cells, limits)])
+    else:
+        click.echo(f"{entity_id} has no limits of its own on {resource}.")
+    if override is not None:
+        click.echo(override_line(override))
+        say_columns([LIMIT_HEAD, *map(limit_cells, override.limits)])

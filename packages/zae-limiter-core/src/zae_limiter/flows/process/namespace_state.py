@@ -219,8 +219,13 @@ class NamespaceState:
         return not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
 
     def last_known(self, cached: CachedBucket) -> Resolved | None:
-        """The resolved limits of the bucket, expired or not; ``None`` if unknown, or changed by this process."""
+        """The resolved limits of the bucket, expired or not; ``None`` if unknown, or changed by this process.
+
+        Those of an override that has ended are none of them.
+        """
         resolved, configs = cached.resolved, self.configs
+        if resolved is not None and resolved.ends_ms is not None and resolved.ends_ms <= self.now():
+            return None
         if resolved is None or resolved.generation == configs.generation:
             return resolved
         generation = configs.generation

@@ -1,0 +1,19 @@
+"""What must be true once every process has come again, long after the last change of the limits."""
+
+from .bucket_items import rule_of
+from .kernel import Violation
+from .oracle import Oracle
+
+
+def check_settled(oracle: Oracle, since: int) -> None:
+    """Raises ``Violation`` where the last of the later acquires left a shard with other limits than those stored.
+
+    A limit that no config names any more may still be there.
+    """
+    last = {write.pk: write for write in oracle.applications[since:] if write.checked}
+    for write in last.values():
+        _, entity, resource = write.bucket.split("#")
+        wanted = {each.name: rule_of(each) for each in oracle.levels.at((entity, resource), write.applied_ms)}
+        has = {name: change.state.rule for name, change in write.changes.items() if name in wanted}
+        if has != wanted:
+            raise Violation(f"{write.pk}: long after the last change its limits are {has}, and not {wanted}")
