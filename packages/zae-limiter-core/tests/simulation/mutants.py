@@ -27,6 +27,7 @@ from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.flows.process.refusals import PendingRefusals
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
+from zae_limiter.resolution import Config
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketState
 from zae_limiter.sharding import halve
@@ -224,6 +225,39 @@ def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> int:
     return self.counts[cached].number
 
 
+def _all_amounts(self: Claim) -> Mapping[str, int]:
+    return self.amounts
+
+
+def _nothing(*_: Any) -> dict[str, int]:
+    return {}
+
+
+def _given_by_debt(
+    self: Batch, request: BucketRequest, headroom: Mapping[str, int], ceilings: Mapping[str, int]
+) -> None:
+    """A shadow limit gives whatever is asked for."""
+    for name, amount in request.trial.items():
+        self.tried[name] = self.tried.get(name, 0) + amount
+        self.unchecked[name] = self.unchecked.get(name, 0) + amount
+
+
+def _told_to_nobody(real: Callable[..., BucketRequest]) -> Callable[..., BucketRequest]:
+    def give_back(self: BucketRequest, *, events: int) -> BucketRequest:
+        """A compensation leaves what shadow limits would have refused in the count."""
+        back = real(self, events=events)
+        back.shadows = 0
+        return back
+
+    return give_back
+
+
+def _all_in_shadow(self: Config, name: str) -> Any:
+    """One shadow limit makes shadow limits of all."""
+    found = object.__getattribute__(self, name)
+    return frozenset(self.by_name) if name == "shadow" and found else found
+
+
 # Has all writes made by the rules that a mutant changes.
 WITHOUT_FAST_PATH = patch.object(group_commit, "fast_path_update", lambda *_, **__: None)
 
@@ -291,6 +325,18 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(commit_run, "NotApplied", StoreError)),
     ),
     Mutant("refusals counted where there is no bucket", count_for_nobody),
+    Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", _given_by_debt))),
+    Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(_all_amounts)))),
+    Mutant(
+        "an enforced limit beside a shadow limit that refuses nobody",
+        fault=_patched(patch.object(Config, "__getattribute__", _all_in_shadow)),
+    ),
+    Mutant("a shadow limit of one shard", fault=_patched(patch.object(commit_run, "headroom_elsewhere", _nothing))),
+    Mutant("what was only counted, given back", fault=_patched(patch.object(lease, "_spared", _nothing))),
+    Mutant(
+        "what shadow limits would have refused, counted for who was refused",
+        fault=_patched(patch.object(BucketRequest, "give_back", _told_to_nobody(BucketRequest.give_back))),
+    ),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
 )
