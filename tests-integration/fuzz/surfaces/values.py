@@ -46,6 +46,7 @@ SOUND_HERE: Mapping[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(["capacity", "refill_amount"], st.sampled_from([1, 60, 10**15])),
     "burst": st.sampled_from([60, 10**15]),
     "refill_period": st.sampled_from([1, 3600]),
+    "shadow": st.booleans(),
     "transport": st.sampled_from(["http", None]),
     "region": st.sampled_from([None, "eu-west-1"]),
     "namespace": st.sampled_from([None, "tenant"]),

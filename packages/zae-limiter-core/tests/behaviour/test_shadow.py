@@ -18,6 +18,7 @@ def test_a_shadow_limit_lets_through_and_says_what_it_would_have_refused() -> No
             "rpm": (0, 8),
             "tpm": (92, 8),
         }
+        assert bucket.shadowed == 3
 
 
 def test_corrections_of_what_was_only_counted_are_only_counted() -> None:

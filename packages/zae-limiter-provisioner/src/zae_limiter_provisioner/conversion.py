@@ -78,6 +78,7 @@ def _limit(name: str, decl: LimitDecl) -> Limit:
         burst=decl.burst,
         refill_amount=decl.refill_amount,
         refill_period=decl.refill_period,
+        shadow=decl.shadow,
     )
 
 
@@ -87,4 +88,5 @@ def _decl(limit: Limit) -> LimitDecl:
         burst=limit.burst,
         refill_amount=limit.refill_amount,
         refill_period=limit.refill_period,
+        shadow=limit.shadow,
     )

@@ -10,7 +10,8 @@ def limit(capacity: int) -> list[Limit]:
 
 
 def plain(capacity: int) -> dict[str, dict[str, int]]:
-    return {"rpm": dict.fromkeys(("capacity", "burst", "refill_amount"), capacity) | {"refill_period": 60}}
+    amounts = dict.fromkeys(("capacity", "burst", "refill_amount"), capacity)
+    return {"rpm": amounts | {"refill_period": 60, "shadow": False}}
 
 
 def test_the_first_level_that_has_limits_wins(table: Table) -> None:

@@ -3,7 +3,7 @@ from support.cli.tables import Table
 from zae_limiter import Limit
 
 RPM = Limit.per_minute("rpm", 100)
-PLAIN = {"rpm": {"capacity": 100, "burst": 100, "refill_amount": 100, "refill_period": 60}}
+PLAIN = {"rpm": {"capacity": 100, "burst": 100, "refill_amount": 100, "refill_period": 60, "shadow": False}}
 
 
 def test_limits_on_a_resource_and_on_all_are_apart(table: Table) -> None:

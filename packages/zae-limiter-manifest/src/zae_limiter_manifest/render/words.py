@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from ..changes import Action, Change, FieldChange
+from ..changes import MODE, Action, Change, FieldChange
 from ..plan import Plan
 from ..protocol import Answer, Failure
 
@@ -45,7 +45,7 @@ def _part(change: Change, limit: str | None, fields: list[FieldChange]) -> Part:
         (policy,) = fields
         return Part(_mark(policy.before, policy.after), policy.field, _step(policy))
     mark = _mark(*(side.limits.get(limit) if side else None for side in (change.before, change.after)))
-    return Part(mark, limit, ", ".join(f"{each.field} {_step(each)}" for each in fields))
+    return Part(mark, limit, ", ".join(map(_said, fields)))
 
 
 def _mark(before: object, after: object) -> str:
@@ -54,8 +54,23 @@ def _mark(before: object, after: object) -> str:
     return MARKS["delete" if after is None else "update"]
 
 
+def _said(each: FieldChange) -> str:
+    """`capacity 500 -> 600`; the words of a mode need no name."""
+    return _step(each) if each.field == MODE else f"{each.field} {_step(each)}"
+
+
 def _step(each: FieldChange) -> str:
     return " -> ".join(str(side) for side in (each.before, each.after) if side is not None)
+
+
+def mode_changes(plan: Plan) -> list[str]:
+    """The limits that become shadow limits, or enforced ones: `resource gpt-4: rpm shadow -> enforced`."""
+    return [
+        f"{change.address}: {each.limit} {_step(each)}"
+        for change in plan.changes
+        for each in change.fields()
+        if each.field == MODE and each.before and each.after
+    ]
 
 
 def live_and_declared(change: Change) -> list[str]:
