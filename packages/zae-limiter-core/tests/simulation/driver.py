@@ -14,13 +14,12 @@ from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Put, Update
 
 from .accounts import Account
+from .application import Application
 from .kernel import Future, Kernel, Owner, Script, Task, Violation
 from .network import Link, Sending
-from .oracle import Application, Oracle
+from .oracle import Oracle
 
 T = TypeVar("T")
-
-BEHIND_MS = 1_100  # of a process with a slow network
 
 
 class Driver:
@@ -34,7 +33,7 @@ class Driver:
         self._rng = rng
         self._accounts: dict[Waiter, Account] = {}
         self._due: dict[Waiter, Mapping[str, int]] = {}
-        self._known: dict[str, int] = {}  # when the last confirmed write of this process to a shard took effect
+        self._last: dict[str, Application] = {}  # the last confirmed write of this process to a shard
         self.queues: set[BucketQueue] = set()
 
     def run(self, flow: Flow[T], account: Account) -> Script[T]:
@@ -175,8 +174,8 @@ class Driver:
     def _confirm(self, sending: Sending) -> None:
         for application in sending.applications:
             application.confirmed = True
-            application.known_ms = self._known.get(application.pk, 0)
-            self._known[application.pk] = application.applied_ms
+            application.follows = self._last.get(application.pk)
+            self._last[application.pk] = application
 
     def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Release | Enqueue | Parallel) -> Script[Any]:
         """A run queues what goes back to shards that were split off: for those for whom all of it went back before."""
@@ -214,22 +213,11 @@ class Driver:
             carried.carry(request)
             account.took(carried.pk, request.taken, request.unchecked)
             account.counts(carried.pk, {**request.counted, **request.spared})
-            self._check_spared(request, carried)
+            for name, amount in request.spared.items():
+                self._oracle.check_spared(carried, name, amount)
         elif request.admitted and (any(request.amounts.values()) or any(request.unchecked.values())):
             raise Violation(f"{dict(request.amounts)} {dict(request.unchecked)} admitted, but no write was confirmed")
         self._check_dropped(request, since, account, reached=carried is not None)
-
-    def _check_spared(self, request: BucketRequest, write: Application) -> None:
-        """Raises ``Violation`` where a shadow limit would have refused what was there.
-
-        Of other shards a process knows what it saw of them last, whenever that was.
-        """
-        since_ms = 0 if write.shards > 1 else write.known_ms
-        for name, amount in request.spared.items():
-            if not self._oracle.was_short(
-                write.bucket, name, amount, since_ms, write.applied_ms, behind_ms=BEHIND_MS, debts=True
-            ):
-                raise Violation(f"{amount} of {name} would have been refused, and was there since {since_ms}")
 
     def _check_dropped(self, request: BucketRequest, since: int, account: Account, *, reached: bool) -> None:
         """A correction may be dropped where what it corrects was not there at some instant of the run."""

@@ -31,6 +31,7 @@ from zae_limiter.flows.process.waiting_line import WaitingLine
 from zae_limiter.flows.steps import Flow
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
+from zae_limiter.resolution import Config
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketState
 from zae_limiter.sharding import halve
@@ -249,6 +250,39 @@ def _at_least_one(self: Limit) -> int:
     return 1000 * max(1, self.burst)
 
 
+def _all_amounts(self: Claim) -> Mapping[str, int]:
+    return self.amounts
+
+
+def _nothing(*_: Any) -> dict[str, int]:
+    return {}
+
+
+def _given_by_debt(
+    self: Batch, request: BucketRequest, headroom: Mapping[str, int], ceilings: Mapping[str, int]
+) -> None:
+    """A shadow limit gives whatever is asked for."""
+    for name, amount in request.trial.items():
+        self.tried[name] = self.tried.get(name, 0) + amount
+        self.unchecked[name] = self.unchecked.get(name, 0) + amount
+
+
+def _told_to_nobody(real: Callable[..., BucketRequest]) -> Callable[..., BucketRequest]:
+    def give_back(self: BucketRequest, *, events: int) -> BucketRequest:
+        """A compensation leaves what shadow limits would have refused in the count."""
+        back = real(self, events=events)
+        back.shadows = 0
+        return back
+
+    return give_back
+
+
+def _all_in_shadow(self: Config, name: str) -> Any:
+    """One shadow limit makes shadow limits of all."""
+    found = object.__getattribute__(self, name)
+    return frozenset(self.by_name) if name == "shadow" and found else found
+
+
 # Has all writes made by the rules that a mutant changes.
 WITHOUT_FAST_PATH = patch.object(group_commit, "fast_path_update", lambda *_, **__: None)
 
@@ -333,6 +367,18 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a blocked limit that holds a token",
         fault=_patched(patch.object(Limit, "ceiling_milli", property(_at_least_one))),
+    ),
+    Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", _given_by_debt))),
+    Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(_all_amounts)))),
+    Mutant(
+        "an enforced limit beside a shadow limit that refuses nobody",
+        fault=_patched(patch.object(Config, "__getattribute__", _all_in_shadow)),
+    ),
+    Mutant("a shadow limit of one shard", fault=_patched(patch.object(commit_run, "headroom_elsewhere", _nothing))),
+    Mutant("what was only counted, given back", fault=_patched(patch.object(lease, "_spared", _nothing))),
+    Mutant(
+        "what shadow limits would have refused, counted for who was refused",
+        fault=_patched(patch.object(BucketRequest, "give_back", _told_to_nobody(BucketRequest.give_back))),
     ),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),

@@ -13,9 +13,10 @@ from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, Unreachable
 from zae_limiter.operations.values import BatchGet, Found, Key, Operation, Put, Transact, Update
 
+from .application import Application
 from .kernel import Future, Kernel, Violation
 from .machine import Machine
-from .oracle import Application, Oracle
+from .oracle import Oracle
 
 TIMEOUT_US = 2_000_000
 MOST_TURNS = 4  # of an instant, that a request takes where it takes no time

@@ -7,122 +7,32 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
-from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import NOTHING, Get, Item, Key
 
-from .bucket_items import (
-    WRITES,
-    LimitState,
-    Rule,
-    check_readable,
-    limit_state_of,
-    limits_of,
-    net_of,
-    only_anchored,
-)
+from .application import Application, Change
+from .bucket_items import WRITES, Rule, check_readable, limit_state_of, limits_of, net_of, only_anchored
 from .kernel import Kernel, Violation
 from .ledger import Ledger
 from .levels import Levels
-from .plan import Plan
 from .shadows import Amounts, Noted, was_short, was_there
 
-
-class Change(NamedTuple):
-    """One limit across one write of a shard: ``before`` is its uncapped balance at that instant, ``net`` what ``tc``
-    grew by but for ``counted``, what the write only counted, ``ceiling`` what it is held to, ``whole`` the ceilings of
-    all shards, ``others_owe`` their debts; with ``new``, it begins.
-    """
-
-    before: int
-    net: int
-    ceiling: int
-    state: LimitState
-    whole: int
-    others_owe: int
-    new: bool
-    counted: int = 0
-
-    @property
-    def owed(self) -> int:
-        """What the shards owe before the write, where there are several."""
-        return self.others_owe + max(0, -self.before) if self.state.shards > 1 else 0
-
-
-class Application:
-    """One write that took effect, and, where its sender got the answer, the amounts that it served.
-
-    ``tried``: the part of ``unchecked`` that shadow limits gave; ``counted``: what it only counted; ``known_ms``: the
-    sender's write before it.
-    """
-
-    def __init__(
-        self,
-        pk: str,
-        decided_ms: int,
-        applied_ms: int,
-        instant_ms: int,
-        changes: dict[str, Change],
-        *,
-        moved: bool,
-        splits: bool,
-    ) -> None:
-        self.pk = pk
-        self.bucket, _, shard = pk.rpartition("#")
-        self.shard = int(shard)
-        self.decided_ms = decided_ms
-        self.applied_ms = applied_ms
-        self.instant_ms = instant_ms
-        self.changes = changes
-        self.moved = moved
-        self.splits = splits
-        self.repairs = False
-        self.dropped: set[str] = set()
-        self.life = 0
-        self.confirmed = False
-        self.checked: dict[str, int] = {}
-        self.unchecked: dict[str, int] = {}
-        self.given: dict[str, int] = {}
-        self.tried: dict[str, int] = {}
-        self.counted: dict[str, int] = {}
-        self.known_ms = 0
-
-    def carry(self, request: BucketRequest) -> None:
-        """The write served this request, too."""
-        tried = {name: amount for name, amount in request.trial.items() if name not in request.spared}
-        for total, *parts in (
-            (self.checked, request.checked),
-            (self.unchecked, request.unchecked, tried),
-            (self.given, request.given),
-            (self.tried, tried),
-            (self.counted, request.counted, request.spared),
-        ):
-            for part in parts:
-                for limit, amount in part.items():
-                    total[limit] = total.get(limit, 0) + amount
-
-    @property
-    def shards(self) -> int:
-        """The number of shards that the item knew of."""
-        return max((change.state.shards for change in self.changes.values()), default=1)
-
-    def wanted(self, name: str) -> int | None:
-        """What the write took of a limit only because it was there."""
-        checked = self.checked.get(name)
-        return checked - self.given.get(name, 0) if checked else None
+BEHIND_MS = 1_100  # of a process with a slow network
 
 
 class Oracle:
-    """Sees the table before and after every write."""
+    """Sees the table before and after every write.
 
-    def __init__(self, kernel: Kernel, table: MemoryTable, *, skew_ms: int, plan: Plan) -> None:
+    ``lossless``: one process, so that nothing may be lost. ``forgetful``: a process may not know its own last write.
+    """
+
+    def __init__(self, kernel: Kernel, table: MemoryTable, *, skew_ms: int, lossless: bool, forgetful: bool) -> None:
         self._kernel = kernel
         self._table = table
         self._skew_ms = skew_ms
-        self._lossless = plan.lossless
-        self._forgetful = plan.forgets_buckets
+        self._lossless = lossless
+        self._forgetful = forgetful
         self._anchors: dict[str, set[int]] = {}  # that an item of the same key had, since it was made
         self._former: dict[str, set[int]] = {}  # and before it was deleted
         self._reshapes = 0
@@ -232,16 +142,29 @@ class Oracle:
     def _writes_of(self, bucket: str) -> list[Application]:
         return [write for write in self.applications if write.bucket == bucket]
 
+    def check_spared(self, write: Application, limit: str, amount: int) -> None:
+        """A shadow limit would have refused only what was not there.
+
+        Of other shards a process knows what it saw of them last, whenever that was. Nothing is known of one that
+        forgets buckets.
+        """
+        since_ms = self._writes_of(write.bucket)[0].applied_ms + 1
+        if write.shards == 1:
+            since_ms = 0 if write.follows is None else write.follows.applied_ms
+        if not self._forgetful and not self.was_short(
+            write.bucket, limit, amount, since_ms, write.applied_ms, behind_ms=BEHIND_MS, debts=True
+        ):
+            raise Violation(f"{amount} of {limit} would have been refused, and was there since {since_ms}")
+
     def _check_tried(self, write: Application) -> None:
         """A shadow limit gave only what its process knew to be there: so its debt has a bound."""
-        writes = self._writes_of(write.bucket) if write.tried and not self._forgetful else []
-        if any(change.state.shards > 1 for each in writes for change in each.changes.values()):
+        writes = self._writes_of(write.bucket) if write.tried else []
+        if self._forgetful or any(change.state.shards > 1 for each in writes for change in each.changes.values()):
             return
         for name, tried in write.tried.items():
             wanted = tried + write.checked.get(name, 0) - write.given.get(name, 0)
-            ahead_ms = 2 * self._skew_ms + self._reshapes
-            if not was_there(writes, name, wanted, write.known_ms, write.applied_ms, ahead_ms=ahead_ms):
-                raise Violation(f"a shadow limit gave {wanted} of {name}, and it was not there since {write.known_ms}")
+            if not was_there(writes, name, wanted, write):
+                raise Violation(f"a shadow limit gave {wanted} of {name}, and it was not there")
 
     def _saw(self, key: Key, before: Item | None, decided_ms: int) -> Application:
         after = self._after(key, before)

@@ -6,17 +6,15 @@ Lives here: batches noted beside their writes; whether tokens were there, or sho
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 from zae_limiter.flows.bucket.batch import Batch
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite, CreateWrite, ReshapeWrite
 from zae_limiter.operations.values import Operation, Put, Transact, Update
 
+from .application import Application
 from .bucket_items import LimitState
-
-if TYPE_CHECKING:
-    from .oracle import Application
 
 Amounts = Mapping[str, int]
 
@@ -55,7 +53,7 @@ class Noted:
 
 
 def was_short(
-    writes: Sequence["Application"],
+    writes: Sequence[Application],
     limit: str,
     wanted: int,
     since_ms: int,
@@ -72,7 +70,7 @@ def was_short(
 
     def falls_short(at_ms: int) -> bool:
         there = _held(shards, at_ms - behind_ms)
-        if wanted == 0:  # a debt blocks the shard that carries it
+        if wanted == 0 and not debts:  # a debt blocks the shard that carries it
             return all(balance < 0 for balance in there)
         return wanted > sum(there if debts else (max(Fraction(0), balance) for balance in there))
 
@@ -89,24 +87,17 @@ def was_short(
     return short or not shards  # of a bucket that was never there, nothing is known
 
 
-def was_there(
-    writes: Sequence["Application"], limit: str, wanted: int, since_ms: int, until_ms: int, *, ahead_ms: int
-) -> bool:
-    """Whether one of the states that the bucket's one shard has had since allows so much, if nobody takes from it.
-
-    The process that judges by it may be ``ahead_ms`` ahead.
-    """
-    seen: list[tuple[int, LimitState, int]] = []
-    for write in writes:
-        change = write.changes.get(limit)
-        if change is None or write.applied_ms > until_ms:
-            continue
-        if write.applied_ms >= since_ms and change.new:
-            return True
-        if write.applied_ms <= since_ms:
-            seen.clear()
-        seen.append((change.state.balance(write.instant_ms), change.state, write.applied_ms))
-    return not seen or any(_held({0: state}, until_ms + ahead_ms)[0] >= wanted for state in seen[:-1] or seen)
+def was_there(writes: Sequence[Application], limit: str, wanted: int, mine: Application) -> bool:
+    """Whether a state of the bucket's one shard, since the sender's write before, allows a write if nothing follows."""
+    first = 0 if mine.follows is None else writes.index(mine.follows)
+    known = writes[first : writes.index(mine)]
+    if mine.follows is None or any(limit not in write.changes or write.changes[limit].new for write in known[1:]):
+        return True  # where it was absent, it is full
+    at_ms, states = (
+        max(mine.decided_ms, mine.instant_ms),
+        [write.changes[limit].state for write in known if limit in write.changes],
+    )
+    return len(states) < len(known) or any(min(state.ceiling, state.balance(at_ms)) >= wanted for state in states)
 
 
 def _held(shards: Mapping[int, tuple[int, LimitState, int]], at_ms: int) -> list[Fraction]:

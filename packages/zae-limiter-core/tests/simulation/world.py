@@ -103,7 +103,13 @@ class World:
         self.overrides = 0
         self.overridden: set[tuple[str, str]] = set()
         skew_ms = WORST_MS if self.plan.wrong_clocks else self.plan.skew_ms
-        self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, plan=self.plan)
+        self.oracle = Oracle(
+            self.kernel,
+            self.table,
+            skew_ms=skew_ms,
+            lossless=self.plan.lossless,
+            forgetful=self.plan.forgets_buckets,
+        )
         self.processes: list[Process] = []
         self.callers: list[tuple[Process, Caller, Task]] = []
 
