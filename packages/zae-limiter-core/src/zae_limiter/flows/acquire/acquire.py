@@ -253,5 +253,8 @@ def refusal_statuses(namespace_state: NamespaceState, claims: Sequence[Claim]) -
 
 
 def _changed(claim: Claim) -> bool:
+    """Whether the write beside the read went by other limits than those that it showed, maybe by the bucket's own."""
     now = claim.cached.resolved
-    return now is not None and not now.agrees_with(claim.resolved)
+    if now is None or not now.agrees_with(claim.resolved):
+        return now is not None
+    return bool(claim.last) and not claim.config.given and not claim.target.agrees_with(now.config)
