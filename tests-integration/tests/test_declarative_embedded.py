@@ -52,16 +52,16 @@ class Shell:
         path.write_text(text, encoding="utf-8")
         return str(path)
 
-    def run(self, *args: str, code: int = 0) -> str:
+    def run(self, *args: str, code: int = 0, group: str = "limits") -> str:
         """What a command says on standard output."""
-        return self._done(args, code).stdout
+        return self._done(args, code, group).stdout
 
     def error(self, *args: str) -> str:
         """What a command that fails says on standard error."""
         return self._done(args, 1).stderr
 
-    def _done(self, args: Sequence[str], code: int) -> subprocess.CompletedProcess[str]:
-        command = [COMMAND, "limits", *args]
+    def _done(self, args: Sequence[str], code: int, group: str = "limits") -> subprocess.CompletedProcess[str]:
+        command = [COMMAND, group, *args]
         done = subprocess.run(
             command,
             env=self.environment,
@@ -137,6 +137,25 @@ def test_what_was_changed_out_of_band_is_named_with_its_values_and_repaired(shel
         assert shell.run("apply", "--yes", "-f", file).endswith("Applied: 1 created, 1 updated, 0 deleted.\n")
         assert shell.run("diff", "-f", file, "--exit-code").endswith("No drift.\n")
         assert repository.get_limits("user-123", "gpt-4") == [Limit.per_minute("rpm", 500)]
+
+
+def test_an_override_is_shown_by_name_and_no_apply_touches_it(shell: Shell) -> None:
+    file, place = shell.file(named("tenant-override")), ("user-123", "-r", "gpt-4", "-N", "tenant-override")
+    shell.run("apply", "--yes", "-f", file)
+    assert "Override until " in shell.run("set-limits", *place, "-l", "rpm:9", "--until", "2h", group="entity")
+    shown = "  = entity user-123/gpt-4 (override until 20"
+    for command in (("plan", "--exit-code"), ("diff", "--exit-code")):
+        assert shown in shell.run(*command, "-f", file)
+    raised = shell.file(named("tenant-override", dump(changed(600))), "raised.yaml")
+    assert shell.run("apply", "--yes", "-f", raised).endswith("Applied: 0 created, 1 updated, 0 deleted.\n")
+    assert shell.run("export", "-N", "tenant-override") == dump(load(Path(raised).read_text()))
+    effective = json.loads(shell.run("effective", *place, "-o", "json", group="entity"))
+    assert (effective["source"], effective["limits"]["rpm"]["capacity"]) == ("entity", 9)
+    assert effective["levels"][0]["limits"]["rpm"]["capacity"] == 600
+    shell.run("delete-override", *place, "--yes", group="entity")
+    assert shown not in shell.run("plan", "-f", raised, "--exit-code")
+    audit = json.loads(shell.run("list", "--entity", "user-123", "-N", place[-1], "-o", "json", group="audit"))
+    assert [each["action"] for each in audit[:3]] == ["override_deleted", "limits_set", "override_set"]
 
 
 def test_deletes_of_over_30_percent_must_be_allowed(shell: Shell) -> None:

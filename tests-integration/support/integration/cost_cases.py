@@ -57,6 +57,10 @@ ACQUIRES = [
     Case("acquire", "the first behind the end of an override", at.take, (*WARM, at.override, at.take, at.wait(31))),
     Case("acquire", "bucket that the process does not know", at.take, (at.resource_limits, at.take_elsewhere)),
     Case("acquire", "no bucket yet", at.take, (at.resource_limits,)),
+    Case("acquire", "admitted, with a shadow limit", at.take, (at.shadow_beside, at.take)),
+    Case("acquire", "a shadow limit would have refused", at.take_in_shadow, (at.shadow_beside, at.take)),
+    Case("acquire", "shadow limits alone", at.take, (at.only_shadow, at.take)),
+    Case("acquire", "shadow limits alone, which would have refused", at.take_in_shadow, (at.only_shadow, at.take)),
     Case("acquire", "child and parent", at.take, (at.resource_limits, at.family, at.take)),
     Case("acquire", "child and parent, no buckets yet", at.take, (at.resource_limits, at.family)),
     Case("acquire", "admitted, and its block raises", at.fail, WARM),
@@ -172,6 +176,7 @@ FREE: Final = {  # methods that ask nothing
     "Lease.consumed",
     "Lease.degraded",
     "Lease.settle",  # the end of the block writes, as for an adjust
+    "Lease.shadowed",
     "Lease.statuses",
     "Lease.waited",
 }

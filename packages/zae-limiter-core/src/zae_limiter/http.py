@@ -29,7 +29,8 @@ def headers(result: HasStatuses, *, units: Mapping[str, str] | None = None, lega
 
     Each limit is a policy by its name, a parent's is ``parent.NAME``. ``units`` has the quota unit of limits that count
     something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest limit.
-    A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields.
+    A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields, and no
+    shadow limit has any.
     """
     named = list(_named(result.statuses))
     if not named:

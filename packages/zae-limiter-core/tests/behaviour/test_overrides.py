@@ -87,6 +87,17 @@ async def test_an_ended_override_admits_nobody_while_configs_cannot_be_read(worl
     assert await passes(user.limiter, "e", "r", rpm=10)
 
 
+async def test_who_slept_through_an_override_takes_nothing_by_its_limits_when_it_has_ended(world: World) -> None:
+    admin, sleeper, user = await world.process(), await world.process(), await world.process()
+    await admin.limiter.set_resource_defaults("r", [OWN])
+    await take(sleeper.limiter, "e", "r", rpm=1)
+    await admin.limiter.set_limits("e", [MORE], "r", override_until=at(world, seconds=70))
+    world.clock.advance(seconds=61)
+    await take(user.limiter, "e", "r", rpm=1)  # the bucket has the override's limits
+    world.clock.advance(seconds=7200)
+    assert await drain(sleeper.limiter, "e", "r", "rpm", step=5) == 10
+
+
 async def test_an_entity_is_blocked_for_a_time(world: World) -> None:
     process = await world.process()
     await process.limiter.set_limits("e", [OWN], "r")

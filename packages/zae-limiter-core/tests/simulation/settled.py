@@ -1,4 +1,4 @@
-"""What must be true once every process has come again, long after the last change of the limits."""
+"""What must be true of an acquire that comes long after the last change of the limits."""
 
 from .bucket_items import rule_of
 from .kernel import Violation
@@ -6,9 +6,9 @@ from .oracle import Oracle
 
 
 def check_settled(oracle: Oracle, since: int) -> None:
-    """Raises ``Violation`` where the last of the later acquires left a shard with other limits than those stored.
+    """Raises ``Violation`` where an acquire that was admitted left a shard with other limits than those stored.
 
-    A limit that no config names any more may still be there.
+    ``since``: how many writes there were before it. A limit that no config names any more may still be there.
     """
     last = {write.pk: write for write in oracle.applications[since:] if write.checked}
     for write in last.values():

@@ -91,13 +91,13 @@ def was_there(writes: Sequence[Application], limit: str, wanted: int, mine: Appl
     """Whether a state of the bucket's one shard, since the sender's write before, allows a write if nothing follows."""
     first = 0 if mine.follows is None else writes.index(mine.follows)
     known = writes[first : writes.index(mine)]
-    if mine.follows is None or any(limit not in write.changes or write.changes[limit].new for write in known[1:]):
+    later = [*known[1:], mine]
+    if mine.follows is None or any(limit not in write.changes for write in known):
+        return True
+    if any(write.changes[limit].new for write in later):
         return True  # where it was absent, it is full
-    at_ms, states = (
-        max(mine.decided_ms, mine.instant_ms),
-        [write.changes[limit].state for write in known if limit in write.changes],
-    )
-    return len(states) < len(known) or any(min(state.ceiling, state.balance(at_ms)) >= wanted for state in states)
+    at_ms, states = max(mine.decided_ms, mine.instant_ms), [write.changes[limit].state for write in known]
+    return any(min(state.ceiling, state.balance(at_ms)) >= wanted for state in states)
 
 
 def _held(shards: Mapping[int, tuple[int, LimitState, int]], at_ms: int) -> list[Fraction]:

@@ -1,3 +1,5 @@
+from click.testing import Result
+
 from support.cli.by_hand import document, refused, run, told
 from support.cli.tables import Table
 from zae_limiter import Limit
@@ -91,5 +93,34 @@ def test_an_override_is_set_shown_and_ended(table: Table) -> None:
 def test_a_wrong_end_is_refused(table: Table) -> None:
     for end in ("soon", "2026-01-31T18:00", "9999999w", "2h30m"):
         assert "--until" in refused("entity", "set-limits", "key", "-l", "rpm:9", "--until", end)
-    assert "must be in the future" in refused("entity", "set-limits", "key", "-l", "rpm:9", "--until", "0h")
+    for end, problem in (("0h", "must be in the future"), ("53w", "must be at most 366 days ahead")):
+        assert refused("entity", "set-limits", "key", "-l", "rpm:9", "--until", end) == f"--until '{end}': {problem}"
     assert table.repository.get_override("key") is None
+
+
+def test_an_override_without_a_limit_that_calls_may_consume_is_warned_of(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [RPM, Limit.per_minute("tpm", 5000)])
+    for place in (("-r", "gpt-4"), ()):
+        assert ("the level resource has tpm as well" in override("rpm:9", *place).stderr) == bool(place)
+    assert override("rpm:9", "-r", "gpt-4", "-l", "tpm:1").stderr == ""
+    table.repository.set_limits("key", [Limit.per_minute("rpd", 5)])
+    assert "the level entity_default has rpd as well" in override("tpm:9").stderr
+
+
+def override(limit: str, *words: str) -> Result:
+    return run("entity", "set-limits", "key", "-l", limit, *words, "--until", "2h")
+
+
+def test_who_deletes_limits_hears_of_the_override_that_stays(table: Table) -> None:
+    override("rpm:9")
+    found = table.repository.get_override("key")
+    assert found is not None
+    stays = f"; its override until {found.until:%Y-%m-%d %H:%M} (UTC) stays"
+    assert refused("entity", "delete-limits", "key", "-y") == (
+        "there are no own limits of key on _default_ in namespace default: nothing was deleted"
+        f"{stays}: `entity delete-override` ends it"
+    )
+    table.repository.set_limits("key", [RPM])
+    deleted = run("entity", "delete-limits", "key", "-y").stdout
+    assert deleted == f"The own limits of key on _default_ are deleted{stays}.\n"
+    assert table.repository.get_override("key") == found

@@ -34,7 +34,7 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
     """
     from zae_limiter.resolution import Level, winner
 
-    places = _places(entity_id, resource)
+    places = places_of(entity_id, resource)
     with open_namespace(connection, namespace) as repository:
         found = repository.get_configs([*places.values()])
     own = {source: found[place].limits if place in found else () for source, place in places.items()}
@@ -110,7 +110,7 @@ def list_resources(*, connection: "Connection", namespace: str, output: OutputFo
     show_names("RESOURCE", found, output, none=f"No entity has limits of its own in namespace {namespace}.")
 
 
-def _places(entity_id: str, resource: str) -> dict["ConfigSource", "ConfigPlace"]:
+def places_of(entity_id: str, resource: str) -> dict["ConfigSource", "ConfigPlace"]:
     """Where each level stands, in the order in which they win."""
     from zae_limiter.naming import DEFAULT_RESOURCE
 

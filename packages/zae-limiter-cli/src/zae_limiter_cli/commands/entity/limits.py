@@ -14,7 +14,8 @@ from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option, yes_option
 from ...paging import open_namespace
 from ...principal import principal_option
-from ...times import parse_end
+from ...times import parse_end, shown
+from .levels import places_of
 
 if TYPE_CHECKING:
     from zae_limiter import Limit, SyncRepository
@@ -53,11 +54,39 @@ def set_limits(
     output: OutputForm,
 ) -> None:
     """Replace the own limits of ENTITY_ID on a resource; with --until only for a time, after which they hold again."""
+    from zae_limiter import ValidationError
+
     with open_namespace(connection, namespace) as repository:
         now = datetime.fromtimestamp(repository.namespace_state.now() / 1000, UTC)  # the store's time
         end = None if until is None else parse_end("--until", until, now)
-        repository.set_limits(entity_id, limits, resource, override_until=end, principal=principal)
+        try:
+            repository.set_limits(entity_id, limits, resource, override_until=end, principal=principal)
+        except ValidationError as error:
+            if error.field != "override_until":
+                raise
+            raise CommandError(f"--until {until!r}: {error.problem}") from error
         _show(repository, entity_id, resource, output)
+        if end is not None:
+            _warn_of_missing(repository, entity_id, resource, {limit.name for limit in limits})
+
+
+def _warn_of_missing(repository: "SyncRepository", entity_id: str, resource: str, names: set[str]) -> None:
+    """Name the limits that an override lacks: calls that consume them fail while it holds."""
+    from zae_limiter.naming import DEFAULT_RESOURCE
+    from zae_limiter.resolution import Level, winner
+
+    places = places_of(entity_id, resource)
+    if resource == DEFAULT_RESOURCE:
+        del places["entity"], places["resource"]  # each resource has others
+    found = repository.get_configs([*places.values()])
+    won = winner([Level(source, found[place].limits if place in found else ()) for source, place in places.items()])
+    missing = {limit.name for limit in won.limits} - names if won else ()
+    if won and missing:
+        click.echo(
+            f"Warning: the level {won.source} has {', '.join(sorted(missing))} as well: while the override holds, "
+            "acquires that consume it fail. Name every limit that calls consume.",
+            err=True,
+        )
 
 
 @click.command()
@@ -91,12 +120,17 @@ def delete_limits(
     """Delete the own limits of ENTITY_ID on a resource. Asks first, unless --yes is given."""
     what = f"own limits of {entity_id} on {resource}"
     with open_namespace(connection, namespace) as repository:
+        override = repository.get_override(entity_id, resource)
+        stays = f"; its override until {shown(override.until)} (UTC) stays" if override else ""
         if not repository.get_limits(entity_id, resource):
-            raise CommandError(f"there are no {what} in namespace {namespace}: nothing was deleted")
+            hint = f"{stays}: `entity delete-override` ends it" if override else ""
+            raise CommandError(f"there are no {what} in namespace {namespace}: nothing was deleted{hint}")
         if not yes:
             confirm(f"Delete the {what} in namespace {namespace}?")
         repository.delete_limits(entity_id, resource, principal=principal)
-    show_done({"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} are deleted.")
+    show_done(
+        {"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} are deleted{stays}."
+    )
 
 
 @click.command()

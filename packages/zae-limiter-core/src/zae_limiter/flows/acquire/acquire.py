@@ -11,6 +11,7 @@ from ...exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationE
 from ...limits import LimitStatus, OnUnavailable
 from ...operations.errors import RaceLost, StoreError
 from ...resolution import Config, Resolved
+from ...schema.attributes import CONFIG_READ_AT
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket, resolve
 from ..process.bucket_queue import Waiter
@@ -263,5 +264,14 @@ def refusal_statuses(namespace_state: NamespaceState, claims: Sequence[Claim]) -
 
 
 def _changed(claim: Claim) -> bool:
+    """Whether the write beside the read went by other limits than those that it showed."""
     now = claim.cached.resolved
-    return now is not None and not now.agrees_with(claim.resolved)
+    return now is not None and (not now.agrees_with(claim.resolved) or _went_by_older(claim, now.config))
+
+
+def _went_by_older(claim: Claim, config: Config) -> bool:
+    """Whether the write took tokens by the limits of the bucket, newer than the claim's and older than ``config``."""
+    state = claim.target.state
+    if state is None or not any(claim.amounts.values()) or claim.target.agrees_with(config):
+        return False
+    return not claim.config.given and claim.config.read_at_ms <= state.item[CONFIG_READ_AT] < config.read_at_ms
