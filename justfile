@@ -146,9 +146,9 @@ test-llm which:
     "$scratch/venv/bin/mypy" --config-file= --strict --python-version 3.11 packages/zae-limiter-core/src/zae_limiter/integrations/{langchain,litellm}.py
     "$scratch/venv/bin/pytest" -q packages/zae-limiter-core/tests/llm
 
-# The whole stack on every target that this machine offers, a file at a time on each core: `just integration --target dynoxide`
+# The whole stack on every target that this machine offers, by three processes for each two cores: they wait much, too: `just integration --target dynoxide`
 integration *args:
-    uv run pytest tests-integration --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
+    uv run pytest tests-integration --numprocesses $(( ({{num_cpus()}} * 3 + 1) / 2 )) --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
 
 # The whole stack on LocalStack, as a container or a process: `just integration-localstack -k limits_template`
 integration-localstack *args:
