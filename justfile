@@ -319,5 +319,9 @@ rehearse-release name="core":
 install-beside:
     PYTHONPATH=tests-integration uv run python tools/install_beside.py
 
-# Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, and no extras
-test-all: check checkov wheels-test (test-pythons "fast") integration integration-sdk (integration-localstack "-k limits_template") (fuzz "--minutes" "1")
+# What leaves a core idle, beside each other
+[parallel, private]
+beside: check checkov (integration-localstack "-k limits_template")
+
+# Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. The workflow runs more: CONTRIBUTING.md
+test-all: beside wheels-test (test-pythons "fast") integration integration-sdk (fuzz "--minutes" "1")
