@@ -324,4 +324,4 @@ install-beside:
 beside: check checkov (integration-localstack "-k limits_template")
 
 # Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. The workflow runs more: CONTRIBUTING.md
-test-all: beside wheels-test (test-pythons "fast") integration integration-sdk (fuzz "--minutes" "1")
+test-all: beside wheels-test (test-pythons "fast") integration integration-sdk (fuzz "--minutes" "0.5")
