@@ -22,8 +22,11 @@ from support.integration.proxy import Fault, between
 from zae_limiter import Limit, SyncRepository
 from zae_limiter_manifest import dump, load
 
+ON_MOTO = pytest.mark.parametrize("embedded", ["moto"], indirect=True)
+ON_BOTH = pytest.mark.parametrize("embedded", ["moto", "dynoxide"], indirect=True)
 
-@pytest.fixture(scope="module", params=["moto", "dynoxide"])
+
+@pytest.fixture(scope="module")
 def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "dynoxide":
@@ -93,6 +96,7 @@ def named(namespace: str, text: str = MANIFEST) -> str:
     return text.replace("tenant-alpha", namespace)
 
 
+@ON_BOTH
 def test_the_way_of_a_manifest_from_a_file_to_what_an_acquire_obeys(shell: Shell) -> None:
     file = shell.file(MANIFEST)
     assert "valid" in shell.run("validate", "-f", file)
@@ -125,6 +129,7 @@ def test_the_way_of_a_manifest_from_a_file_to_what_an_acquire_obeys(shell: Shell
     assert (state["owner"], state["lock"], state["managed"]["entities"]) == ("cli", None, {})
 
 
+@ON_MOTO
 def test_what_was_changed_out_of_band_is_named_with_its_values_and_repaired(shell: Shell) -> None:
     file = shell.file(named("tenant-drift"))
     shell.run("apply", "--yes", "-f", file)
@@ -158,6 +163,7 @@ def test_an_override_is_shown_by_name_and_no_apply_touches_it(shell: Shell) -> N
     assert [each["action"] for each in audit[:3]] == ["override_deleted", "limits_set", "override_set"]
 
 
+@ON_MOTO
 def test_deletes_of_over_30_percent_must_be_allowed(shell: Shell) -> None:
     shell.run("apply", "--yes", "-f", shell.file(named("tenant-few", dump(many(10)))))
     fewer = shell.file(named("tenant-few", dump(many(6))))
@@ -169,6 +175,7 @@ def test_deletes_of_over_30_percent_must_be_allowed(shell: Shell) -> None:
     )
 
 
+@ON_MOTO
 def test_a_saved_plan_is_refused_when_somebody_has_applied_or_limits_have_changed(shell: Shell) -> None:
     file, saved = shell.file(named("tenant-saved")), str(shell.directory / "saved.plan")
     shell.run("plan", "-f", file, "--out", saved)
@@ -199,6 +206,7 @@ def refusing(shell: Shell, about: str) -> Iterator[None]:
             point({})
 
 
+@ON_BOTH
 def test_what_cannot_be_written_is_told_and_stays_pending_and_the_rest_is_applied(shell: Shell) -> None:
     file = shell.file(named("tenant-part", dump(many(30))))  # two transactions
     with refusing(shell, "a456-000000000029"):
@@ -265,6 +273,7 @@ def test_twenty_mistakes_are_twenty_lines_with_their_places_and_nothing_is_sent(
     assert [line.removeprefix(f"{file}:").split(": ")[0] for line in lines] == PLACES
 
 
+@ON_BOTH
 def test_a_saved_plan_an_export_and_500_entities(shell: Shell, request: pytest.FixtureRequest) -> None:
     # moto is slow: test_local_stress has more
     count = 500 if "dynoxide" in request.node.name else 50
@@ -279,6 +288,7 @@ def test_a_saved_plan_an_export_and_500_entities(shell: Shell, request: pytest.F
     shell.run("plan", "-f", wanted, "--exit-code")
 
 
+@ON_MOTO
 def test_events_of_a_stack_are_answered_by_the_zip_at_a_real_response_url(shell: Shell) -> None:
     functions, manifest = shell.stack.client("lambda"), load(named("tenant-stack"))
 
