@@ -139,7 +139,7 @@ async def test_a_debt_of_corrections_is_paid_back_before_the_shadow_limit_gives_
 async def test_consume_in_a_block_is_judged_as_well(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
     async with limiter.acquire("e", "r", {"rpm": 4}) as lease:
-        assert lease.shadowed == ()
+        assert not lease.shadowed
         await lease.consume(rpm=2)
         assert [status.requested for status in lease.shadowed] == [2]
 
