@@ -37,7 +37,7 @@ async def test_a_shadow_limit_lets_through_and_says_what_it_would_have_refused(w
     assert [await shadowed(limiter, rpm=1, tpm=1) for _ in range(8)] == [[]] * 5 + [["rpm"]] * 3
     wire.sent()
     async with limiter.acquire("e", "r", {"rpm": 2, "tpm": 1}) as lease:
-        [status] = lease.shadowed
+        status = lease.shadowed[0]
         assert (status.limit, status.available, status.requested, status.exceeded) == (RPM, 0, 2, True)
         assert status.retry_after_seconds == pytest.approx(24, abs=0.02)
         assert {each.limit_name: each.exceeded for each in lease.statuses} == {"rpm": True, "tpm": False}
@@ -139,7 +139,7 @@ async def test_a_debt_of_corrections_is_paid_back_before_the_shadow_limit_gives_
 async def test_consume_in_a_block_is_judged_as_well(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
     async with limiter.acquire("e", "r", {"rpm": 4}) as lease:
-        assert lease.shadowed == ()
+        assert not lease.shadowed
         await lease.consume(rpm=2)
         assert [status.requested for status in lease.shadowed] == [2]
 
@@ -236,7 +236,7 @@ async def test_all_shards_together_decide_and_one_write_takes(world: World) -> N
     assert wire.sent() == ["Update"]
     assert states(world, limiter)[1].tokens_milli("tpm") < 0
     async with limiter.acquire("e", "r", {"tpm": 60}) as lease:
-        [status] = lease.shadowed
+        status = lease.shadowed[0]
         assert (status.available, status.requested) == (38, 60)
         assert status.retry_after_seconds == pytest.approx(13.2, abs=0.1)
     assert await shadowed(limiter, tpm=38) == []

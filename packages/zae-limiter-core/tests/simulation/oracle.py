@@ -27,7 +27,9 @@ class Oracle:
     ``lossless``: one process, so that nothing may be lost. ``forgetful``: a process may not know its own last write.
     """
 
-    def __init__(self, kernel: Kernel, table: MemoryTable, *, skew_ms: int, lossless: bool, forgetful: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, table: MemoryTable, *, skew_ms: int, lossless: bool, forgetful: bool = False
+    ) -> None:
         self._kernel = kernel
         self._table = table
         self._skew_ms = skew_ms
@@ -51,7 +53,7 @@ class Oracle:
         return item
 
     def saw(
-        self, items: Mapping[Key, Item | None], decided_ms: int, counted: Mapping[str, Amounts]
+        self, items: Mapping[Key, Item | None], decided_ms: int, counted: Mapping[str, Amounts] = NOTHING
     ) -> list[Application]:
         """Judge what has just taken effect on items that were so before it. Raises ``Violation``.
 

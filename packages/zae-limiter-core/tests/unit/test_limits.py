@@ -62,6 +62,12 @@ def test_a_limit_of_anything_but_whole_positive_numbers_is_refused(field: str, v
         Limit("l", **fields)
 
 
+@pytest.mark.parametrize("value", [1, "true", None])
+def test_shadow_is_true_or_false(value: Any) -> None:
+    with pytest.raises(ValidationError, match="shadow of limit 'l' .*: must be True or False"):
+        Limit.per_minute("l", 5, shadow=value)
+
+
 def test_a_burst_below_the_capacity_is_refused() -> None:
     with pytest.raises(ValidationError, match=r"burst of limit 'l' 4: must be at least the capacity, 5"):
         Limit.per_minute("l", 5, burst=4)
