@@ -148,9 +148,13 @@ class Oracle:
         """A shadow limit would have refused only what was not there.
 
         Of other shards a process knows what it saw of them last, whenever that was. Nothing is known of one that
-        forgets buckets.
+        forgets buckets, and of shards that have other rules than the one written.
         """
-        since_ms = self._writes_of(write.bucket)[0].applied_ms + 1
+        writes = self._writes_of(write.bucket)
+        latest = {each.shard: each.changes.get(limit) for each in writes[: writes.index(write) + 1]}
+        if len({change and change.state.rule for change in latest.values()}) > 1:
+            return
+        since_ms = writes[0].applied_ms + 1
         if write.shards == 1:
             since_ms = 0 if write.follows is None else write.follows.applied_ms
         if not self._forgetful and not self.was_short(

@@ -6,11 +6,11 @@ from .oracle import Oracle
 
 
 def check_settled(oracle: Oracle, since: int) -> None:
-    """Raises ``Violation`` where an acquire that was admitted left a shard with other limits than those stored.
+    """Raises ``Violation`` where an acquire was admitted by other limits than those stored.
 
     ``since``: how many writes there were before it. A limit that no config names any more may still be there.
     """
-    last = {write.pk: write for write in oracle.applications[since:] if write.checked}
+    last = {write.bucket: write for write in oracle.applications[since:] if write.checked}
     for write in last.values():
         _, entity, resource = write.bucket.split("#")
         wanted = {each.name: rule_of(each) for each in oracle.levels.at((entity, resource), write.applied_ms)}
