@@ -58,17 +58,6 @@ def test_only_what_fitted_the_true_state_is_written_again() -> None:
     assert verdicts(big, small) == ["refused", "admitted"]
 
 
-def test_who_waits_behind_a_refused_one_is_decided_in_the_same_run() -> None:
-    it = stage()
-    item = bucket_item({RPM: 5000})
-    it.sees(item)
-    big, small = it.request(RPM, checked={"rpm": 9000}), it.request(RPM, checked={"rpm": 1000})
-    big.turn, small.turn = 1, 2
-    steps = run(it, [big, small], applied_to(item))
-    assert kinds(steps) == ["Update"]
-    assert verdicts(big, small) == ["refused", "admitted"]
-
-
 def test_two_whose_counts_cancel_out_are_written_all_the_same() -> None:
     it = stage()
     item = bucket_item({RPM: 0})
