@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from attrs import AttrsInstance
 from cattrs import Converter
+from cattrs.gen import make_dict_structure_fn
 
 SHADOW: Final = "shadow"
 
@@ -12,14 +13,11 @@ CONVERTER: Final = Converter(forbid_extra_keys=True, omit_if_default=True, detai
 """Fields that equal their defaults are left out."""
 
 
-def spread_shadow(*levels: type[AttrsInstance]) -> None:
-    """Let plain values of these levels have a `shadow` for all of their limits; the models have it on each of them."""
-    for level in levels:
-        _spread(level)
-
-
-def _spread(level: type[AttrsInstance]) -> None:
-    structure = CONVERTER.get_structure_hook(level)
+def spread_shadow(level: type[AttrsInstance]) -> None:
+    """Let plain values of a level have a `shadow` for all of its limits; the model has it on each of them."""
+    structure = make_dict_structure_fn(
+        level, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
+    )
     CONVERTER.register_structure_hook(level, lambda raw, model: structure(_marked(raw), model))
 
 

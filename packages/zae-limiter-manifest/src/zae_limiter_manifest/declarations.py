@@ -113,7 +113,8 @@ def _level(model: type[AttrsInstance]) -> Record:
 
 SYSTEM: Final = _level(SystemDecl)
 RESOURCE: Final = _level(ResourceDecl)
-spread_shadow(SystemDecl, ResourceDecl)
+spread_shadow(SystemDecl)
+spread_shadow(ResourceDecl)
 
 
 @frozen

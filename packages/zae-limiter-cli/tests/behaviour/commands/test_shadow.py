@@ -24,8 +24,11 @@ def test_a_limit_that_is_set_without_the_mark_is_enforced(table: Table) -> None:
     table.repository.set_limits("key", [RPM])
     assert told("entity", "set-limits", "key", "-l", "rpm:2/day")[1] == ["rpm", "2", "2", "2/day"]
     assert table.repository.get_limits("key") == [Limit.per_day("rpm", 2)]
-    event, *_ = table.repository.get_audit_events("key").events
-    assert list(changes(event)) == ["limits.rpm.shadow true -> -"]
+    table.repository.set_limits("key", [RPM])
+    table.repository.set_limits("key", [TPM])
+    gone, marked, enforced, new = (list(changes(event)) for event in table.repository.get_audit_events("key").events)
+    assert (enforced, marked) == (["limits.rpm shadow -> enforced"], ["limits.rpm enforced -> shadow"])
+    assert ("limits.rpm.shadow true" in new, "limits.rpm.shadow true -> -" in gone) == (True, True)
 
 
 def test_a_policy_of_the_system_keeps_the_marks(table: Table) -> None:
