@@ -64,7 +64,7 @@ def test_a_limit_of_anything_but_whole_positive_numbers_is_refused(field: str, v
 
 @pytest.mark.parametrize("value", [1, "true", None])
 def test_shadow_is_true_or_false(value: Any) -> None:
-    with pytest.raises(ValidationError, match="shadow of limit 'l' .*: must be True or False"):
+    with pytest.raises(ValidationError, match=r"shadow of limit 'l' .*: must be True or False"):
         Limit.per_minute("l", 5, shadow=value)
 
 
