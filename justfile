@@ -4,6 +4,9 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 packages := "core manifest provisioner aggregator cli"
 checkov_version := "3.3.30"
 
+# Processes that run tests: three for each two cores, for they wait a third of their time
+workers := "$(( (" + num_cpus() + " * 3 + 1) / 2 ))"
+
 # What another Python may change: event loops, threads, signals, connections, inspection
 of_interpreters := "{behaviour/test_{asgi,connections,distribution,group_commit,interruption,parity,process_life,processes,serving,transport,waiting}.py,unit/{observers,protocol,runtime}}"
 
@@ -80,7 +83,7 @@ test-pythons which="all":
             fi
             echo "== zae-limiter-$name on Python $version"
             uv run --isolated --python "$python" --package "zae-limiter-$name" --no-dev --group test --with pytest-xdist \
-                python -m pytest -n auto "${options[@]}" "${tests[@]}" < /dev/null || failed+=" $name on $version,"
+                python -m pytest -n {{workers}} "${options[@]}" "${tests[@]}" < /dev/null || failed+=" $name on $version,"
         done
     done <<< "$found"
     [[ -z "$failed" ]] || { echo "failed:${failed%,}" >&2; exit 1; }
@@ -146,9 +149,9 @@ test-llm which:
     "$scratch/venv/bin/mypy" --config-file= --strict --python-version 3.11 packages/zae-limiter-core/src/zae_limiter/integrations/{langchain,litellm}.py
     "$scratch/venv/bin/pytest" -q packages/zae-limiter-core/tests/llm
 
-# The whole stack on every target that this machine offers, by three processes for each two cores: they wait much, too: `just integration --target dynoxide`
+# The whole stack on every target that this machine offers, a file at a time in each process: `just integration --target dynoxide`
 integration *args:
-    uv run pytest tests-integration --numprocesses $(( ({{num_cpus()}} * 3 + 1) / 2 )) --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
+    uv run pytest tests-integration --numprocesses {{workers}} --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
 
 # The whole stack on LocalStack, as a container or a process: `just integration-localstack -k limits_template`
 integration-localstack *args:
@@ -164,7 +167,7 @@ localstack-host port="4566":
 
 # Core's clients with its extras, and the tests that compare stores over the SDK, on one emulator; `just integration --transport sdk` is the whole suite
 integration-sdk:
-    uv run pytest -q packages/zae-limiter-core/tests/unit/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
+    uv run pytest -q -n {{workers}} packages/zae-limiter-core/tests/unit/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
     just integration --transport sdk --target dynoxide -k "'stores_agree or every_method or same_script or test_failures or test_costs or concurrency'"
 
 # Histories of several processes on one table, on all cores: `just simulate --seeds 100000`, `just simulate --replay 17`
@@ -264,7 +267,7 @@ wheels-test: wheelhouse
         uv venv --quiet "$scratch/$name"
         uv pip install --quiet --python "$scratch/$name" --constraints "$scratch/siblings.txt" \
             "$PWD/wheelhouse/zae_limiter_$name-"*.whl --group "packages/zae-limiter-$name/pyproject.toml:test" pytest-xdist
-        "$scratch/$name/bin/pytest" -q -n auto "packages/zae-limiter-$name/tests"
+        "$scratch/$name/bin/pytest" -q -n {{workers}} "packages/zae-limiter-$name/tests"
     done
 
 # Release one distribution: changelog, version, its siblings' bounds, commit, tag: `just release core 0.2.0`, `just release core 0.2.0 --dry-run`
