@@ -270,8 +270,12 @@ def _changed(claim: Claim) -> bool:
 
 
 def _went_by_older(claim: Claim, config: Config) -> bool:
-    """Whether the write took tokens by the limits of the bucket, newer than the claim's and older than ``config``."""
-    state = claim.target.state
-    if state is None or not any(claim.amounts.values()) or claim.target.agrees_with(config):
+    """Whether a write took tokens by the limits of a shard, newer than the claim's and older than ``config``."""
+    if claim.config.given:
         return False
-    return not claim.config.given and claim.config.read_at_ms <= state.item[CONFIG_READ_AT] < config.read_at_ms
+    outcomes = [request.outcome for request in claim.last if request.admitted and any(request.amounts.values())]
+    states = [outcome.state for outcome in outcomes if outcome is not None and outcome.state is not None]
+    return any(
+        claim.config.read_at_ms <= state.item[CONFIG_READ_AT] < config.read_at_ms and not state.has(config.limits)
+        for state in states
+    )

@@ -151,10 +151,8 @@ class CachedBucket:
         limits, shard_limits = self._agreed  # one tuple: threads must not see half of it
         if limits is config.limits and shard_limits is state.shard_limits:
             return True
-        for limit in config.limits:
-            shard_limit = state.shard_limits.get(limit.name)
-            if shard_limit is None or shard_limit.limit != limit:
-                return False
+        if not state.has(config.limits):
+            return False
         self._agreed = (config.limits, state.shard_limits)
         return True
 
