@@ -64,17 +64,21 @@ class Environment:
         self._home = home
         _uv("venv", "--quiet", "--python", sys.executable, str(home))
 
+    def _pip(self, command: str, *arguments: str) -> str:
+        # in another folder: the workspace excludes what others depend on
+        return _uv("pip", command, "--python", str(self._home), *arguments, folder=self._home)
+
     def install(self, *wanted: str) -> None:
         """As ``pip install``: nothing that is there is upgraded."""
-        _uv("pip", "install", "--quiet", "--python", str(self._home), *wanted)
+        self._pip("install", "--quiet", *wanted)
 
     def check(self) -> None:
         """Raise unless all requirements are met."""
-        _uv("pip", "check", "--quiet", "--python", str(self._home))
+        self._pip("check", "--quiet")
 
     def versions(self) -> dict[str, str]:
         """The version of each distribution, by name."""
-        listing = json.loads(_uv("pip", "list", "--python", str(self._home), "--format", "json"))
+        listing = json.loads(self._pip("list", "--format", "json"))
         return {each["name"]: each["version"] for each in listing}
 
     def run(self, code: str, environ: Mapping[str, str]) -> str:
@@ -89,9 +93,9 @@ class Environment:
         return sum(path.stat().st_size for path in packages.rglob("*") if path.is_file()) / 1e6
 
 
-def _uv(*arguments: str) -> str:
+def _uv(*arguments: str, folder: Path = ROOT) -> str:
     uv = os.environ.get("UV", "uv")
-    return subprocess.run([uv, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return subprocess.run([uv, *arguments], cwd=folder, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def build(folder: Path) -> str:

@@ -52,6 +52,10 @@ class Connection:
         region = self.region or os.environ.get("AWS_REGION")  # boto3 reads AWS_DEFAULT_REGION alone, core reads both
         return boto3.Session(region_name=region, profile_name=self.profile)
 
+    def no_stack(self) -> str:
+        """The beginning of an error message: which stack is missing, and where it was looked for."""
+        return f"there is no stack {self.name} in {self.session.region_name}"
+
     def store_options(self) -> dict[str, Any]:
         """The same for core: the arguments of ``SyncRepository.open``."""
         self._prepare()

@@ -307,7 +307,7 @@ def test_without_waiting_the_bucket_that_stays_is_named_too(aws: str) -> None:
 
 
 def test_upgrade_and_check_of_a_stack_that_is_not_there_say_so(aws: str) -> None:
-    told = "there is no stack my-app: `zae-limiter deploy --name my-app` creates it"
+    told = "there is no stack my-app in us-east-1: `zae-limiter deploy --name my-app` creates it"
     assert fail("upgrade", "-n", "my-app") == told
     assert fail("check", "-n", "my-app") == told
 

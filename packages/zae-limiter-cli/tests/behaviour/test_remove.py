@@ -102,7 +102,7 @@ def test_a_stack_that_was_deleted_can_be_made_again(bucket: str) -> None:
 
 def test_a_stack_that_is_not_there_is_said_not_to_be(aws: str) -> None:
     done = run("delete", "-n", "my-app", "--yes")
-    assert (done.exit_code, done.stderr) == (1, "Error: there is no stack my-app: nothing was deleted\n")
+    assert (done.exit_code, done.stderr) == (1, "Error: there is no stack my-app in us-east-1: nothing was deleted\n")
 
 
 def test_off_a_terminal_nothing_goes_without_a_yes(bucket: str) -> None:

@@ -6,6 +6,7 @@ Lives here: an account for each lease. Never: balances of buckets (oracle).
 from collections.abc import Mapping
 
 from .kernel import Violation
+from .waits import Waits
 
 Place = tuple[str, str]
 
@@ -15,10 +16,12 @@ class Account:
 
     What shadow limits only counted for him is ``counted``, apart. ``expected`` is what the caller himself believes to
     hold when all is over; ``None`` where he does not know.
+    ``waits`` has the sleeps of a caller who asks with a budget of time.
     ``uncertain``: a correction was lost with its answer, or came to take more when the bucket was gone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, waits: Waits | None = None) -> None:
+        self.waits = waits
         self.held: dict[Place, int] = {}
         self.counted: dict[Place, int] = {}
         self.expected: dict[Place, int] | None = {}

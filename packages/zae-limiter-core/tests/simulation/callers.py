@@ -27,6 +27,7 @@ from .accounts import Account
 from .driver import Driver
 from .kernel import Cancelled, Kernel, Script, Violation
 from .plan import Plan
+from .waits import Waits
 
 
 class BodyFailed(Exception):
@@ -59,7 +60,8 @@ class Caller:
     def __init__(
         self, kernel: Kernel, process: Process, plan: Plan, rng: Random, place: tuple[str, str], *, checks: bool
     ) -> None:
-        self.account = Account()
+        self.waits = Waits(kernel)
+        self.account = Account(self.waits)
         self.place = place
         self.checks = checks
         self.answer = ""
@@ -108,7 +110,7 @@ class Caller:
 
     def _lease(self, request: AcquireRequest) -> Script[None]:
         process = self._process
-        grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
+        grant = yield from self._acquire(request)
         self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
         grant.rollback = self._rng.random() < 0.9
@@ -127,6 +129,20 @@ class Caller:
         grant.close()
         yield from self._correct(grant)
         self._expect(grant)
+
+    def _acquire(self, request: AcquireRequest) -> Script[Grant]:
+        process = self._process
+        self.waits.begin(request)
+        try:
+            grant = yield from process.driver.run(acquire_in_time(process.namespace_state, request), self.account)
+        except RateLimitExceeded as error:
+            if not self._plan.wrong_clocks:
+                self.waits.check_refusal(error, 2 * self._plan.skew_ms)
+            raise
+        finally:
+            self.waits.end()
+        self.waits.admit()
+        return grant
 
     def _correct(self, grant: Grant) -> Script[None]:
         self._expect(grant)

@@ -72,7 +72,7 @@ class Driver:
         if isinstance(step, Sleep):
             return (yield self._pause(step))
         if isinstance(step, Wait):
-            return (yield self._kernel.pause(round(step.seconds * 1e6)))
+            return (yield self._wait(step, account))
         if isinstance(step, Parallel):
             # What is to be queued is queued at once: a cancellation may come before a task has begun.
             parts = [
@@ -89,6 +89,13 @@ class Driver:
         if isinstance(step, Post):
             return self._enter(step.waiter, Account())
         return (yield self._link.send(step).answer)
+
+    def _wait(self, step: Wait, account: Account) -> Future:
+        duration_us = round(step.seconds * 1e6)
+        if account.waits is None:
+            raise Violation("somebody waits for tokens who does not acquire")
+        account.waits.sleep(duration_us)
+        return self._kernel.pause(duration_us)
 
     def _pause(self, step: Sleep) -> Future:
         return self._kernel.pause(round(step.seconds * 1e6 * self._rng.uniform(0.5, 1.0)))

@@ -85,6 +85,11 @@ class Plan:
         return self.faultless and not self.crashes and not self.forgets_buckets
 
     @property
+    def keeps_order(self) -> bool:
+        """Whether callers of a process that wait for the same tokens get them in the order in which they came."""
+        return self.certain and not self.forgets_buckets and not self.wrong_clocks
+
+    @property
     def certain(self) -> bool:
         """Whether every caller can know at the end what he holds."""
         troubles = (
@@ -125,7 +130,9 @@ def changed(plan: Plan, changes: Mapping[str, str]) -> Plan:
 
 def draw(rng: Random) -> Plan:
     """A plan: one of several kinds of trouble, or of none."""
-    kind = rng.choice((_single_process, _faultless, _expiring, _cold_start, _cold_start, _mixed, _mixed, _mixed))
+    kind = rng.choice(
+        (_single_process, _faultless, _crowd, _expiring, _cold_start, _cold_start, _mixed, _mixed, _mixed)
+    )
     return _with_shadows(kind(rng), rng) if rng.random() < 0.4 else kind(rng)
 
 
@@ -154,6 +161,12 @@ def _faultless(rng: Random) -> Plan:
         _mixed(rng), network=network, changes=0, crashes=0, expiries=0, conflicting=0.0, disturbances=0, deletions=0
     )
     return replace(plan, one_by_one=rng.random() < 0.3)
+
+
+def _crowd(rng: Random) -> Plan:
+    """Many who wait for the tokens of few buckets."""
+    plan = replace(_faultless(rng), waiting=0.9, bursts=0.5, one_by_one=False)
+    return replace(plan, network=INSTANT) if rng.random() < 0.3 else plan
 
 
 def _cold_start(rng: Random) -> Plan:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -32,6 +33,7 @@ from .machine import WORST_MS, Machine
 from .network import Link
 from .oracle import Oracle
 from .plan import ENTITIES, RESOURCES, Plan, changed, draw
+from .waits import check_order
 
 UNAVAILABLE = {"RateLimiterUnavailable", "ContentionError"}
 ANSWERS = {"admitted", "refused", "ValidationError", "BodyFailed", "Cancelled", *UNAVAILABLE}
@@ -257,10 +259,19 @@ class World:
             if caller.refusal is not None and self.plan.certain and self.plan.one_by_one:
                 self._check_refusal(caller.refusal)
         for process in self.processes:
-            process.driver.at_rest()
+            self._check_rest(process)
         self.oracle.close()
         self._check_refusals()
         self._check_shadowed()
+
+    def _check_rest(self, process: Process) -> None:
+        process.driver.at_rest()
+        for place in product(ENTITIES, RESOURCES, (0,)):
+            cached = process.namespace_state.cached_buckets.get(place)
+            if cached is not None and cached.line:
+                raise Violation(f"somebody who has left still has a place in the line of {place}")
+        if self.plan.keeps_order:
+            check_order([caller.waits for own, caller, _ in self.callers if own is process])
 
     def _check_refusals(self) -> None:
         """No bucket counts more refusals than callers got; none is lost where nothing goes wrong."""

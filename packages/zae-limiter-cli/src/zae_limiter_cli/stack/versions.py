@@ -44,9 +44,7 @@ def compare(connection: Connection) -> Comparison:
     client = connection.client("cloudformation")
     stack = cloudformation.find(client, connection.name)
     if stack is None:
-        raise CommandError(
-            f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` creates it"
-        )
+        raise CommandError(f"{connection.no_stack()}: `zae-limiter deploy --name {connection.name}` creates it")
     options = earlier_options(cloudformation.template_of(client, connection.name), stack)
     lambdas = lambdas_of(options)
     with record.open_table(connection) as table:

@@ -54,7 +54,7 @@ def _deletable(connection: "Connection") -> "Stack":
     client = connection.client("cloudformation")
     stack = find(client, connection.name)
     if stack is None:
-        raise CommandError(f"there is no stack {connection.name}: nothing was deleted")
+        raise CommandError(f"{connection.no_stack()}: nothing was deleted")
     check_ours(client, stack)
     check_deletable(stack)
     check_table(connection)

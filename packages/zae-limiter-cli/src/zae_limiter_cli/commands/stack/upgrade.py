@@ -56,9 +56,7 @@ def upgrade(
     request = DeployRequest(allow_downgrade=allow_downgrade)
     _, plan = begin(connection, request)
     if plan.stack is None:
-        raise CommandError(
-            f"there is no stack {connection.name}: `zae-limiter deploy --name {connection.name}` creates it"
-        )
+        raise CommandError(f"{connection.no_stack()}: `zae-limiter deploy --name {connection.name}` creates it")
     if oldest_client is not None:
         return _shut_out(connection, oldest_client, output, quiet=quiet)
     if dry_run:

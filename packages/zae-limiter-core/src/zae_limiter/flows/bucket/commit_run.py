@@ -3,7 +3,7 @@
 Lives here: what the run decides, and what it learns. Never: which requests fit (batch), the writes (write_plans).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
@@ -118,8 +118,8 @@ class CommitRun:
             return self._write(plan, batch) if self.pending else None
         if batch.short:
             self._refuse_or_ask(batch, plan)
-        if not batch.carried:  # those that were behind a refused one in their line are decided again
-            return self.decide() if 0 < len(self.pending) < len(batch.short) else None
+        if not batch.carried:
+            return None
         if batch.moves_nothing and not self._is_to_count(batch):
             return self._judge(batch)
         return self._write(plan, batch)
@@ -323,11 +323,12 @@ class CommitRun:
     def _refuse_or_ask(self, batch: Batch, plan: WritePlan) -> None:
         """By a fresh copy, refuse the requests that would not fit alone; the other short ones wait for the outcome.
 
-        A stale copy refuses nothing: if no request fits, the first one goes to the store.
+        Those behind a refused one in a waiting line are refused with it. A stale copy refuses nothing: if no request
+        fits, the first one goes to the store.
         """
         headroom = plan.headroom
         if self._fresh():
-            hopeless = [e for e in batch.short if any(amount > headroom[name] for name, amount in e.checked.items())]
+            hopeless = list(_hopeless(batch.short, headroom))
             if hopeless:
                 self.settle(hopeless, "refused", left=headroom)
         elif not batch.carried:
@@ -365,3 +366,13 @@ class CommitRun:
         batch = fit_batch(known, plan.headroom, plan.ceilings)
         if batch.short:
             self.settle(batch.short, "refused", left=batch.left(plan.headroom, plan.ceilings))
+
+
+def _hopeless(short: Sequence[BucketRequest], headroom: Mapping[str, int]) -> Iterator[BucketRequest]:
+    """Those that do not fit alone, and those behind one of these in a waiting line."""
+    blocked = False
+    for request in short:
+        fits = all(amount <= headroom[name] for name, amount in request.checked.items())
+        if not fits or (blocked and request.turn):
+            yield request
+            blocked = blocked or request.turn > 0

@@ -58,17 +58,6 @@ def test_only_what_fitted_the_true_state_is_written_again() -> None:
     assert verdicts(big, small) == ["refused", "admitted"]
 
 
-def test_who_waits_behind_a_refused_one_is_decided_in_the_same_run() -> None:
-    it = stage()
-    item = bucket_item({RPM: 5000})
-    it.sees(item)
-    big, small = it.request(RPM, checked={"rpm": 9000}), it.request(RPM, checked={"rpm": 1000})
-    big.turn, small.turn = 1, 2
-    steps = run(it, [big, small], applied_to(item))
-    assert kinds(steps) == ["Update"]
-    assert verdicts(big, small) == ["refused", "admitted"]
-
-
 def test_two_whose_counts_cancel_out_are_written_all_the_same() -> None:
     it = stage()
     item = bucket_item({RPM: 0})
@@ -285,6 +274,18 @@ def test_a_fresh_copy_refuses_without_asking() -> None:
     request = it.request(RPM, checked={"rpm": 3000})
     assert run(it, [request]) == []
     assert verdicts(request) == ["refused"]
+
+
+@pytest.mark.parametrize("others", [[], [1000]], ids=["alone", "beside one that fits"])
+def test_a_fresh_copy_refuses_who_is_behind_a_refused_one_in_a_waiting_line(others: list[int]) -> None:
+    it = stage()
+    item = bucket_item({RPM: 2000})
+    it.sees(item)
+    first, second = it.request(RPM, checked={"rpm": 3000}), it.request(RPM, checked={"rpm": 1000})
+    first.turn, second.turn = 1, 2
+    beside = [it.request(RPM, checked={"rpm": amount}) for amount in others]
+    run(it, [first, second, *beside], *[applied_to(item)] * len(others))
+    assert verdicts(first, second, *beside) == ["refused", "refused", *["admitted"] * len(others)]
 
 
 def test_an_old_copy_asks_the_store() -> None:

@@ -1,0 +1,81 @@
+"""What must be true of callers that wait for tokens.
+
+Lives here: the sleeps of one caller, the order of the callers of a process. Never: balances (oracle).
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from zae_limiter.exceptions import RateLimitExceeded
+from zae_limiter.flows.acquire.claims import AcquireRequest
+
+from .kernel import Kernel, Violation
+
+A_BIT_MS = 5  # of rounding
+
+
+class Waits:
+    """The sleeps of one caller from its request to the answer; times are the true ones, in microseconds."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self.request: AcquireRequest | None = None
+        self.begun_us = 0
+        self.slept_us = 0
+        self.asleep_us: int | None = None
+        self.ended_us: int | None = None
+        self.admitted = False
+
+    def begin(self, request: AcquireRequest) -> None:
+        """The caller asks."""
+        self.request, self.begun_us = request, self._kernel.now_us
+
+    def sleep(self, duration_us: int) -> None:
+        """The caller sleeps. Raises ``Violation`` where that is for longer than its budget."""
+        assert self.request is not None, "only who asks waits"
+        self.asleep_us = self._kernel.now_us if self.asleep_us is None else self.asleep_us
+        self.slept_us += duration_us
+        if self.slept_us > self.request.max_wait * 1e6 + 1000 * A_BIT_MS:
+            raise Violation(f"a caller sleeps {self.slept_us / 1e6} s, it was to wait {self.request.max_wait} s")
+
+    def end(self) -> None:
+        """The caller has its answer, or wants none any more."""
+        self.ended_us = self._kernel.now_us
+
+    def admit(self) -> None:
+        """The answer is yes."""
+        self.admitted = True
+
+    def check_refusal(self, error: RateLimitExceeded, skew_ms: int) -> None:
+        """Raises ``Violation`` where the tokens would have come within the budget."""
+        assert self.request is not None, "only who asks is refused"
+        gone_us = max(self.slept_us, self._kernel.now_us - self.begun_us)
+        left_s = self.request.max_wait - gone_us / 1e6 - (skew_ms + A_BIT_MS) / 1000
+        if error.retry_after_seconds < left_s:
+            raise Violation(f"refused for {error.retry_after_seconds} s, while {left_s} s of the budget were left")
+
+    def overtakes(self, other: "Waits") -> bool:
+        """Whether this one came when the other one slept, wanted no less of the same, and got it first."""
+        if self.request is None or other.request is None or other.asleep_us is None or self.ended_us is None:
+            return False
+        came_later = self.begun_us > other.asleep_us and self.request.max_wait > 0
+        got_it_first = self.admitted and (other.ended_us is None or self.ended_us < other.ended_us)
+        return came_later and got_it_first and _wants_no_less(self.request, other.request)
+
+
+def _wants_no_less(one: AcquireRequest, other: AcquireRequest) -> bool:
+    if (one.entity_id, one.resource, one.cascade) != (other.entity_id, other.resource, other.cascade):
+        return False
+    if one.amounts.keys() != other.amounts.keys():
+        return False
+    return all(amount >= other.amounts[name] for name, amount in one.amounts.items())
+
+
+def check_order(waits: Sequence[Waits]) -> None:
+    """Judge the callers of one process that waited. Raises ``Violation`` unless the first one is served first."""
+    for first, second in combinations(sorted(waits, key=lambda each: each.begun_us), 2):
+        if second.overtakes(first):
+            raise Violation(
+                f"{second.request} came at {second.begun_us} and was served at {second.ended_us}, "
+                f"before {first.request}, which slept from {first.asleep_us} to {first.ended_us}"
+            )
