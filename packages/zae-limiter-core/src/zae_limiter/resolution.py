@@ -39,6 +39,11 @@ class Config:
         """The limits as they were given: those of ``shadow`` have the mark."""
         return tuple(replace(limit, shadow=limit.name in self.shadow) for limit in self.limits)
 
+    @property
+    def enforced(self) -> Mapping[str, Limit]:
+        """The limits that are no shadow limits, by name."""
+        return {name: limit for name, limit in self.by_name.items() if name not in self.shadow}
+
     def is_newer_than(self, other: "Config") -> bool:
         """Whether it is newer: a given config is newer than any that was read."""
         return (self.given, self.read_at_ms) > (other.given, other.read_at_ms)

@@ -38,7 +38,11 @@ from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit
 
 from .kernel import Violation
+<<<<<<< HEAD
 from .override_faults import OVERRIDE_FAULTS
+=======
+from .shadow_faults import all_amounts, all_in_shadow, given_by_debt, nothing, told_to_nobody
+>>>>>>> shadow
 from .tampers import (
     count_for_nobody,
     dropped_unasked,
@@ -249,6 +253,7 @@ def _own_amounts(self: WaitingLine, number: int) -> Mapping[str, int]:
 
 def _at_least_one(self: Limit) -> int:
     return 1000 * max(1, self.burst)
+<<<<<<< HEAD
 
 
 def _all_amounts(self: Claim) -> Mapping[str, int]:
@@ -282,6 +287,8 @@ def _all_in_shadow(self: Config, name: str) -> Any:
     """One shadow limit makes shadow limits of all."""
     found = object.__getattribute__(self, name)
     return frozenset(self.by_name) if name == "shadow" and found else found
+=======
+>>>>>>> shadow
 
 
 # Has all writes made by the rules that a mutant changes.
@@ -354,6 +361,21 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(commit_run, "NotApplied", StoreError)),
     ),
     Mutant("refusals counted where there is no bucket", count_for_nobody),
+<<<<<<< HEAD
+=======
+    Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", given_by_debt))),
+    Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(all_amounts)))),
+    Mutant(
+        "an enforced limit beside a shadow limit that refuses nobody",
+        fault=_patched(patch.object(Config, "__getattribute__", all_in_shadow)),
+    ),
+    Mutant("a shadow limit of one shard", fault=_patched(patch.object(commit_run, "headroom_elsewhere", nothing))),
+    Mutant("what was only counted, given back", fault=_patched(patch.object(lease, "_spared", nothing))),
+    Mutant(
+        "what shadow limits would have refused, counted for who was refused",
+        fault=_patched(patch.object(BucketRequest, "give_back", told_to_nobody(BucketRequest.give_back))),
+    ),
+>>>>>>> shadow
     Mutant("a place in a line that is kept", fault=_patched(patch.object(WaitingLine, "leave", lambda *_: None))),
     Mutant(
         "waiting beyond the budget",
@@ -370,6 +392,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a blocked limit that holds a token",
         fault=_patched(patch.object(Limit, "ceiling_milli", property(_at_least_one))),
+<<<<<<< HEAD
     ),
     Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", _given_by_debt))),
     Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(_all_amounts)))),
@@ -382,6 +405,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what shadow limits would have refused, counted for who was refused",
         fault=_patched(patch.object(BucketRequest, "give_back", _told_to_nobody(BucketRequest.give_back))),
+=======
+>>>>>>> shadow
     ),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),

@@ -39,6 +39,7 @@ class Oracle:
         self._former: dict[str, set[int]] = {}  # and before it was deleted
         self._reshapes = 0
         self._deletions: Counter[str] = Counter()
+        self._disturbed: set[str] = set()
         self._births: dict[tuple[str, str], int] = {}
         self.applications: list[Application] = []
         self.levels = Levels()
@@ -80,6 +81,10 @@ class Oracle:
         """Whether a shard was missing, or lacked a limit, at any instant since so many writes."""
         born = self._births.get((pk, name))
         return born is None or born >= since or name not in limits_of(self.look(Key(pk, "#STATE")))
+
+    def disturbed(self, bucket: str) -> None:
+        """Somebody whose clock was ahead anchored a shard of a bucket."""
+        self._disturbed.add(bucket)
 
     def deleted(self, bucket: str) -> None:
         """Somebody deleted shards of a bucket by hand: what comes in their place may begin full."""
@@ -148,11 +153,12 @@ class Oracle:
         """A shadow limit would have refused only what was not there.
 
         Of other shards a process knows what it saw of them last, whenever that was. Nothing is known of one that
-        forgets buckets, and of shards that have other rules than the one written.
+        forgets buckets, and of shards that have other rules than the one written, or had an anchor ahead.
         """
         writes = self._writes_of(write.bucket)
         latest = {each.shard: each.changes.get(limit) for each in writes[: writes.index(write) + 1]}
-        if len({change and change.state.rule for change in latest.values()}) > 1:
+        rules = {change and change.state.rule for change in latest.values()}
+        if len(rules) > 1 or (len(latest) > 1 and write.bucket in self._disturbed):
             return
         since_ms = writes[0].applied_ms + 1
         if write.shards == 1:

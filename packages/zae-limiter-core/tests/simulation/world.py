@@ -269,6 +269,7 @@ class World:
         ahead = {"rf": self.kernel.now_ms + self.rng.randint(120_000, 10_000_000)}
         with suppress(ConditionFailed):
             self.table.execute(Update(bucket_key(bucket), set=ahead, when=Conditions(exists=("PK",))))
+            self.oracle.disturbed(bucket.pk.rpartition("#")[0])
 
     def _delete(self, *, first: int) -> None:
         """Somebody deletes a bucket by hand; without its shard 0, he was interrupted."""

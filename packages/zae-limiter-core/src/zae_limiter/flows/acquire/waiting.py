@@ -60,7 +60,7 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, t
     refusal: RateLimitExceeded | None = None
     for claim in known_claims(namespace_state, request) or ():
         if claim.cached.line and claim.checked and not turn.joined:
-            turn.join(claim.cached, {name: claim.config.by_name[name] for name in claim.checked}, claim.checked)
+            turn.join(claim.cached, claim.config.enforced, claim.checked)
     while True:
         while (wait_ms := max(turn.wait_ms(), refused_ms)) or turn.is_blocked():
             left_ms = request.max_wait * 1000 - max(slept_ms, namespace_state.now() - begun)
