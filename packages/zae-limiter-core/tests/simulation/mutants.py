@@ -6,7 +6,6 @@ fault that can leave this package.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -14,10 +13,9 @@ from zae_limiter import sharding
 from zae_limiter import token_bucket as bucket
 from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
-from zae_limiter.exceptions import RateLimitExceeded
 from zae_limiter.flows.acquire import acquire, lease, waiting
 from zae_limiter.flows.acquire import shard_selection as spread
-from zae_limiter.flows.acquire.claims import AcquireRequest, Claim, Grant
+from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.bucket import commit_run, group_commit, splitting
 from zae_limiter.flows.bucket import limit_removal as dropping
 from zae_limiter.flows.bucket import write_plans as plans
@@ -25,7 +23,7 @@ from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
 from zae_limiter.flows.bucket.commit_run import CommitRun
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
 from zae_limiter.flows.process.bucket_queue import BucketRequest
-from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceState
+from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.flows.process.refusals import PendingRefusals
 from zae_limiter.flows.process.waiting_line import WaitingLine
 from zae_limiter.flows.steps import Flow
@@ -38,11 +36,8 @@ from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit
 
 from .kernel import Violation
-<<<<<<< HEAD
 from .override_faults import OVERRIDE_FAULTS
-=======
 from .shadow_faults import all_amounts, all_in_shadow, given_by_debt, nothing, told_to_nobody
->>>>>>> shadow
 from .tampers import (
     count_for_nobody,
     dropped_unasked,
@@ -55,6 +50,7 @@ from .tampers import (
     split_over_a_shard,
     wrong_anchor,
 )
+from .waiting_faults import give_up, in_line_for_longer, own_amounts
 from .world import Tamper, simulate, untampered
 
 Fault = Callable[[], AbstractContextManager[Any]]
@@ -235,60 +231,8 @@ def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> int:
     return self.counts[cached].number
 
 
-def _in_line_for_longer(real: Callable[..., Flow[Grant]]) -> Callable[..., Flow[Grant]]:
-    def acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
-        return real(namespace_state, replace(request, max_wait=request.max_wait + 1))
-
-    return acquire_in_line
-
-
-def _give_up(self: object, refusal: RateLimitExceeded) -> None:
-    """The first refusal is the last."""
-    raise refusal
-
-
-def _own_amounts(self: WaitingLine, number: int) -> Mapping[str, int]:
-    return self._turns[number]
-
-
 def _at_least_one(self: Limit) -> int:
     return 1000 * max(1, self.burst)
-<<<<<<< HEAD
-
-
-def _all_amounts(self: Claim) -> Mapping[str, int]:
-    return self.amounts
-
-
-def _nothing(*_: Any) -> dict[str, int]:
-    return {}
-
-
-def _given_by_debt(
-    self: Batch, request: BucketRequest, headroom: Mapping[str, int], ceilings: Mapping[str, int]
-) -> None:
-    """A shadow limit gives whatever is asked for."""
-    for name, amount in request.trial.items():
-        self.tried[name] = self.tried.get(name, 0) + amount
-        self.unchecked[name] = self.unchecked.get(name, 0) + amount
-
-
-def _told_to_nobody(real: Callable[..., BucketRequest]) -> Callable[..., BucketRequest]:
-    def give_back(self: BucketRequest, *, events: int) -> BucketRequest:
-        """A compensation leaves what shadow limits would have refused in the count."""
-        back = real(self, events=events)
-        back.shadows = 0
-        return back
-
-    return give_back
-
-
-def _all_in_shadow(self: Config, name: str) -> Any:
-    """One shadow limit makes shadow limits of all."""
-    found = object.__getattribute__(self, name)
-    return frozenset(self.by_name) if name == "shadow" and found else found
-=======
->>>>>>> shadow
 
 
 # Has all writes made by the rules that a mutant changes.
@@ -361,8 +305,6 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(commit_run, "NotApplied", StoreError)),
     ),
     Mutant("refusals counted where there is no bucket", count_for_nobody),
-<<<<<<< HEAD
-=======
     Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", given_by_debt))),
     Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(all_amounts)))),
     Mutant(
@@ -375,38 +317,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "what shadow limits would have refused, counted for who was refused",
         fault=_patched(patch.object(BucketRequest, "give_back", told_to_nobody(BucketRequest.give_back))),
     ),
->>>>>>> shadow
     Mutant("a place in a line that is kept", fault=_patched(patch.object(WaitingLine, "leave", lambda *_: None))),
     Mutant(
         "waiting beyond the budget",
-        fault=_patched(patch.object(waiting, "_acquire_in_line", _in_line_for_longer(waiting._acquire_in_line))),
+        fault=_patched(patch.object(waiting, "_acquire_in_line", in_line_for_longer(waiting._acquire_in_line))),
     ),
-    Mutant("no second try", fault=_patched(patch.object(waiting._Turn, "sleep_for", _give_up))),
+    Mutant("no second try", fault=_patched(patch.object(waiting._Turn, "sleep_for", give_up))),
     Mutant("a line that nobody looks at", fault=_patched(patch.object(WaitingLine, "is_next", lambda *_: True))),
     Mutant(
         "a line that keeps no tokens",
         fault=_patched(
-            patch.object(WaitingLine, "is_next", lambda *_: True), patch.object(WaitingLine, "up_to", _own_amounts)
+            patch.object(WaitingLine, "is_next", lambda *_: True), patch.object(WaitingLine, "up_to", own_amounts)
         ),
     ),
     Mutant(
         "a blocked limit that holds a token",
         fault=_patched(patch.object(Limit, "ceiling_milli", property(_at_least_one))),
-<<<<<<< HEAD
-    ),
-    Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", _given_by_debt))),
-    Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(_all_amounts)))),
-    Mutant(
-        "an enforced limit beside a shadow limit that refuses nobody",
-        fault=_patched(patch.object(Config, "__getattribute__", _all_in_shadow)),
-    ),
-    Mutant("a shadow limit of one shard", fault=_patched(patch.object(commit_run, "headroom_elsewhere", _nothing))),
-    Mutant("what was only counted, given back", fault=_patched(patch.object(lease, "_spared", _nothing))),
-    Mutant(
-        "what shadow limits would have refused, counted for who was refused",
-        fault=_patched(patch.object(BucketRequest, "give_back", _told_to_nobody(BucketRequest.give_back))),
-=======
->>>>>>> shadow
     ),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
