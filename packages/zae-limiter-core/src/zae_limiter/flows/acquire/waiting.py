@@ -64,8 +64,8 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, t
     while True:
         while (wait_ms := max(turn.wait_ms(), refused_ms)) or turn.is_blocked():
             left_ms = request.max_wait * 1000 - max(slept_ms, namespace_state.now() - begun)
-            if wait_ms > left_ms:
-                raise turn.too_late(refusal, wait_ms)
+            if wait_ms > left_ms or left_ms <= 0:  # at its end, one whom others are before does not overtake them
+                raise turn.too_late(refusal, max(wait_ms, A_BIT_MS))
             pause_ms = min(turn.pause_ms(wait_ms), left_ms, LONGEST_PAUSE_MS)
             yield Wait(pause_ms / 1000)
             slept_ms, refused_ms = slept_ms + pause_ms, 0
