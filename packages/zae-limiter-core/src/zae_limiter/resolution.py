@@ -28,11 +28,16 @@ class Config:
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        marked = frozenset(limit.name for limit in self.limits if limit.shadow)
-        if marked:
-            object.__setattr__(self, "shadow", self.shadow | marked)
-            object.__setattr__(self, "limits", tuple(replace(limit, shadow=False) for limit in self.limits))
+        for limit in self.limits:  # any() would cost more, and default limits come by here with each acquire
+            if limit.shadow:
+                self._take_marks()
+                break
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})
+
+    def _take_marks(self) -> None:
+        marked = frozenset(limit.name for limit in self.limits if limit.shadow)
+        object.__setattr__(self, "shadow", self.shadow | marked)
+        object.__setattr__(self, "limits", tuple(replace(limit, shadow=False) for limit in self.limits))
 
     @property
     def marked(self) -> tuple[Limit, ...]:

@@ -82,10 +82,10 @@ class Claim:
 
     def enter(self) -> BucketRequest:
         """A new request for the amounts of the claim, on its target."""
-        bucket_request = BucketRequest(
-            self.target.queue, self.checked, self.config, 1 if any(self.amounts.values()) else 0
-        )
-        if self.config.shadow:
+        config, amounts = self.config, self.amounts
+        checked = self.checked if config.shadow else amounts
+        bucket_request = BucketRequest(self.target.queue, checked, config, 1 if any(amounts.values()) else 0)
+        if config.shadow:
             bucket_request.trial = self.trial
         if self.turn:
             bucket_request.turn = self.turn
