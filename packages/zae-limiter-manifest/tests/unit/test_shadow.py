@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given, settings
 
 from support.manifest.manifests import manifests
-from zae_limiter_manifest import LimitDecl, LimitsManifest, ManifestError, dump, load
+from zae_limiter_manifest import (
+    Address,
+    LimitDecl,
+    LimitsManifest,
+    LiveOverride,
+    ManifestError,
+    ResourceDecl,
+    dump,
+    load,
+)
+from zae_limiter_manifest.render.words import override_limits
 
 SHADOWS = LimitDecl(5, shadow=True)
 
@@ -109,3 +119,8 @@ def test_the_hash_of_a_manifest_without_shadow_limits_stays_the_same_from_releas
 def test_marks_come_back_from_yaml_and_plain_values(manifest: LimitsManifest) -> None:
     assert load(dump(manifest)) == manifest
     assert LimitsManifest.from_dict(manifest.to_dict()) == manifest
+
+
+def test_an_override_by_shadow_limits_is_shown_with_the_mark() -> None:
+    override = LiveOverride(Address("gpt-4", "user-1"), "2026-11-27T18:00:00Z", ResourceDecl({"rpm": SHADOWS}))
+    assert [(part.name, part.text) for part in override_limits(override)] == [("rpm", "capacity 5, shadow")]

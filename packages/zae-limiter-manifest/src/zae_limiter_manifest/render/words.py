@@ -101,7 +101,8 @@ def override_limits(override: LiveOverride) -> list[Part]:
 
 
 def _fields_text(limit: LimitDecl) -> str:
-    return ", ".join(f"{name} {value}" for name, value in CONVERTER.unstructure(limit).items())
+    fields = CONVERTER.unstructure(limit).items()
+    return ", ".join(name if value is True else f"{name} {value}" for name, value in fields)
 
 
 def plan_summary(plan: Plan) -> str:
