@@ -4,6 +4,12 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 packages := "core manifest provisioner aggregator cli"
 checkov_version := "3.3.30"
 
+# Processes that run tests: three for each two cores, for they wait a third of their time
+workers := "$(( (" + num_cpus() + " * 3 + 1) / 2 ))"
+
+# What another Python may change: event loops, threads, signals, connections, inspection
+of_interpreters := "{behaviour/test_{asgi,connections,distribution,group_commit,interruption,parity,process_life,processes,serving,transport,waiting}.py,unit/{observers,protocol,runtime}}"
+
 # Tests start many interpreters: without kept bytecode each `local up` takes 1.5 s more, to compile moto
 export PYTHONDONTWRITEBYTECODE := ""
 
@@ -55,7 +61,7 @@ test-fast *args:
     done
     uv run pytest -q -m "not slow" tools "$@" || [[ $? == 5 ]]
 
-# All packages' tests on each Python that is promised and here; `just test-pythons fast`: the fast ones of core and cli, on those that are not the default
+# All packages' tests on each Python that is promised and here; `just test-pythons fast`: the fast ones of core and cli on the newest, and on those between it and the default the ones of core that concern interpreters
 test-pythons which="all":
     #!/usr/bin/env bash
     set -euo pipefail
@@ -65,13 +71,19 @@ test-pythons which="all":
         *) echo "just test-pythons [fast], not: {{which}}" >&2; exit 2 ;;
     esac
     found=$(uv run python tools/pythons.py $choice)
+    newest=$(awk 'NF > 1 { last = $1 } END { print last }' <<< "$found")
     failed=""
     while read -r version python; do
         for name in $names; do
             [[ -n "$python" ]] || continue
+            tests=("packages/zae-limiter-$name/tests")
+            if [[ "{{which}}" == fast && "$version" != "$newest" ]]; then
+                [[ "$name" == core ]] || continue
+                tests=(packages/zae-limiter-core/tests/{{of_interpreters}})
+            fi
             echo "== zae-limiter-$name on Python $version"
             uv run --isolated --python "$python" --package "zae-limiter-$name" --no-dev --group test --with pytest-xdist \
-                python -m pytest -n auto "${options[@]}" "packages/zae-limiter-$name/tests" < /dev/null || failed+=" $name on $version,"
+                python -m pytest -n {{workers}} "${options[@]}" "${tests[@]}" < /dev/null || failed+=" $name on $version,"
         done
     done <<< "$found"
     [[ -z "$failed" ]] || { echo "failed:${failed%,}" >&2; exit 1; }
@@ -137,9 +149,9 @@ test-llm which:
     "$scratch/venv/bin/mypy" --config-file= --strict --python-version 3.11 packages/zae-limiter-core/src/zae_limiter/integrations/{langchain,litellm}.py
     "$scratch/venv/bin/pytest" -q packages/zae-limiter-core/tests/llm
 
-# The whole stack on every target that this machine offers, a file at a time on each core: `just integration --target dynoxide`
+# The whole stack on every target that this machine offers, a file at a time in each process: `just integration --target dynoxide`
 integration *args:
-    uv run pytest tests-integration --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
+    uv run pytest tests-integration --numprocesses {{workers}} --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 12 {{args}}
 
 # The whole stack on LocalStack, as a container or a process: `just integration-localstack -k limits_template`
 integration-localstack *args:
@@ -155,7 +167,7 @@ localstack-host port="4566":
 
 # Core's clients with its extras, and the tests that compare stores over the SDK, on one emulator; `just integration --transport sdk` is the whole suite
 integration-sdk:
-    uv run pytest -q packages/zae-limiter-core/tests/unit/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
+    uv run pytest -q -n {{workers}} packages/zae-limiter-core/tests/unit/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
     just integration --transport sdk --target dynoxide -k "'stores_agree or every_method or same_script or test_failures or test_costs or concurrency'"
 
 # Histories of several processes on one table, on all cores: `just simulate --seeds 100000`, `just simulate --replay 17`
@@ -255,7 +267,7 @@ wheels-test: wheelhouse
         uv venv --quiet "$scratch/$name"
         uv pip install --quiet --python "$scratch/$name" --constraints "$scratch/siblings.txt" \
             "$PWD/wheelhouse/zae_limiter_$name-"*.whl --group "packages/zae-limiter-$name/pyproject.toml:test" pytest-xdist
-        "$scratch/$name/bin/pytest" -q -n auto "packages/zae-limiter-$name/tests"
+        "$scratch/$name/bin/pytest" -q -n {{workers}} "packages/zae-limiter-$name/tests"
     done
 
 # Release one distribution: changelog, version, its siblings' bounds, commit, tag: `just release core 0.2.0`, `just release core 0.2.0 --dry-run`
@@ -310,5 +322,9 @@ rehearse-release name="core":
 install-beside:
     PYTHONPATH=tests-integration uv run python tools/install_beside.py
 
-# Everything that CI runs; a wheel alone in an environment has its own dependencies and no others, and no extras
-test-all: check checkov wheels-test (test-pythons "fast") integration integration-sdk (integration-localstack "-k limits_template") (fuzz "--minutes" "1")
+# What leaves a core idle, beside each other
+[parallel, private]
+beside: check checkov (integration-localstack "-k limits_template")
+
+# Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. The workflow runs more: CONTRIBUTING.md
+test-all: beside wheels-test (test-pythons "fast") integration integration-sdk (fuzz "--minutes" "0.5")

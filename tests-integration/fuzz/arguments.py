@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from enum import Enum
 from typing import Any
 
@@ -76,6 +76,9 @@ states = st.builds(
     handled=st.lists(st.builds(HandledEvent, st.just("Create 1"), st.booleans()), max_size=2),
 )
 times = st.none() | st.datetimes(datetime(2023, 1, 1), datetime(2025, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001  hypothesis adds the zone
+ends = st.datetimes(datetime(2023, 11, 14), datetime(2024, 11, 20), timezones=st.timezones()) | st.sampled_from(  # noqa: DTZ001  hypothesis adds the zone
+    [None, datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=timezone(timedelta(hours=-23)))]
+)
 tokens = st.sampled_from([None, Known.LAST_TOKEN, Known.LAST_TOKEN, "?", "a", "2024-01-01T10:00:00.000Z-1"])
 metadata = st.none() | st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3)
 
@@ -92,6 +95,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "exist_ok": st.booleans(),
     "on_unavailable": policies,
     "principal": st.sampled_from([None, "ann", "ci@example.com"]),
+    "override_until": ends,
     "name": st.sampled_from(SPARE_NAMESPACES),
     "metadata": metadata,
     "places": st.lists(config_places, max_size=3),

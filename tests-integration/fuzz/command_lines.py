@@ -20,7 +20,20 @@ SKIPPED = {
     ("lambda-export",): "it builds a Lambda of megabytes",
 }
 WORDS = [
-    *("e", "p", "r", "gpt-4", "rpm", "rpm=5", "rpm=60/1m", "tpm=1000:2000", "tenant-alpha", "default", "victim"),
+    *(
+        "e",
+        "p",
+        "r",
+        "gpt-4",
+        "rpm",
+        "rpm=5",
+        "rpm:5:yes-ish",
+        "rpm=60/1m",
+        "tpm:1000:2000",
+        "tenant-alpha",
+        "default",
+        "victim",
+    ),
     *("0", "1", "-1", "60", "10m", "2024-01-01", "2024-01-01T10:00:00Z", "1d", "json", "table", "text", "markdown"),
     *("sha256:" + "0" * 64, "-", "--", "--help", "--yes", "k=v", MANIFEST, "/nowhere/file", "."),
 ]
@@ -94,13 +107,13 @@ FITTING = {
     "entity": ["e", "p", "user-1"],
     "parent": ["p"],
     "resource": ["r", "gpt-4"],
-    "limits": ["rpm=60/minute", "tpm=1000/hour", "rpm=5", "rpm=60:100/minute"],
+    "limits": ["rpm:60/min", "tpm:1000/hour", "rpm:5", "rpm:60/min:100", "rpm:5:shadow", "tpm:60/day:100:shadow"],
     "namespace": ["default", "tenant-alpha", "spare"],
     "by": ["refused", "shadowed", "rpm"],
     "since": ["1d", "2024-01-01", "2024-01-01T10:00:00Z"],
-    "until": ["1d", "2024-01-01"],
+    "until": ["1d", "2024-01-01", "2h", "9999w", "2099-01-01T00:00Z", "2026-03-29T02:30"],
     "name": ["my-app"],
-    "tokens": ["rpm=5", "rpm=0"],
+    "tokens": ["rpm:5", "rpm:0"],
     "metadata": ["k=v"],
     "principal": ["ann"],
 }

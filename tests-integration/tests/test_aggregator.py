@@ -125,7 +125,7 @@ async def test_usage_equals_what_three_processes_consumed(target: Target, stack:
 async def test_a_second_delivery_of_the_whole_stream_changes_nothing(target: Target, stack: str) -> None:
     assert target.endpoint_url is not None
     await prepare(target.endpoint_url, stack)
-    consumed = consume(target.endpoint_url, stack, acquires=300, callers=10)
+    consumed = consume(target.endpoint_url, stack, acquires=120, callers=10)
     for seed in range(2):  # the second time, with what the first has written itself
         deliver(records_of(target.endpoint_url, stack), most=400, seed=seed)
         assert +counted(snapshots(target, stack, "daily")) == +consumed

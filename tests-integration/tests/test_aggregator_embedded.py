@@ -22,7 +22,7 @@ from zae_limiter.schema.audit import audit_item
 from zae_limiter.sync.store import SyncDynamoDBStore
 from zae_limiter.usage import WINDOW_SECONDS, Window
 
-ACQUIRES = 150  # moto does some twenty a second; test_aggregator has more on faster stores
+ACQUIRES = 60  # moto does some twenty a second; test_aggregator has more on faster stores
 TIMEOUT_SECONDS = 180
 BATCH = 500
 

@@ -45,7 +45,7 @@ async def test_processes_that_take_until_none_is_left_get_exactly_what_there_was
 async def test_processes_that_overload_a_bucket_get_no_more_than_is_due(harness: Harness, load: Load) -> None:
     limiter = await harness.open()
     await limiter.set_resource_defaults("gpt-4", [SECOND])
-    taken = load.take(job(harness, seconds=8))
+    taken = load.take(job(harness, seconds=4))
     assert 0.8 * taken.due(SECOND, at_first=50) <= taken.admitted <= taken.due(SECOND, at_first=50)
     assert harness.consumed("key", "gpt-4", "tpm") == 1000 * taken.admitted
 
@@ -74,7 +74,7 @@ async def past(harness: Harness) -> Past:
 
 
 def hit(harness: Harness, load: Load, processes: int) -> Taken:
-    return load.take(job(harness, most=5, seconds=1.5), processes=processes)
+    return load.take(job(harness, most=5), processes=processes)
 
 
 def is_one_burst(taken: Taken, burst: int) -> bool:

@@ -2,7 +2,7 @@
 What never does: the calls (cost_cases), how they are counted (benchmarks.costs).
 """
 
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Any
 
 import pytest
@@ -42,9 +42,10 @@ async def test_both_variants_cost_the_same(case: Case) -> None:
 @pytest.mark.needs("endpoint", "capacity")
 @pytest.mark.parametrize("section", SECTIONS)
 async def test_a_real_table_is_asked_the_same_and_counts_the_same(shared_target: Target, section: str) -> None:
-    with apart(shared_target) as target:  # what was written before makes an emulator slow
+    thousands = shared_target.quirks.thousands  # what was written before makes an emulator slow
+    with apart(shared_target) if thousands else nullcontext(shared_target) as target:
         for case in SECTIONS[section]:
-            if not target.quirks.thousands and "1,000" in case.when:
+            if not thousands and "1,000" in case.when:
                 continue  # other targets show them
             there, here = await _counted(case, target), await counted_in_memory(case)
             assert told(case, there, target) == told(case, here, target)

@@ -3,13 +3,14 @@ What never does: every way to fail (the provisioner's own tests), the command li
 """
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from support.integration.declared import ALPHA, Deployed, changed, deployed_on, many
 from support.integration.targets import Target
-from zae_limiter import Limit, RateLimitExceeded
-from zae_limiter_manifest import LimitsManifest
+from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter
+from zae_limiter_manifest import LimitsManifest, Plan
 
 pytestmark = [pytest.mark.needs("endpoint", "atomic"), pytest.mark.apart]
 
@@ -91,7 +92,7 @@ def test_what_was_exported_changes_no_limits_when_it_is_applied(deployed: Deploy
     assert deployed.ask("plan", exported).plan.changes == ()  # type: ignore[union-attr]
 
 
-def test_five_thousand_entities_are_applied_and_found(deployed: Deployed) -> None:
+def test_thousands_of_entities_are_applied_and_found(deployed: Deployed) -> None:
     count = deployed.target.quirks.entities
     wanted = many(count)
     assert deployed.ask("apply", wanted).plan.created == count  # type: ignore[union-attr]
@@ -100,3 +101,38 @@ def test_five_thousand_entities_are_applied_and_found(deployed: Deployed) -> Non
     fewer = many(count - 100)
     assert deployed.ask("apply", fewer).plan.deleted == 100  # type: ignore[union-attr]
     assert deployed.ask("export", "tenant-alpha").manifest == fewer
+
+
+def test_an_apply_neither_removes_an_override_nor_takes_it_for_drift(deployed: Deployed) -> None:
+    deployed.ask("apply", ALPHA)
+    until = datetime.now(UTC) + timedelta(hours=1)
+    with deployed.limiter() as limiter:
+        for entity, resource in (("user-123", "gpt-4"), ("stranger", "gpt-4")):
+            limiter.set_limits(entity, [Limit.per_minute(RPM, 9)], resource, override_until=until)
+        hashes = {each.changes_hash() for each in (plan_of(deployed, "plan"), plan_of(deployed, "diff"))}
+        drift = plan_of(deployed, "diff")
+        assert (drift.changes, drift.unmanaged) == ((), ())
+        assert [str(each.address) for each in drift.overrides] == ["entity stranger/gpt-4", "entity user-123/gpt-4"]
+        exported = deployed.ask("export", "tenant-alpha")
+        assert exported.manifest == ALPHA
+        assert exported.plan
+        assert len(exported.plan.overrides) == 2
+        assert deployed.ask("apply", changed(600)).plan.updated == 1  # type: ignore[union-attr]
+        assert capacity_of(limiter, "user-123") == 9
+        assert deployed.ask("apply", LimitsManifest("tenant-alpha")).plan.deleted == 4  # type: ignore[union-attr]
+        assert capacity_of(limiter, "user-123") == capacity_of(limiter, "stranger") == 9
+        deployed.ask("apply", ALPHA)
+        limiter.delete_override("user-123", "gpt-4")
+        assert capacity_of(limiter, "user-123") == 500
+        limiter.delete_override("stranger", "gpt-4")
+        assert {plan_of(deployed, "plan").changes_hash()} == hashes
+
+
+def plan_of(deployed: Deployed, action: str) -> Plan:
+    plan = deployed.ask(action, ALPHA).plan
+    assert plan
+    return plan
+
+
+def capacity_of(limiter: SyncRateLimiter, entity: str) -> int:
+    return limiter.resolve_limits(entity, "gpt-4")[0][0].capacity

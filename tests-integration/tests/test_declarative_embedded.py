@@ -22,8 +22,11 @@ from support.integration.proxy import Fault, between
 from zae_limiter import Limit, SyncRepository
 from zae_limiter_manifest import dump, load
 
+ON_MOTO = pytest.mark.parametrize("embedded", ["moto"], indirect=True)
+ON_BOTH = pytest.mark.parametrize("embedded", ["moto", "dynoxide"], indirect=True)
 
-@pytest.fixture(scope="module", params=["moto", "dynoxide"])
+
+@pytest.fixture(scope="module")
 def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "dynoxide":
@@ -52,16 +55,16 @@ class Shell:
         path.write_text(text, encoding="utf-8")
         return str(path)
 
-    def run(self, *args: str, code: int = 0) -> str:
+    def run(self, *args: str, code: int = 0, group: str = "limits") -> str:
         """What a command says on standard output."""
-        return self._done(args, code).stdout
+        return self._done(args, code, group).stdout
 
     def error(self, *args: str) -> str:
         """What a command that fails says on standard error."""
         return self._done(args, 1).stderr
 
-    def _done(self, args: Sequence[str], code: int) -> subprocess.CompletedProcess[str]:
-        command = [COMMAND, "limits", *args]
+    def _done(self, args: Sequence[str], code: int, group: str = "limits") -> subprocess.CompletedProcess[str]:
+        command = [COMMAND, group, *args]
         done = subprocess.run(
             command,
             env=self.environment,
@@ -93,6 +96,7 @@ def named(namespace: str, text: str = MANIFEST) -> str:
     return text.replace("tenant-alpha", namespace)
 
 
+@ON_BOTH
 def test_the_way_of_a_manifest_from_a_file_to_what_an_acquire_obeys(shell: Shell) -> None:
     file = shell.file(MANIFEST)
     assert "valid" in shell.run("validate", "-f", file)
@@ -125,6 +129,7 @@ def test_the_way_of_a_manifest_from_a_file_to_what_an_acquire_obeys(shell: Shell
     assert (state["owner"], state["lock"], state["managed"]["entities"]) == ("cli", None, {})
 
 
+@ON_MOTO
 def test_what_was_changed_out_of_band_is_named_with_its_values_and_repaired(shell: Shell) -> None:
     file = shell.file(named("tenant-drift"))
     shell.run("apply", "--yes", "-f", file)
@@ -139,6 +144,26 @@ def test_what_was_changed_out_of_band_is_named_with_its_values_and_repaired(shel
         assert repository.get_limits("user-123", "gpt-4") == [Limit.per_minute("rpm", 500)]
 
 
+def test_an_override_is_shown_by_name_and_no_apply_touches_it(shell: Shell) -> None:
+    file, place = shell.file(named("tenant-override")), ("user-123", "-r", "gpt-4", "-N", "tenant-override")
+    shell.run("apply", "--yes", "-f", file)
+    assert "Override until " in shell.run("set-limits", *place, "-l", "rpm:9", "--until", "2h", group="entity")
+    shown = "  = entity user-123/gpt-4 (override until 20"
+    for command in (("plan", "--exit-code"), ("diff", "--exit-code")):
+        assert shown in shell.run(*command, "-f", file)
+    raised = shell.file(named("tenant-override", dump(changed(600))), "raised.yaml")
+    assert shell.run("apply", "--yes", "-f", raised).endswith("Applied: 0 created, 1 updated, 0 deleted.\n")
+    assert shell.run("export", "-N", "tenant-override") == dump(load(Path(raised).read_text()))
+    effective = json.loads(shell.run("effective", *place, "-o", "json", group="entity"))
+    assert (effective["source"], effective["limits"]["rpm"]["capacity"]) == ("entity", 9)
+    assert effective["levels"][0]["limits"]["rpm"]["capacity"] == 600
+    shell.run("delete-override", *place, "--yes", group="entity")
+    assert shown not in shell.run("plan", "-f", raised, "--exit-code")
+    audit = json.loads(shell.run("list", "--entity", "user-123", "-N", place[-1], "-o", "json", group="audit"))
+    assert [each["action"] for each in audit[:3]] == ["override_deleted", "limits_set", "override_set"]
+
+
+@ON_MOTO
 def test_deletes_of_over_30_percent_must_be_allowed(shell: Shell) -> None:
     shell.run("apply", "--yes", "-f", shell.file(named("tenant-few", dump(many(10)))))
     fewer = shell.file(named("tenant-few", dump(many(6))))
@@ -150,6 +175,7 @@ def test_deletes_of_over_30_percent_must_be_allowed(shell: Shell) -> None:
     )
 
 
+@ON_MOTO
 def test_a_saved_plan_is_refused_when_somebody_has_applied_or_limits_have_changed(shell: Shell) -> None:
     file, saved = shell.file(named("tenant-saved")), str(shell.directory / "saved.plan")
     shell.run("plan", "-f", file, "--out", saved)
@@ -180,6 +206,7 @@ def refusing(shell: Shell, about: str) -> Iterator[None]:
             point({})
 
 
+@ON_BOTH
 def test_what_cannot_be_written_is_told_and_stays_pending_and_the_rest_is_applied(shell: Shell) -> None:
     file = shell.file(named("tenant-part", dump(many(30))))  # two transactions
     with refusing(shell, "a456-000000000029"):
@@ -246,6 +273,7 @@ def test_twenty_mistakes_are_twenty_lines_with_their_places_and_nothing_is_sent(
     assert [line.removeprefix(f"{file}:").split(": ")[0] for line in lines] == PLACES
 
 
+@ON_BOTH
 def test_a_saved_plan_an_export_and_500_entities(shell: Shell, request: pytest.FixtureRequest) -> None:
     # moto is slow: test_local_stress has more
     count = 500 if "dynoxide" in request.node.name else 50
@@ -260,6 +288,7 @@ def test_a_saved_plan_an_export_and_500_entities(shell: Shell, request: pytest.F
     shell.run("plan", "-f", wanted, "--exit-code")
 
 
+@ON_MOTO
 def test_events_of_a_stack_are_answered_by_the_zip_at_a_real_response_url(shell: Shell) -> None:
     functions, manifest = shell.stack.client("lambda"), load(named("tenant-stack"))
 

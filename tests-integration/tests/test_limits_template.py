@@ -30,7 +30,9 @@ class Tenant:
         return render_template(StackProperties(wanted), self.limiter)
 
     def wait(self, event: str) -> None:
-        self.client.get_waiter(f"stack_{event}_complete").wait(StackName=self.name, WaiterConfig={"Delay": 2})
+        self.client.get_waiter(f"stack_{event}_complete").wait(
+            StackName=self.name, WaiterConfig={"Delay": 1, "MaxAttempts": 600}
+        )
 
     def create(self, wanted: LimitsManifest) -> None:
         self.client.create_stack(StackName=self.name, TemplateBody=self.template(wanted))

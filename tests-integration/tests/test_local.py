@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from support.cli.account import eventually
-from support.integration.emulators import dynamodb_local, dynoxide
+from support.integration.emulators import FOR_A_SHORT_LIFE, dynamodb_local, dynoxide
 from support.integration.fetch import Unavailable, java
 from support.integration.last_will import afterwards
 from zae_limiter_cli.local.state_dir import StateDir, state_dirs
@@ -179,7 +179,11 @@ def _dynoxide() -> Mapping[str, str]:
 
 def _dynamodb_local() -> Mapping[str, str]:
     command = dynamodb_local()(0)
-    return {"ZAEL_DYNAMODB_LOCAL": str(Path(command[command.index("-jar") + 1]).parent), "JAVA_HOME": _java_home()}
+    return {
+        "ZAEL_DYNAMODB_LOCAL": str(Path(command[command.index("-jar") + 1]).parent),
+        "JAVA_HOME": _java_home(),
+        "JAVA_TOOL_OPTIONS": " ".join(FOR_A_SHORT_LIFE),
+    }
 
 
 def _java_home() -> str:

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from support.cli.limits_stack import Stack, serving
 from support.integration.provisioner_costs import table
+from zae_limiter import SyncRepository
 from zae_limiter_cli import confirmation
 from zae_limiter_cli.commands.limits.group import limits
 from zae_limiter_cli.main import main
@@ -42,6 +43,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
         monkeypatch.setattr(confirmation, "can_ask", lambda: True)
         monkeypatch.setattr(handler, "table_of_environment", stack.world.table)
         monkeypatch.setattr(handler, "log_as_json", lambda *_: None)
+        monkeypatch.setattr(SyncRepository, "open", lambda namespace, **_: stack.world.repository(namespace))
         yield stack
 
 
@@ -61,7 +63,8 @@ def test_the_commands_do_what_they_say(stack: Stack, monkeypatch: pytest.MonkeyP
         if comment.strip().endswith("."):
             assert done.stdout.endswith(f"{comment.strip()}\n")
         told.append(words[2])
-    assert {*told} == {"schema", "validate", "plan", "apply", "diff", "export", "state", "cfn-template"}
+    limits_commands = {"schema", "validate", "plan", "apply", "diff", "export", "state", "cfn-template"}
+    assert {*told} == limits_commands | {"set-limits", "effective", "delete-override"}
     assert Path("templates/tenant-alpha.template.yaml").exists()
     assert stack.world.live() == load(Path("limits/tenant-alpha.yaml").read_text())
 

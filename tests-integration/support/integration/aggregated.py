@@ -48,7 +48,9 @@ class AggregatedWorld(World):
         super().__init__(seed, tamper=tamper, epoch_ms=_begin_ms(Random(seed)))
         skew_ms = WORST_MS if self.plan.wrong_clocks else self.plan.skew_ms
         self.table = self.streamed = StreamedTable(lambda: self.kernel.now_ms)
-        self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, lossless=False)
+        self.oracle = Oracle(
+            self.kernel, self.table, skew_ms=skew_ms, lossless=False, forgetful=self.plan.forgets_buckets
+        )
         self.settings = Settings(stack="simulated", refill_after_seconds=self.rng.choice((0, 1, 1, 5)))
         self.chance = Random(seed)
         self.position = 0
@@ -129,19 +131,19 @@ class AggregatedWorld(World):
             entity = BucketId.parse(write.pk).entity_id
             for window in windows:
                 for name, change in write.changes.items():
-                    totals[entity, window, window_start(window, write.applied_ms), name] += change.net
+                    totals[entity, window, window_start(window, write.applied_ms), name] += change.net + change.counted
         totals.update(self._acquires())
         return {place: amount for place, amount in totals.items() if amount}
 
     def _acquires(self) -> Counter[Place]:
-        """The acquires, by the items: "events" and "refused"."""
+        """The acquires, by the items: "events", "refused" and "shadowed"."""
         totals: Counter[Place] = Counter()
         for record in self.streamed.stream:
             change = record["dynamodb"]
             if not (is_bucket(record) and "NewImage" in change):
                 continue
             entity = BucketId.parse(change["Keys"]["PK"]["S"]).entity_id
-            for name, attribute in (("events", "ev"), ("refused", "rj")):
+            for name, attribute in (("events", "ev"), ("refused", "rj"), ("shadowed", "sj")):
                 amount = number_of(change["NewImage"], attribute) - number_of(change.get("OldImage", {}), attribute)
                 for window in WINDOW_SECONDS:
                     start = window_start(window, 1000 * change["ApproximateCreationDateTime"])
@@ -175,6 +177,7 @@ class AggregatedWorld(World):
                 at = usage.entity_id, usage.window, usage.window_start
                 totals[*at, "events"] += usage.total_events
                 totals[*at, "refused"] += usage.total_refused
+                totals[*at, "shadowed"] += usage.total_shadowed
                 for name in usage.consumed:
                     totals[*at, name] += 1000 * item[name] + item.get(f"_rest_{name}", 0)
         return {place: amount for place, amount in totals.items() if amount}

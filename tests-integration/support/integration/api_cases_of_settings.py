@@ -4,6 +4,7 @@ What never does: every case of a rule (core's own tests), a cost (test_costs).
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from zae_limiter import (
@@ -61,13 +62,23 @@ async def limits_of_entities(api_case: ApiCase) -> None:
     assert await limiter.list_resources_with_entity_configs() == ["_default_", "r", "s"]
     gone = await limiter.delete_many_limits([("f", "r"), ("f", "s"), ("nobody", "r")])
     assert (len(gone.done), gone.failed) == (3, {})
+    until = datetime.fromtimestamp(api_case.clock.now_ms() // 1000, UTC) + timedelta(hours=1)
+    await limiter.set_limits("e", [TPM], "r", override_until=until, principal="ann")
+    override = await limiter.get_override("e", "r")
+    assert override is not None
+    assert (override.limits, override.until, await limiter.get_limits("e", "r")) == ((TPM,), until, [RPM, TPM])
     await limiter.delete_limits("e", "r")
+    assert await limiter.list_entities_with_custom_limits("r") == ["e"]
+    await limiter.delete_override("e", "r")
     assert await limiter.list_entities_with_custom_limits("r") == []
     assert await limiter.list_resources_with_entity_configs() == ["_default_"]
     await refused(
         ValidationError,
         limiter.set_limits("e", [], "r"),
         limiter.get_limits("e", "r "),
+        limiter.set_limits("e", [RPM], "r", override_until=datetime(2000, 1, 1, tzinfo=UTC)),
+        limiter.get_override("e "),
+        limiter.delete_override("e", "r "),
         limiter.delete_limits("e "),
         limiter.set_many_limits({("e", "r"): [RPM, RPM]}),
         limiter.delete_many_limits(["er"]),  # type: ignore[list-item]

@@ -3,6 +3,7 @@ What never does: every case of a rule (core's own tests), a cost (test_costs).
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -112,6 +113,8 @@ async def acquires(api_case: ApiCase) -> None:
     with pytest.raises(RateLimitExceeded) as caught:
         async with limiter.acquire("e", "r", {"rpm": 3, "tpm": 1}):
             pass
+    async with limiter.acquire("e", "tried", {"rpm": 61}, limits=[replace(RPM, shadow=True)]) as lease:
+        assert [(each.limit_name, each.available) for each in lease.shadowed] == [("rpm", 60)]
     assert (caught.value.retry_after_seconds, len(caught.value.statuses)) == (3.0, 2)
     assert await limiter.time_until_available("e", "r", {"rpm": 3}) == 3.0
     assert not await limiter.is_available("e", "r", {"rpm": 3})
@@ -157,7 +160,7 @@ async def leases(api_case: ApiCase) -> None:
     with pytest.raises(LeaseExpiredError):
         lease.keep()
     unused = limiter.acquire("e", "r", {"rpm": 1})
-    for name in ("consumed", "degraded", "statuses", "waited"):
+    for name in ("consumed", "degraded", "shadowed", "statuses", "waited"):
         with pytest.raises(LeaseExpiredError):
             getattr(unused, name)
     of_other_variant: Any = len if api_case.harness.variant == "async" else leases

@@ -4,7 +4,7 @@ What never does: which calls are counted (cost_cases), what they cost.
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import repeat
 from typing import Any
@@ -74,7 +74,15 @@ def called(method: str, *args: Any, **kwargs: Any) -> Step:
 
 
 resource_limits = called("set_resource_defaults", MODEL, LIMITS)
+shadow_beside = called("set_resource_defaults", MODEL, [*LIMITS[:2], replace(LIMITS[2], shadow=True)])
+only_shadow = called("set_resource_defaults", MODEL, [replace(limit, shadow=True) for limit in LIMITS])
 own_limits = called("set_limits", KEY, LIMITS, MODEL)
+
+
+async def override(it: Place) -> None:
+    """Limits of the entity hold for 30 seconds."""
+    until = datetime.fromtimestamp(it.clock.now_ms() // 1000, UTC) + timedelta(seconds=30)
+    await it.limiter.set_limits(KEY, [Limit.per_minute("rpm", 120), *LIMITS[1:]], MODEL, override_until=until)
 
 
 async def family(it: Place) -> None:
@@ -211,6 +219,11 @@ async def take_in_vain(it: Place) -> None:
     """An acquire that is refused."""
     with suppress(RateLimitExceeded):
         await take(it, rpm=30)
+
+
+async def take_in_shadow(it: Place) -> None:
+    """An acquire that is admitted, although a shadow limit would have refused it."""
+    await take(it, rpm=1, tpd=10_000_001)
 
 
 async def fail(it: Place) -> None:

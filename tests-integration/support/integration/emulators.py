@@ -18,13 +18,15 @@ from zae_limiter_cli.local.loopback import free_port
 from .fetch import Unavailable, java, npm_package
 
 START_SECONDS = 30.0
+FOR_A_SHORT_LIFE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # else Java spends it on optimizing its code
 Command = Callable[[int], list[str]]
 
 
 def dynamodb_local() -> Command:
     """The command that runs DynamoDB Local 3.3.1 on a port."""
     home = dynamodb_local_home()
-    start = [java(), f"-Djava.library.path={home / 'DynamoDBLocal_lib'}", "-jar", str(home / "DynamoDBLocal.jar")]
+    library = f"-Djava.library.path={home / 'DynamoDBLocal_lib'}"
+    start = [java(), *FOR_A_SHORT_LIFE, library, "-jar", str(home / "DynamoDBLocal.jar")]
     return lambda port: [*start, "-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port)]
 
 

@@ -18,7 +18,9 @@ class Quirks:
     thousands: bool = True  # transactions over a thousand items take no half minute
 
     acquires: int = 4_000  # by three processes, whose stream is then read
+    streamed: int = 1_000  # acquires whose records functions get
     entities: int = 5_000  # of one manifest
+    purged: int = 10_000  # items of one namespace
     changes: int = 1_000  # of limits in one call, a transaction for each 25; a busy emulator times out over its locks
     clock_steps: int = 200
     deaths: tuple[int, ...] = (4, 13, 27)  # after how many writes a process that splits a bucket is killed
@@ -27,8 +29,15 @@ class Quirks:
 
 AS_AWS: Final = Quirks()
 IN_PROCESS: Final = Quirks(clock_steps=4_000)
+EMBEDDED: Final = Quirks(streamed=300)  # moto does some twenty requests a second
 DYNAMODB_LOCAL: Final = Quirks(
-    two_buckets_units=(2, 6), two_items_units=2, counts_transactions=False, thousands=False, changes=200
+    two_buckets_units=(2, 6),
+    two_items_units=2,
+    counts_transactions=False,
+    thousands=False,
+    acquires=1_500,  # slow: dynoxide shows the larger numbers
+    purged=2_000,
+    changes=200,
 )
 # DynamoDB Local behind a gateway in Python.
 LOCALSTACK: Final = replace(DYNAMODB_LOCAL, acquires=2_000, entities=500, changes=100)
@@ -36,6 +45,7 @@ DYNOXIDE: Final = Quirks(
     credit_units=(4, 1),
     two_buckets_units=(4, 6),
     acquires=1_500,  # the more records a stream has, the longer a write takes
+    entities=1_000,
     deaths=(1, 8, 20),
     migrator_deaths=(1, 6, 17),
 )

@@ -95,7 +95,9 @@ def _can(*abilities: Ability) -> frozenset[Ability]:
 
 TARGETS: Mapping[str, Offer] = {
     "memory": Offer(_memory, _can("atomic", "capacity"), quirks.IN_PROCESS),
-    "embedded": Offer(_stack("embedded", stacks.embedded), _can("endpoint", "atomic", "streams", "lambda")),
+    "embedded": Offer(
+        _stack("embedded", stacks.embedded), _can("endpoint", "atomic", "streams", "lambda"), quirks.EMBEDDED
+    ),
     "dynamodb-local": Offer(
         _emulator("dynamodb-local", dynamodb_local),
         # it deletes expired items within seconds, but only from a table without indexes

@@ -29,6 +29,22 @@ def parse_instant(option: str, text: str, now: datetime) -> datetime:
     return instant
 
 
+def parse_end(option: str, text: str, now: datetime) -> datetime:
+    """So long after ``now``: 30m, 2h, 7d; or an ISO time with a zone. Raises ``CommandError``."""
+    try:
+        if ahead := _AGO.fullmatch(text):
+            return now + timedelta(**{_UNITS[ahead[2]]: int(ahead[1])})
+        instant = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        instant = None
+    if instant is None or instant.utcoffset() is None:
+        raise CommandError(
+            f"{option} {text!r}: must be how long from now (minutes, hours, days, weeks): 30m, 2h, 7d, 1w, "
+            "or a time with a zone like 2026-01-31T18:00Z"
+        )
+    return instant
+
+
 def shown(instant: datetime) -> str:
     """For people: to the minute."""
     return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M")

@@ -1,6 +1,7 @@
 """The planner reads and writes nothing: its role, the policy to invoke it, and the calls that it really makes."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -40,7 +41,8 @@ def stack(aws: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _table.cache_clear()  # a client of an earlier test may not be the SDK's, which is recorded
 
 
-def the_planner_at_work() -> set[Call]:
+@cache
+def the_planner_at_work() -> frozenset[Call]:
     """What the planner asks of a table without limits, and of one with many."""
     store = RecordingStore("my-app")
     table, wanted = Table(store, "my-app"), LimitsManifest.from_dict(MANIFEST)
@@ -55,7 +57,7 @@ def the_planner_at_work() -> set[Call]:
         for action in ("plan", "diff"):
             assert read(table, Request.of(action, wanted)).errors == ()
         made |= set(store.calls)
-    return made
+    return frozenset(made)
 
 
 READING = (Request("export", "tenant-alpha"), Request("state", "tenant-alpha"))

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .limits import LimitStatus as LimitStatus
     from .limits import OnUnavailable as OnUnavailable
     from .namespaces import Namespace as Namespace
+    from .overrides import Override as Override
     from .provisioner import HandledEvent as HandledEvent
     from .provisioner import ProvisionerLock as ProvisionerLock
     from .provisioner import ProvisionerState as ProvisionerState
@@ -107,6 +108,7 @@ _HOMES = {
     "OlderClientsError": "exceptions",
     "OnUnavailable": "limits",
     "Options": "settings",
+    "Override": "overrides",
     "ProvisionerLock": "provisioner",
     "ProvisionerState": "provisioner",
     "RateLimitError": "exceptions",

@@ -7,6 +7,8 @@ from typing import Any, Literal, NamedTuple
 AuditAction = Literal[
     "limits_set",
     "limits_deleted",
+    "override_set",
+    "override_deleted",
     "entity_created",
     "entity_updated",
     "entity_deleted",

@@ -22,7 +22,8 @@ class Bucket:
     """What an entity has left of a resource, over all shards; limits by name.
 
     ``anchor_ms`` is the instant that the stored balances are as of (of shard 0), ``expires_at_ms`` when the bucket may
-    go, ``None`` for one that stays; both in epoch milliseconds.
+    go, ``None`` for one that stays; both in epoch milliseconds. ``shadowed`` counts the admitted acquires that shadow
+    limits would have refused. A bucket does not have the mark of a shadow limit: see ``resolve_limits``.
     """
 
     entity_id: str
@@ -31,6 +32,7 @@ class Bucket:
     limits: tuple[BucketLimit, ...]
     anchor_ms: int
     expires_at_ms: int | None
+    shadowed: int = 0
 
     @property
     def available(self) -> dict[str, int]:

@@ -81,8 +81,8 @@ class RateLimitExceeded(RateLimitError):
 
     @property
     def violations(self) -> tuple["LimitStatus", ...]:
-        """The limits that are short of tokens."""
-        return tuple(status for status in self.statuses if status.exceeded)
+        """The limits that are short of tokens; a shadow limit is none of them."""
+        return tuple(status for status in self.statuses if status.exceeded and not status.limit.shadow)
 
     @property
     def passed(self) -> tuple["LimitStatus", ...]:
@@ -92,7 +92,8 @@ class RateLimitExceeded(RateLimitError):
     @property
     def primary_violation(self) -> "LimitStatus":
         """The violation with the longest wait; a limit that passed, if the tokens have come back meanwhile."""
-        return max(self.violations or self.statuses, key=lambda status: status.retry_after_seconds)
+        enforced = [status for status in self.statuses if not status.limit.shadow]
+        return max(self.violations or enforced or self.statuses, key=lambda status: status.retry_after_seconds)
 
     @property
     def retry_after_seconds(self) -> float:
@@ -121,6 +122,7 @@ class RateLimitExceeded(RateLimitError):
                     "available": status.available,
                     "requested": status.requested,
                     "exceeded": status.exceeded,
+                    "shadow": status.limit.shadow,
                     "retry_after_seconds": _finite(status.retry_after_seconds),
                 }
                 for status in self.statuses

@@ -29,7 +29,8 @@ def headers(result: HasStatuses, *, units: Mapping[str, str] | None = None, lega
 
     Each limit is a policy by its name, a parent's is ``parent.NAME``. ``units`` has the quota unit of limits that count
     something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest limit.
-    A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields.
+    A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields, and no
+    shadow limit has any.
     """
     named = list(_named(result.statuses))
     if not named:
@@ -64,6 +65,8 @@ def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[
 
 def _named(statuses: Sequence[LimitStatus]) -> Iterator[tuple[str, LimitStatus]]:
     for status in statuses:
+        if status.limit.shadow:
+            continue
         own = status.entity_id == statuses[0].entity_id
         yield status.limit_name if own else f"parent.{status.limit_name}", status
 

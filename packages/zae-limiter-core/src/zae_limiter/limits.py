@@ -23,7 +23,8 @@ class Limit:
     """At most ``burst`` tokens at once, and ``refill_amount`` more in every ``refill_period`` seconds.
 
     ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. A capacity of 0 blocks: every acquire of the
-    limit is refused. Amounts are whole tokens, the period whole seconds. Raises ``ValidationError``.
+    limit is refused. A ``shadow`` limit counts and decides like any other, but refuses nobody. Amounts are
+    whole tokens, the period whole seconds. Raises ``ValidationError``.
     """
 
     name: str
@@ -31,12 +32,15 @@ class Limit:
     burst: int
     refill_amount: int
     refill_period: int
+    shadow: bool = False
 
     def __post_init__(self) -> None:
         check_limit_name("limit", self.name)
         for each, least in (("capacity", 0), ("burst", 0), ("refill_amount", 1)):
             _check_whole(f"{each} of limit {self.name!r}", getattr(self, each), at_least=least, at_most=MAX_TOKENS)
         _check_whole(f"refill_period of limit {self.name!r}", self.refill_period, at_least=1, at_most=MAX_PERIOD)
+        if type(self.shadow) is not bool:
+            raise ValidationError(f"shadow of limit {self.name!r}", self.shadow, "must be True or False")
         if self.burst < self.capacity:
             problem = f"must be at least the capacity, {self.capacity}"
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, problem)
@@ -49,24 +53,24 @@ class Limit:
         return self.capacity == 0
 
     @classmethod
-    def per_second(cls, name: str, capacity: int, *, burst: int | None = None) -> "Limit":
+    def per_second(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
         """``capacity`` tokens a second."""
-        return cls.custom(name, capacity, burst=burst, refill_period=1)
+        return cls.custom(name, capacity, burst=burst, refill_period=1, shadow=shadow)
 
     @classmethod
-    def per_minute(cls, name: str, capacity: int, *, burst: int | None = None) -> "Limit":
+    def per_minute(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
         """``capacity`` tokens a minute."""
-        return cls.custom(name, capacity, burst=burst, refill_period=60)
+        return cls.custom(name, capacity, burst=burst, refill_period=60, shadow=shadow)
 
     @classmethod
-    def per_hour(cls, name: str, capacity: int, *, burst: int | None = None) -> "Limit":
+    def per_hour(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
         """``capacity`` tokens an hour."""
-        return cls.custom(name, capacity, burst=burst, refill_period=3600)
+        return cls.custom(name, capacity, burst=burst, refill_period=3600, shadow=shadow)
 
     @classmethod
-    def per_day(cls, name: str, capacity: int, *, burst: int | None = None) -> "Limit":
+    def per_day(cls, name: str, capacity: int, *, burst: int | None = None, shadow: bool = False) -> "Limit":
         """``capacity`` tokens a day (24 hours)."""
-        return cls.custom(name, capacity, burst=burst, refill_period=86400)
+        return cls.custom(name, capacity, burst=burst, refill_period=86400, shadow=shadow)
 
     @classmethod
     def custom(
@@ -77,6 +81,7 @@ class Limit:
         burst: int | None = None,
         refill_amount: int | None = None,
         refill_period: int = 60,
+        shadow: bool = False,
     ) -> "Limit":
         """Any rate; ``burst`` and ``refill_amount`` default to ``capacity``, ``refill_period`` to 60 seconds.
 
@@ -88,6 +93,7 @@ class Limit:
             burst=capacity if burst is None else burst,
             refill_amount=(capacity or 1) if refill_amount is None else refill_amount,
             refill_period=refill_period,
+            shadow=shadow,
         )
 
     def to_dict(self) -> dict[str, Any]:

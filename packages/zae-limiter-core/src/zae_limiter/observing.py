@@ -4,15 +4,17 @@ Lives here: when observers are told, and what. Never: what they make of it (obse
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Protocol
 
 from .exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
 from .flows.acquire.claims import AcquireRequest, Grant
+from .flows.acquire.statuses import shadowed
+from .flows.process.bucket_queue import BucketRequest
 from .flows.process.namespace_state import NamespaceState
-from .limits import MILLI
+from .limits import MILLI, LimitStatus
 from .observers import AcquireEvent, Call, Ending, Event, LeaseEvent, Observer, Outcome
 from .operations.capacity import Meter
 from .runtime import forks
@@ -77,7 +79,7 @@ def observed_acquire(lease: Observed) -> Iterator[None]:
 @contextmanager
 def observed_call(lease: Observed, call: Call, amounts: Mapping[str, int]) -> Iterator[None]:
     """Around an acquire or a ``lease.consume``. The mistakes of a caller are no events."""
-    begun, outage = perf_counter(), _outage(lease)
+    begun, outage, known = perf_counter(), _outage(lease), _requests(lease)
     try:
         yield
     except (LeaseExpiredError, ValidationError):
@@ -86,7 +88,8 @@ def observed_call(lease: Observed, call: Call, amounts: Mapping[str, int]) -> It
         _tell_call(lease, call, amounts, _outcome_of(error), perf_counter() - begun, error)
         raise
     outcome: Outcome = "admitted" if _outage(lease) is outage else "degraded"
-    _tell_call(lease, call, amounts, outcome, perf_counter() - begun)
+    spared = () if lease._granted is None else shadowed(lease._granted.claims, known)
+    _tell_call(lease, call, amounts, outcome, perf_counter() - begun, spared=spared)
 
 
 @contextmanager
@@ -112,6 +115,7 @@ def _tell_call(
     outcome: Outcome,
     seconds: float,
     error: BaseException | None = None,
+    spared: tuple[LimitStatus, ...] = (),
 ) -> None:
     grant, request, audience = lease._granted, lease._request, lease._audience
     refusal = error if isinstance(error, RateLimitExceeded) else None
@@ -126,6 +130,7 @@ def _tell_call(
             seconds=seconds,
             waited=grant.waited if grant is not None and call == "acquire" else 0.0,
             statuses=() if refusal is None else refusal.statuses,
+            shadowed=spared,
             error=error if refusal is None else None,
             write_units=audience.written(),
         )
@@ -150,6 +155,12 @@ def _tell_end(lease: Observed, ending: Ending, seconds: float, error: BaseExcept
             write_units=audience.written(),
         )
     )
+
+
+def _requests(lease: Observed) -> Collection[BucketRequest]:
+    """The requests of the lease before a call."""
+    claims = () if lease._granted is None else lease._granted.claims
+    return {request for claim in claims if claim.config.shadow for request in claim.requests}
 
 
 def _outage(lease: Observed) -> object:

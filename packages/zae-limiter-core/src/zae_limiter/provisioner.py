@@ -10,6 +10,7 @@ from typing import Final
 from .exceptions import ValidationError
 from .limits import Limit, OnUnavailable, check_limits, check_on_unavailable
 from .naming import check_identifier, check_resource
+from .overrides import Override
 
 ConfigPlace = tuple[str | None, str | None]  # an entity and a resource; no entity: a resource; neither: the system
 
@@ -21,17 +22,20 @@ class StoredConfig:
     """What stands at one place: limits, and ``on_unavailable`` at the system alone. Raises ``ValidationError``.
 
     ``fingerprint`` is that of what the provisioner wrote there last, ``None`` where it never did. Limits that do not
-    fit it were set by hand since.
+    fit it were set by hand since. ``override`` is the one in force of an entity, which may have no other limits.
     """
 
     limits: tuple[Limit, ...]
     on_unavailable: OnUnavailable | None = None
     fingerprint: str | None = None
+    override: Override | None = None
 
     def __post_init__(self) -> None:
         if self.on_unavailable is not None:
             check_on_unavailable(self.on_unavailable)
-        if self.limits or self.on_unavailable is None:
+        if self.override is not None and not isinstance(self.override, Override):
+            raise ValidationError("override", self.override, "must be an Override")
+        if self.limits or (self.on_unavailable is None and self.override is None):
             object.__setattr__(self, "limits", check_limits("limits", self.limits))
         if self.fingerprint is not None:
             _check_text("fingerprint", self.fingerprint)

@@ -15,7 +15,8 @@ class Config:
 
     ``own``: they are the entity's own, so its bucket never expires. ``given``: the call gave them by ``limits=``; they
     hold now, whatever another process read. ``stored``: a level has them, so a limit that they do not name leaves the
-    bucket.
+    bucket. ``shadow`` names the limits that refuse nobody; ``limits`` are rules without that mark, because a bucket's
+    shape does not depend on it.
     """
 
     limits: tuple[Limit, ...]
@@ -23,10 +24,30 @@ class Config:
     own: bool = False
     given: bool = False
     stored: bool = False
+    shadow: frozenset[str] = frozenset()
     by_name: Mapping[str, Limit] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for limit in self.limits:  # any() would cost more, and default limits come by here with each acquire
+            if limit.shadow:
+                self._take_marks()
+                break
         object.__setattr__(self, "by_name", {limit.name: limit for limit in self.limits})
+
+    def _take_marks(self) -> None:
+        marked = frozenset(limit.name for limit in self.limits if limit.shadow)
+        object.__setattr__(self, "shadow", self.shadow | marked)
+        object.__setattr__(self, "limits", tuple(replace(limit, shadow=False) for limit in self.limits))
+
+    @property
+    def marked(self) -> tuple[Limit, ...]:
+        """The limits as they were given: those of ``shadow`` have the mark."""
+        return tuple(replace(limit, shadow=limit.name in self.shadow) for limit in self.limits)
+
+    @property
+    def enforced(self) -> Mapping[str, Limit]:
+        """The limits that are no shadow limits, by name."""
+        return {name: limit for name, limit in self.by_name.items() if name not in self.shadow}
 
     def is_newer_than(self, other: "Config") -> bool:
         """Whether it is newer: a given config is newer than any that was read."""
@@ -41,7 +62,8 @@ class Config:
 class Resolved:
     """Config, parent and policy that hold for an entity on a resource.
 
-    They hold until ``valid_until_ms``, and as long as this process changes none of them after ``generation``.
+    They hold until ``valid_until_ms``, and as long as this process changes none of them after ``generation``. From
+    ``ends_ms`` on, the end of an override, they do not hold even where the store gives no others.
     """
 
     config: Config
@@ -51,11 +73,12 @@ class Resolved:
     cascade: bool
     valid_until_ms: int
     generation: int
+    ends_ms: int | None = None
 
     def agrees_with(self, other: "Resolved") -> bool:
         """Whether an acquire would use the same limits and the same parent with either."""
-        mine = (self.config.limits, self.parent_id, self.cascade)
-        return mine == (other.config.limits, other.parent_id, other.cascade)
+        mine = (self.config.limits, self.config.shadow, self.parent_id, self.cascade)
+        return mine == (other.config.limits, other.config.shadow, other.parent_id, other.cascade)
 
 
 class Level(NamedTuple):

@@ -275,3 +275,18 @@ async def test_the_lease_is_in_the_state_of_the_scope(world: World) -> None:
 
     await world.ask(app)
     assert await world.left() == 6
+
+
+async def test_a_request_that_a_shadow_limit_would_have_refused_passes_without_fields(world: World) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        lease = lease_of(scope)
+        seen.append([status.limit_name for status in lease.shadowed])
+        await send(dict(START))
+        await send(dict(BODY))
+
+    seen: list[list[str]] = []
+    for _ in range(2):
+        await world.ask(app, limits=[Limit.per_minute("rpm", 1, shadow=True)])
+        assert world.sent[0]["status"] == 200
+        assert not [name for name, _ in world.sent[0]["headers"] if name.lower().startswith(b"ratelimit")]
+    assert seen == [[], ["rpm"]]

@@ -129,6 +129,8 @@ async def test_what_is_neither_true_nor_false_is_refused(world: World, bad: Any)
     if bad:
         with pytest.raises(ValidationError, match="cascade"):
             limiter.acquire("e", "r", {"rpm": 1}, cascade=bad)
+    with pytest.raises(ValidationError, match="shadow"):
+        RateLimiter(limiter.repository, shadow=bad)
     assert wire.sent() == []
 
 

@@ -137,7 +137,7 @@ def known(configs: ConfigCache, *, now_ms: int = 1000) -> Any:
     """What was put together of five records that were read."""
     generation, wanted = configs.generation, configs.stale_keys("e", "r", now_ms)
     read = configs.learn(wanted, {}, now_ms, generation)
-    return configs.resolve("e", "r", read, generation=generation)
+    return configs.resolve("e", "r", read, now_ms=now_ms, generation=generation)
 
 
 def configs_of(size: int = 10) -> ConfigCache:
@@ -169,7 +169,7 @@ def test_what_was_read_across_an_invalidation_is_not_remembered() -> None:
     configs.invalidate()
     read = configs.learn(wanted, {}, 1000, generation)
     assert configs.stale_keys("e", "r", 1000) == wanted
-    resolved = configs.resolve("e", "r", read, generation=generation)
+    resolved = configs.resolve("e", "r", read, now_ms=1000, generation=generation)
     assert resolved is not None
     assert not configs.is_current(resolved, "e", "r")
 

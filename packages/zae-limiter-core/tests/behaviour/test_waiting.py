@@ -65,7 +65,7 @@ async def test_the_wait_of_the_whole_line_counts(world: World) -> None:
     begun = time.monotonic()
     with pytest.raises(RateLimitExceeded) as caught:
         await waits(limiter, max_wait=1.0)
-    assert time.monotonic() - begun < 0.4
+    assert time.monotonic() - begun < 0.9
     assert caught.value.retry_after_seconds > 2
     for each in first:
         each.cancel()

@@ -151,5 +151,5 @@ class Server:
         for write in self._oracle.saw(before, decided_ms):
             change = write.changes.get(self._limit)
             if change is not None and change.net > 0 and not write.splits:
-                write.carry({self._limit: change.net}, {}, {})
+                write.checked[self._limit] = change.net
         return value, None

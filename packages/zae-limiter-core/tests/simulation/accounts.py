@@ -14,7 +14,8 @@ Place = tuple[str, str]
 class Account:
     """What confirmed writes took for a caller and what was given back for him, in millitokens by bucket and limit.
 
-    ``expected`` is what the caller himself believes to hold when all is over; ``None`` where he does not know.
+    What shadow limits only counted for him is ``counted``, apart. ``expected`` is what the caller himself believes to
+    hold when all is over; ``None`` where he does not know.
     ``waits`` has the sleeps of a caller who asks with a budget of time.
     ``uncertain``: a correction was lost with its answer, or came to take more when the bucket was gone.
     """
@@ -22,6 +23,7 @@ class Account:
     def __init__(self, waits: Waits | None = None) -> None:
         self.waits = waits
         self.held: dict[Place, int] = {}
+        self.counted: dict[Place, int] = {}
         self.expected: dict[Place, int] | None = {}
         self.uncertain = False
 
@@ -30,6 +32,14 @@ class Account:
         for part in amounts:
             for limit, amount in part.items():
                 self.held[pk, limit] = self.held.get((pk, limit), 0) + amount
+
+    def counts(self, pk: str, amounts: Mapping[str, int]) -> None:
+        """A confirmed write only counted these; a negative amount takes them out of the count."""
+        for limit, amount in amounts.items():
+            bucket = pk.rpartition("#")[0] + "#0", limit  # whichever shard counts it
+            self.counted[bucket] = self.counted.get(bucket, 0) + amount
+            if self.counted[bucket] < 0:
+                raise Violation(f"{amount} of {limit} leave the count of {pk}, which had less for this caller")
 
     def gives(self, pk: str, amounts: Mapping[str, int]) -> None:
         """These are about to be given back. Raises ``Violation`` where no confirmed write took them."""
@@ -43,7 +53,10 @@ class Account:
         """Raises ``Violation`` where the caller holds something else than he believes."""
         if self.uncertain or self.expected is None:
             return
-        held, expected = _by_bucket(self.held), _by_bucket(self.expected)
+        expected = _by_bucket(self.expected)
+        held = _by_bucket(
+            {place: self.held.get(place, 0) + self.counted.get(place, 0) for place in {**self.held, **self.counted}}
+        )
         if held != expected:
             raise Violation(f"the caller believes to hold {expected}, the table says {held}")
 

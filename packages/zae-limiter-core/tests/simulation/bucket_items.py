@@ -6,6 +6,7 @@ Lives here: rules, shares and balances of items; ``LimitState`` is one limit of 
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from zae_limiter.limits import Limit
 from zae_limiter.operations.values import Item
 from zae_limiter.schema.items import read_bucket
 
@@ -59,6 +60,11 @@ class LimitState(NamedTuple):
 
     def _minted(self, instant_ms: int) -> int:
         return (self.rule.refill * instant_ms // self.rule.period + self.shard) // self.shards
+
+
+def rule_of(limit: Limit) -> Rule:
+    """The rule of a limit, as items have it."""
+    return Rule(1000 * limit.burst, 1000 * limit.refill_amount, 1000 * limit.refill_period)
 
 
 def limits_of(item: Item | None) -> set[str]:

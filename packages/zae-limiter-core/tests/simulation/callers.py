@@ -4,7 +4,7 @@ Lives here: acquire, the body of a lease, its end; each step by chance. Never: t
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from random import Random
 from typing import NamedTuple, Protocol
 
@@ -15,17 +15,22 @@ from zae_limiter.exceptions import (
     ValidationError,
     ZAELimiterError,
 )
-from zae_limiter.flows.acquire import lease
+from zae_limiter.flows.acquire import lease, statuses
 from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
 from zae_limiter.flows.acquire.requests import validate_request
 from zae_limiter.flows.acquire.waiting import acquire_in_time
+from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import NamespaceState
+from zae_limiter.limits import LimitStatus
 
 from .accounts import Account
 from .driver import Driver
-from .kernel import Cancelled, Kernel, Script
+from .kernel import Cancelled, Kernel, Script, Violation
+from .levels import Levels, Span
 from .plan import Plan
 from .waits import Waits
+
+GOES_BACK_MS = 2_400  # what a clock may go back by when it is corrected
 
 
 class BodyFailed(Exception):
@@ -45,25 +50,37 @@ class Process(Protocol):
 
     namespace_state: NamespaceState
     driver: Driver
+    shadow: bool
 
 
 class Caller:
     """One user of a process, who acquires once, for an entity on a resource; 0 of everything, if he ``checks``.
 
-    ``events``: how often he was admitted by each entity's bucket; ``refusals``: how often each bucket refused him.
+    ``events``: how often he was admitted by each entity's bucket; ``refusals``: how often each bucket refused him;
+    ``shadowed``: how often shadow limits of it would have.
     """
 
     def __init__(
-        self, kernel: Kernel, process: Process, plan: Plan, rng: Random, place: tuple[str, str], *, checks: bool
+        self,
+        kernel: Kernel,
+        process: Process,
+        plan: Plan,
+        rng: Random,
+        place: tuple[str, str],
+        *,
+        checks: bool,
+        levels: Levels,
     ) -> None:
         self.waits = Waits(kernel)
         self.account = Account(self.waits)
         self.place = place
         self.checks = checks
+        self._levels = levels
         self.answer = ""
         self.degraded = False
         self.events: Counter[str] = Counter()
         self.refusals: Counter[tuple[str, str]] = Counter()
+        self.shadowed: Counter[tuple[str, str]] = Counter()
         self.refusal: Refusal | None = None
         self._kernel = kernel
         self._process = process
@@ -78,7 +95,7 @@ class Caller:
         try:
             yield from self._lease(self._request())
         except RateLimitExceeded as error:
-            self.answer = "refused" if error.violations else "refused for nothing"
+            self.answer = "refused" if error.violations and not self._process.shadow else "refused for nothing"
             short = [(each.entity_id, each.resource, each.limit_name, each.requested) for each in error.violations]
             self.refusal = Refusal(begun_ms, self._kernel.now_ms, short)
             self._note_refusal(error)
@@ -100,11 +117,14 @@ class Caller:
             cascade=rng.random() < 0.2,
             on_unavailable="allow" if rng.random() < plan.allowing else None,
             max_wait=rng.choice((0.05, 1.0, 30.0)) if rng.random() < plan.waiting else 0.0,
+            shadow=self._process.shadow,
         )
 
     def _lease(self, request: AcquireRequest) -> Script[None]:
         process = self._process
+        begun_ms, began_ms = self._kernel.now_ms, process.namespace_state.now()
         grant = yield from self._acquire(request)
+        self._check_limits(grant, begun_ms, began_ms)
         self._note(grant, request.amounts)
         self.degraded = grant.unavailable is not None
         grant.rollback = self._rng.random() < 0.9
@@ -123,6 +143,24 @@ class Caller:
         grant.close()
         yield from self._correct(grant)
         self._expect(grant)
+
+    def _check_limits(self, grant: Grant, begun_ms: int, began_ms: int) -> None:
+        """Raises ``Violation`` if the acquire was held to limits that were not in force when they may have been read.
+
+        Without an answer, the last known limits hold; an override that has ended is none of them.
+        """
+        plan, now_ms = self._plan, self._process.namespace_state.now()
+        back_ms = GOES_BACK_MS if plan.wrong_clocks else 0
+        skew_ms = 2 * (plan.skew_ms + back_ms)
+        oldest_ms = begun_ms - plan.settings.config_ttl_ms - skew_ms
+        for claim in grant.claims:
+            if claim.config.given or grant.request.shadow or grant.unavailable is not None:
+                continue
+            since_ms = 0 if claim.stale and not plan.faultless else oldest_ms
+            span = Span(since_ms, self._kernel.now_ms, began_ms - back_ms, now_ms + skew_ms)
+            of = claim.cached.id
+            if not self._levels.may_hold((of.entity_id, of.resource), claim.config.marked, span):
+                raise Violation(f"held to limits that were not in force: {claim.config.marked} in {span}")
 
     def _acquire(self, request: AcquireRequest) -> Script[Grant]:
         process = self._process
@@ -168,21 +206,34 @@ class Caller:
         try:
             milli = lease.checked(grant, "consume", amounts)
             uncounted = grant.uncounted
+            known = {request for claim in grant.claims for request in claim.requests}
             yield from process.driver.run(lease.consume(process.namespace_state, grant, milli), self.account)
         except ZAELimiterError as error:  # not admitted: the body goes on without
             if isinstance(error, RateLimitExceeded):
                 self._note_refusal(error)
             return
         if grant.uncounted is uncounted:
-            self._note(grant, milli)
+            self._note(grant, milli, known)
 
     def _note_refusal(self, error: RateLimitExceeded) -> None:
         self.refusals.update({(each.entity_id, each.resource) for each in error.violations})
 
-    def _note(self, grant: Grant, amounts: Mapping[str, int]) -> None:
+    def _note(self, grant: Grant, amounts: Mapping[str, int], known: Collection[BucketRequest] = ()) -> None:
+        shadowed = statuses.shadowed(grant.claims, known)
+        counted = [each for each in shadowed if self._counts(grant, each, amounts)]
+        self.shadowed.update({(each.entity_id, each.resource) for each in counted})
+        if not (self._plan.changes or self._process.shadow or grant.request.limits):
+            marked = {limit.name for limit in self._plan.limits[0] if limit.shadow}
+            if not marked >= {each.limit_name for each in shadowed}:
+                raise Violation(f"an enforced limit refused nobody: {shadowed}")
         for claim in grant.claims:
             if any(amounts.get(name, 0) for name in claim.config.by_name):
                 self.events[claim.cached.id.entity_id] += 1
+
+    def _counts(self, grant: Grant, status: LimitStatus, amounts: Mapping[str, int]) -> bool:
+        """Whether the bucket was asked for anything: what asks for 0 is not written."""
+        [claim] = [claim for claim in grant.claims if claim.cached.id.entity_id == status.entity_id]
+        return any(amounts.get(name, 0) for name in claim.config.by_name)
 
     def _book(self, grant: Grant, deed: str, amounts: dict[str, int]) -> None:
         factor = self._rng.choice((1, 5, -1)) if deed == "adjust" else 1

@@ -14,6 +14,7 @@ from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Put, Update
 
 from .accounts import Account
+from .application import Application
 from .kernel import Future, Kernel, Owner, Script, Task, Violation
 from .network import Link, Sending
 from .oracle import Oracle
@@ -32,6 +33,7 @@ class Driver:
         self._rng = rng
         self._accounts: dict[Waiter, Account] = {}
         self._due: dict[Waiter, Mapping[str, int]] = {}
+        self._last: dict[str, Application] = {}  # the last confirmed write of this process to a shard
         self.queues: set[BucketQueue] = set()
 
     def run(self, flow: Flow[T], account: Account) -> Script[T]:
@@ -115,7 +117,7 @@ class Driver:
         for part in parts(waiter):
             self._accounts[part] = account
             if isinstance(part, BucketRequest):
-                self._due[part] = {**part.unchecked, **part.given}
+                self._due[part] = _corrected(part)
         queue.waiting[waiter] = None
         self.queues.add(queue)
         if not queue.busy:
@@ -161,14 +163,19 @@ class Driver:
                     if lost and self._note(open_requests, None, since):
                         raise Violation("a write whose answer was lost is tried again") from None
                 else:
-                    for application in sending.applications:
-                        application.confirmed = True
+                    self._confirm(sending)
                     try:
                         step = flow.send(answer)
                     finally:
                         open_requests = self._note(open_requests, sending, since)
         except StopIteration:
             self._note(open_requests, None, since)
+
+    def _confirm(self, sending: Sending) -> None:
+        for application in sending.applications:
+            application.confirmed = True
+            application.follows = self._last.get(application.pk)
+            self._last[application.pk] = application
 
     def _beside(self, batch: Sequence[Waiter], step: Sleep | Log | Release | Enqueue | Parallel) -> Script[Any]:
         """A run queues what goes back to shards that were split off: for those for whom all of it went back before."""
@@ -203,10 +210,13 @@ class Driver:
         if request.admitted and sending is not None:
             carried = next((write for write in sending.applications if write.pk == pk_of(request)), None)
         if carried is not None:
-            carried.carry(request.checked, request.unchecked, request.given)
-            account.took(carried.pk, request.checked, request.unchecked)
-        elif request.admitted and (any(request.checked.values()) or any(request.unchecked.values())):
-            raise Violation(f"{dict(request.checked)} {dict(request.unchecked)} admitted, but no write was confirmed")
+            carried.carry(request)
+            account.took(carried.pk, request.taken, request.unchecked)
+            account.counts(carried.pk, {**request.counted, **request.spared})
+            for name, amount in request.spared.items():
+                self._oracle.check_spared(carried, name, amount)
+        elif request.admitted and (any(request.amounts.values()) or any(request.unchecked.values())):
+            raise Violation(f"{dict(request.amounts)} {dict(request.unchecked)} admitted, but no write was confirmed")
         self._check_dropped(request, since, account, reached=carried is not None)
 
     def _check_dropped(self, request: BucketRequest, since: int, account: Account, *, reached: bool) -> None:
@@ -214,7 +224,7 @@ class Driver:
         for name, due in self._due[request].items():
             done = sum(part.given.get(name, 0) for part in request.elsewhere)
             if reached:
-                done += request.unchecked.get(name, 0) + request.given.get(name, 0)
+                done += _corrected(request).get(name, 0)
             if done == due:
                 continue
             if not self._oracle.was_absent(pk_of(request), name, since):
@@ -262,6 +272,12 @@ def _outcome(task: Task) -> Future:
     future = Future()
     task.ended.when_done(lambda: future.settle(task.ended.error or task.ended.value))
     return future
+
+
+def _corrected(request: BucketRequest) -> dict[str, int]:
+    """The amounts of a correction, in whichever direction."""
+    kinds = (request.unchecked, request.given, request.counted)
+    return {name: sum(abs(kind.get(name, 0)) for kind in kinds) for name in request.corrected}
 
 
 def parts(waiter: Waiter) -> Sequence[Waiter]:

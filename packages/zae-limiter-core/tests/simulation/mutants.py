@@ -6,7 +6,6 @@ fault that can leave this package.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -14,10 +13,9 @@ from zae_limiter import sharding
 from zae_limiter import token_bucket as bucket
 from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
-from zae_limiter.exceptions import RateLimitExceeded
 from zae_limiter.flows.acquire import acquire, lease, waiting
 from zae_limiter.flows.acquire import shard_selection as spread
-from zae_limiter.flows.acquire.claims import AcquireRequest, Claim, Grant
+from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.bucket import commit_run, group_commit, splitting
 from zae_limiter.flows.bucket import limit_removal as dropping
 from zae_limiter.flows.bucket import write_plans as plans
@@ -25,18 +23,21 @@ from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
 from zae_limiter.flows.bucket.commit_run import CommitRun
 from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
 from zae_limiter.flows.process.bucket_queue import BucketRequest
-from zae_limiter.flows.process.namespace_state import CachedBucket, NamespaceState
+from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.flows.process.refusals import PendingRefusals
 from zae_limiter.flows.process.waiting_line import WaitingLine
 from zae_limiter.flows.steps import Flow
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
+from zae_limiter.resolution import Config
 from zae_limiter.schema.attributes import bucket_attributes
 from zae_limiter.schema.items import BucketState
 from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit
 
 from .kernel import Violation
+from .override_faults import OVERRIDE_FAULTS
+from .shadow_faults import all_amounts, all_in_shadow, given_by_debt, nothing, told_to_nobody
 from .tampers import (
     count_for_nobody,
     dropped_unasked,
@@ -49,17 +50,19 @@ from .tampers import (
     split_over_a_shard,
     wrong_anchor,
 )
+from .waiting_faults import give_up, in_line_for_longer, own_amounts
 from .world import Tamper, simulate, untampered
 
 Fault = Callable[[], AbstractContextManager[Any]]
 
 
 class Mutant(NamedTuple):
-    """One fault: in what is sent, or in the code that decides."""
+    """One fault: in what is sent, or in the code that decides; and a history that has found it, for a short search."""
 
     name: str
     tamper: Tamper = untampered
     fault: Fault = nullcontext
+    found_by: int = 1
 
 
 # Decisions
@@ -228,22 +231,6 @@ def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> int:
     return self.counts[cached].number
 
 
-def _in_line_for_longer(real: Callable[..., Flow[Grant]]) -> Callable[..., Flow[Grant]]:
-    def acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
-        return real(namespace_state, replace(request, max_wait=request.max_wait + 1))
-
-    return acquire_in_line
-
-
-def _give_up(self: object, refusal: RateLimitExceeded) -> None:
-    """The first refusal is the last."""
-    raise refusal
-
-
-def _own_amounts(self: WaitingLine, number: int) -> Mapping[str, int]:
-    return self._turns[number]
-
-
 def _at_least_one(self: Limit) -> int:
     return 1000 * max(1, self.burst)
 
@@ -274,8 +261,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "batch with an adjust and no lower bound",
         fault=_patched(patch.object(ConsumeWrite, "_take", _taking_beside_adjust(ConsumeWrite._take))),
+        found_by=501,
     ),
-    Mutant("give-back without the existence condition", give_back_to_nobody),
+    Mutant("give-back without the existence condition", give_back_to_nobody, found_by=95),
     Mutant(
         "give-back of an unconfirmed write",
         fault=_patched(patch.object(BucketRequest, "admitted", property(_taken_or_not))),
@@ -296,6 +284,7 @@ MUTANTS: tuple[Mutant, ...] = (
             patch.object(commit_run, "expires_at", _expiry),
             patch.object(UpdateDraft, "expire", _expire_blindly),
         ),
+        found_by=256,
     ),
     Mutant("ttl on shards", fault=_patched(patch.object(plans, "expires_at", _expiry_of_shards(plans.expires_at)))),
     Mutant("a limit re-added full", limit_readded_full),
@@ -305,6 +294,7 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(CommitRun, "failed", _retried(CommitRun.failed))),
     ),
     Mutant("a local rejection kept for ever", fault=_refusals_kept),
+    *(Mutant(name, fault=_patched(made)) for name, made in OVERRIDE_FAULTS.items()),
     Mutant("refusals counted twice", fault=_patched(patch.object(PendingRefusals, "take", _taken_and_kept))),
     Mutant(
         "refusals forgotten with a lost race",
@@ -315,17 +305,29 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(commit_run, "NotApplied", StoreError)),
     ),
     Mutant("refusals counted where there is no bucket", count_for_nobody),
+    Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", given_by_debt))),
+    Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(all_amounts)))),
+    Mutant(
+        "an enforced limit beside a shadow limit that refuses nobody",
+        fault=_patched(patch.object(Config, "__getattribute__", all_in_shadow)),
+    ),
+    Mutant("a shadow limit of one shard", fault=_patched(patch.object(commit_run, "headroom_elsewhere", nothing))),
+    Mutant("what was only counted, given back", fault=_patched(patch.object(lease, "_spared", nothing))),
+    Mutant(
+        "what shadow limits would have refused, counted for who was refused",
+        fault=_patched(patch.object(BucketRequest, "give_back", told_to_nobody(BucketRequest.give_back))),
+    ),
     Mutant("a place in a line that is kept", fault=_patched(patch.object(WaitingLine, "leave", lambda *_: None))),
     Mutant(
         "waiting beyond the budget",
-        fault=_patched(patch.object(waiting, "_acquire_in_line", _in_line_for_longer(waiting._acquire_in_line))),
+        fault=_patched(patch.object(waiting, "_acquire_in_line", in_line_for_longer(waiting._acquire_in_line))),
     ),
-    Mutant("no second try", fault=_patched(patch.object(waiting._Turn, "sleep_for", _give_up))),
+    Mutant("no second try", fault=_patched(patch.object(waiting._Turn, "sleep_for", give_up))),
     Mutant("a line that nobody looks at", fault=_patched(patch.object(WaitingLine, "is_next", lambda *_: True))),
     Mutant(
         "a line that keeps no tokens",
         fault=_patched(
-            patch.object(WaitingLine, "is_next", lambda *_: True), patch.object(WaitingLine, "up_to", _own_amounts)
+            patch.object(WaitingLine, "is_next", lambda *_: True), patch.object(WaitingLine, "up_to", own_amounts)
         ),
     ),
     Mutant(
@@ -349,8 +351,8 @@ class Kill(NamedTuple):
 
 
 def killer(mutant: Mutant, seeds: Iterable[int]) -> Kill:
-    """The first seed that finds the fault, and not without it. Raises ``Survived`` where none does."""
-    for seed in seeds:
+    """A seed that finds the fault, and nothing without it. Raises ``Survived`` where none does."""
+    for seed in (mutant.found_by, *seeds):
         with mutant.fault():
             finding = finding_of(seed, mutant.tamper)
         if finding and not finding_of(seed, untampered):

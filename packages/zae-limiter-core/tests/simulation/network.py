@@ -13,9 +13,10 @@ from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, Unreachable
 from zae_limiter.operations.values import BatchGet, Found, Key, Operation, Put, Transact, Update
 
+from .application import Application
 from .kernel import Future, Kernel, Violation
 from .machine import Machine
-from .oracle import Application, Oracle
+from .oracle import Oracle
 
 TIMEOUT_US = 2_000_000
 MOST_TURNS = 4  # of an instant, that a request takes where it takes no time
@@ -138,6 +139,7 @@ class Link:
         return self._rng.randint(min(500, longest), 1_000_000 if slow else longest)
 
     def _apply(self, operation: Operation[Any], decided_ms: int, sending: Sending) -> tuple[Any, StoreError | None]:
+        counted = self._oracle.noted.of(operation)
         operation = self._tamper(operation)
         keys = bucket_keys(operation)
         before = [self._oracle.look(key) for key in keys]
@@ -147,7 +149,8 @@ class Link:
             raise Violation(f"DynamoDB would refuse {operation}: {error}") from error
         except StoreError as error:
             return None, error
-        sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms)
+        self._oracle.levels.saw(operation, self._kernel.now_ms)
+        sending.applications += self._oracle.saw(dict(zip(keys, before, strict=True)), decided_ms, counted)
         return self._partly(operation, value), None
 
     def _partly(self, operation: Operation[Any], value: Any) -> Any:

@@ -6,104 +6,61 @@ Lives here: what must be true of each write by itself. Never: intervals of write
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from itertools import pairwise
-from typing import NamedTuple
 
 from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.values import Get, Item, Key
+from zae_limiter.operations.values import NOTHING, Get, Item, Key
 
-from .bucket_items import WRITES, LimitState, Rule, check_readable, limit_state_of, limits_of, net_of, only_anchored
+from .application import Application, Change
+from .bucket_items import WRITES, Rule, check_readable, limit_state_of, limits_of, net_of, only_anchored
 from .kernel import Kernel, Violation
 from .ledger import Ledger
+from .levels import Levels
+from .shadows import Amounts, Noted, was_short, was_there
 
-
-class Change(NamedTuple):
-    """One limit across one write of a shard: ``before`` is its uncapped balance at that instant, ``net`` what ``tc``
-    grew by, ``ceiling`` what it is held to, ``whole`` the ceilings of all shards, ``others_owe`` their debts; with
-    ``new``, it begins.
-    """
-
-    before: int
-    net: int
-    ceiling: int
-    state: LimitState
-    whole: int
-    others_owe: int
-    new: bool
-
-    @property
-    def owed(self) -> int:
-        """What the shards owe before the write, where there are several."""
-        return self.others_owe + max(0, -self.before) if self.state.shards > 1 else 0
-
-
-class Application:
-    """One write that took effect, and, where its sender got the answer, the amounts that it served."""
-
-    def __init__(
-        self,
-        pk: str,
-        decided_ms: int,
-        applied_ms: int,
-        instant_ms: int,
-        changes: dict[str, Change],
-        *,
-        moved: bool,
-        splits: bool,
-    ) -> None:
-        self.pk = pk
-        self.bucket, _, shard = pk.rpartition("#")
-        self.shard = int(shard)
-        self.decided_ms = decided_ms
-        self.applied_ms = applied_ms
-        self.instant_ms = instant_ms
-        self.changes = changes
-        self.moved = moved
-        self.splits = splits
-        self.repairs = False
-        self.dropped: set[str] = set()
-        self.life = 0
-        self.confirmed = False
-        self.checked: dict[str, int] = {}
-        self.unchecked: dict[str, int] = {}
-        self.given: dict[str, int] = {}
-
-    def carry(self, checked: Mapping[str, int], unchecked: Mapping[str, int], given: Mapping[str, int]) -> None:
-        """The write served this request, too."""
-        for total, part in ((self.checked, checked), (self.unchecked, unchecked), (self.given, given)):
-            for limit, amount in part.items():
-                total[limit] = total.get(limit, 0) + amount
-
-    def wanted(self, name: str) -> int | None:
-        """What the write took of a limit only because it was there."""
-        checked = self.checked.get(name)
-        return checked - self.given.get(name, 0) if checked else None
+BEHIND_MS = 1_100  # of a process with a slow network
 
 
 class Oracle:
-    """Sees the table before and after every write. ``lossless``: one process, so that nothing may be lost."""
+    """Sees the table before and after every write.
 
-    def __init__(self, kernel: Kernel, table: MemoryTable, *, skew_ms: int, lossless: bool) -> None:
+    ``lossless``: one process, so that nothing may be lost. ``forgetful``: a process may not know its own last write.
+    """
+
+    def __init__(
+        self, kernel: Kernel, table: MemoryTable, *, skew_ms: int, lossless: bool, forgetful: bool = False
+    ) -> None:
         self._kernel = kernel
         self._table = table
         self._skew_ms = skew_ms
         self._lossless = lossless
+        self._forgetful = forgetful
         self._anchors: dict[str, set[int]] = {}  # that an item of the same key had, since it was made
         self._former: dict[str, set[int]] = {}  # and before it was deleted
         self._reshapes = 0
         self._deletions: Counter[str] = Counter()
+        self._disturbed: set[str] = set()
         self._births: dict[tuple[str, str], int] = {}
         self.applications: list[Application] = []
+        self.levels = Levels()
         self.refused: Counter[str] = Counter()  # that the items of each bucket have counted
+        self.shadowed: Counter[str] = Counter()
+        self.noted = Noted()
+        self._counted: Mapping[str, Amounts] = NOTHING
 
     def look(self, key: Key) -> Item | None:
         """The item as it is."""
         item: Item | None = self._table.execute(Get(key))
         return item
 
-    def saw(self, items: Mapping[Key, Item | None], decided_ms: int) -> list[Application]:
-        """Judge what has just taken effect on items that were so before it. Raises ``Violation``."""
+    def saw(
+        self, items: Mapping[Key, Item | None], decided_ms: int, counted: Mapping[str, Amounts] = NOTHING
+    ) -> list[Application]:
+        """Judge what has just taken effect on items that were so before it. Raises ``Violation``.
+
+        ``counted``: the amounts that the write only counts, by bucket.
+        """
+        self._counted = counted
         for key, item in items.items():
             appeared = limits_of(self.look(key)) - limits_of(item)
             self._births |= {(key.pk, name): self.instant for name in appeared}
@@ -125,6 +82,10 @@ class Oracle:
         born = self._births.get((pk, name))
         return born is None or born >= since or name not in limits_of(self.look(Key(pk, "#STATE")))
 
+    def disturbed(self, bucket: str) -> None:
+        """Somebody whose clock was ahead anchored a shard of a bucket."""
+        self._disturbed.add(bucket)
+
     def deleted(self, bucket: str) -> None:
         """Somebody deleted shards of a bucket by hand: what comes in their place may begin full."""
         self._deletions[bucket] += 1
@@ -133,6 +94,7 @@ class Oracle:
         """Judge all writes together, once it is known whom they served. Raises ``Violation``."""
         buckets: dict[tuple[str, int, str], list[Application]] = {}
         for write in self.applications:
+            self._check_tried(write)
             for name, change in write.changes.items():
                 self._check_served(write, name, change)
                 buckets.setdefault((write.bucket, write.life, name), []).append(write)
@@ -169,32 +131,52 @@ class Oracle:
                 owed=change.owed,
             )
 
-    def was_short(self, bucket: str, limit: str, wanted: int, since_ms: int, until_ms: int, *, behind_ms: int) -> bool:
+    def was_short(
+        self,
+        bucket: str,
+        limit: str,
+        wanted: int,
+        since_ms: int,
+        until_ms: int,
+        *,
+        behind_ms: int,
+        debts: bool = False,
+    ) -> bool:
         """Whether at some instant the bucket held less, as seen by a process that is ``behind_ms`` behind."""
-        shards: dict[int, tuple[int, LimitState, int]] = {}
-        behind_ms += 2 * self._skew_ms
+        writes, behind_ms = self._writes_of(bucket), behind_ms + 2 * self._skew_ms
+        return was_short(writes, limit, wanted, since_ms, until_ms, behind_ms=behind_ms, debts=debts)
 
-        def falls_short(at_ms: int) -> bool:
-            there = []
-            for left, state, written_ms in shards.values():
-                grown = state.part.rate() * (at_ms - written_ms - behind_ms)
-                there.append(min(Fraction(state.ceiling), left + grown))
-            if wanted == 0:  # a debt blocks the shard that carries it
-                return all(balance < 0 for balance in there)
-            return wanted > sum(max(Fraction(0), balance) for balance in there)
+    def _writes_of(self, bucket: str) -> list[Application]:
+        return [write for write in self.applications if write.bucket == bucket]
 
-        short = not shards
-        for write in self.applications:
-            change = write.changes.get(limit) if write.bucket == bucket else None
-            if change is None or write.applied_ms > until_ms:
-                continue
-            left = change.state.balance(write.instant_ms)
-            if change.new and write.shard == 0:
-                shards.clear()
-            shards[write.shard] = left, change.state, write.applied_ms
-            falls = falls_short(max(write.applied_ms, since_ms))
-            short = falls if write.applied_ms < since_ms else short or falls
-        return short or not shards  # of a bucket that was never there, nothing is known
+    def check_spared(self, write: Application, limit: str, amount: int) -> None:
+        """A shadow limit would have refused only what was not there.
+
+        Of other shards a process knows what it saw of them last, whenever that was. Nothing is known of one that
+        forgets buckets, and of shards that have other rules than the one written, or had an anchor ahead.
+        """
+        writes = self._writes_of(write.bucket)
+        latest = {each.shard: each.changes.get(limit) for each in writes[: writes.index(write) + 1]}
+        rules = {change and change.state.rule for change in latest.values()}
+        if len(rules) > 1 or (len(latest) > 1 and write.bucket in self._disturbed):
+            return
+        since_ms = writes[0].applied_ms + 1
+        if write.shards == 1:
+            since_ms = 0 if write.follows is None else write.follows.applied_ms
+        if not self._forgetful and not self.was_short(
+            write.bucket, limit, amount, since_ms, write.applied_ms, behind_ms=BEHIND_MS, debts=True
+        ):
+            raise Violation(f"{amount} of {limit} would have been refused, and was there since {since_ms}")
+
+    def _check_tried(self, write: Application) -> None:
+        """A shadow limit gave only what its process knew to be there: so its debt has a bound."""
+        writes = self._writes_of(write.bucket) if write.tried else []
+        if self._forgetful or any(change.state.shards > 1 for each in writes for change in each.changes.values()):
+            return
+        for name, tried in write.tried.items():
+            wanted = tried + write.checked.get(name, 0) - write.given.get(name, 0)
+            if not was_there(writes, name, wanted, write):
+                raise Violation(f"a shadow limit gave {wanted} of {name}, and it was not there")
 
     def _saw(self, key: Key, before: Item | None, decided_ms: int) -> Application:
         after = self._after(key, before)
@@ -250,7 +232,8 @@ class Oracle:
             raise Violation("a write did not count itself once")
         if after["shard_count"] > 1 and "ttl" in after:
             raise Violation("a shard is to expire")
-        self.refused[key.pk.rpartition("#")[0]] += after.get("rj", 0) - (before or {}).get("rj", 0)
+        for counts, name in ((self.refused, "rj"), (self.shadowed, "sj")):
+            counts[key.pk.rpartition("#")[0]] += after.get(name, 0) - (before or {}).get(name, 0)
         return after
 
     def _enter(
@@ -320,18 +303,19 @@ class Oracle:
         return int(after["rf"])
 
     def _change(self, name: str, before: Item | None, after: Item, instant: int) -> Change:
-        state, net = limit_state_of(after, name), net_of(before, after, name)
+        counted = self._counted.get(after["PK"], NOTHING).get(name, 0)
+        state, net = limit_state_of(after, name), net_of(before, after, name) - counted
         balance, (whole, owed) = state.balance(instant), self._family(after, name)
         if before is None or name not in limits_of(before):
             if balance + net != state.ceiling:
                 raise Violation(f"{name} is new, and holds {balance} after {net} of {state.ceiling}")
-            return Change(state.ceiling, net, state.ceiling, state, whole, owed, new=True)
+            return Change(state.ceiling, net, state.ceiling, state, whole, owed, new=True, counted=counted)
         old = limit_state_of(before, name)
         ceiling = min(state.ceiling, old.ceiling)
         self._check_conserved(
             name, old.balance(instant), balance + net, ceiling, net, mistakable=self._is_mistakable(before)
         )
-        return Change(old.balance(instant), net, ceiling, state, whole, owed, new=False)
+        return Change(old.balance(instant), net, ceiling, state, whole, owed, new=False, counted=counted)
 
     def _check_conserved(self, name: str, old: int, left: int, ceiling: int, net: int, *, mistakable: bool) -> None:
         lost, overflow = old - left, max(0, old - ceiling)
@@ -348,6 +332,8 @@ class Oracle:
             raise Violation(
                 f"a write took {change.net} of {name}; those it served: +{checked} -{given} {write.unchecked}"
             )
+        if write.confirmed and change.counted != write.counted.get(name, 0):
+            raise Violation(f"a write counted {change.counted} of {name}; those it served: {write.counted}")
         if checked and checked > min(change.ceiling, change.before) + given:
             raise Violation(f"{checked} of {name} admitted, {change.before} were there")
 

@@ -54,7 +54,10 @@ class Plan:
     wrong_dates: float = 0.0
     disturbances: int = 0
     deletions: int = 0
+    overrides: int = 0
     waiting: float = 0.0
+    shadows: float = 0.0
+    shadow_processes: float = 0.0
 
     @property
     def faultless(self) -> bool:
@@ -97,6 +100,7 @@ class Plan:
             self.conflicting,
             self.disturbances,
             self.deletions,
+            self.overrides,
         )
         return self.faultless and not any(troubles)
 
@@ -116,6 +120,9 @@ def changed(plan: Plan, changes: Mapping[str, str]) -> Plan:
     for name, text in changes.items():
         if name == "network":
             plan = replace(plan, network=NETWORKS[text])
+        elif name == "shadows":
+            limits = tuple(tuple(replace(each, shadow=False) for each in version) for version in plan.limits)
+            plan = replace(plan, shadows=float(text), limits=limits)
         elif name in {"limits", "entities", "resources"}:
             plan = replace(plan, **{name: getattr(plan, name)[: int(text)]})
         else:
@@ -128,7 +135,20 @@ def draw(rng: Random) -> Plan:
     kind = rng.choice(
         (_single_process, _faultless, _crowd, _expiring, _cold_start, _cold_start, _mixed, _mixed, _mixed)
     )
-    return kind(rng)
+    return _with_shadows(kind(rng), rng) if rng.random() < 0.4 else kind(rng)
+
+
+def _with_shadows(plan: Plan, rng: Random) -> Plan:
+    """Some limits of each version of the config are shadow limits, or some processes are; one version enforces them."""
+    shadows = rng.choice((0.0, 0.5, 0.5, 1.0))
+    versions = [tuple(replace(each, shadow=rng.random() < shadows) for each in limits) for limits in plan.limits]
+    enforced = tuple(replace(each, shadow=False) for each in versions[0])
+    return replace(
+        plan,
+        shadows=shadows,
+        shadow_processes=rng.choice((0.0, 0.0, 0.5)) if shadows else 0.5,
+        limits=(versions[0], enforced, *versions[2:]),
+    )
 
 
 def _single_process(rng: Random) -> Plan:
@@ -140,7 +160,15 @@ def _faultless(rng: Random) -> Plan:
     """Several processes and no fault: each caller knows what it holds."""
     network = rng.choice((HEALTHY, SLOW))
     plan = replace(
-        _mixed(rng), network=network, changes=0, crashes=0, expiries=0, conflicting=0.0, disturbances=0, deletions=0
+        _mixed(rng),
+        network=network,
+        changes=0,
+        crashes=0,
+        expiries=0,
+        conflicting=0.0,
+        disturbances=0,
+        deletions=0,
+        overrides=0,
     )
     return replace(plan, one_by_one=rng.random() < 0.3)
 
@@ -199,6 +227,7 @@ def _mixed(rng: Random) -> Plan:
         disturbances=rng.choice((0, 0, 0, 0, 2)),
         deletions=rng.choice((0, 0, 0, 0, 4)),
         waiting=rng.choice((0.0, 0.0, 0.3, 0.9)),
+        overrides=rng.choice((0, 0, 0, 3, 8)),
     )
     return replace(plan, wrong_dates=rng.choice((0.0, 0.05, 0.3))) if plan.wrong_clocks else plan
 

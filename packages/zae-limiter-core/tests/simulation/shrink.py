@@ -16,6 +16,7 @@ TROUBLES = (
     "splits",
     "disturbances",
     "deletions",
+    "overrides",
     "wrong_clocks",
     "wrong_dates",
     "conflicting",
@@ -27,6 +28,8 @@ TROUBLES = (
     "failing",
     "idle",
     "waiting",
+    "shadows",
+    "shadow_processes",
     "skew_ms",
 )
 

@@ -6,6 +6,7 @@ Lives here: the course of events. Never: a check of a write (oracle, ledger, acc
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import product
 from random import Random
@@ -13,6 +14,7 @@ from typing import Any
 
 from zae_limiter.audit import Cause
 from zae_limiter.flows.bucket.splitting import split_shard
+from zae_limiter.flows.process.config_cache import config_keys
 from zae_limiter.flows.process.namespace_state import NamespaceState, bucket_key
 from zae_limiter.flows.records import limits as stored
 from zae_limiter.flows.records.entities import create_entity
@@ -20,7 +22,7 @@ from zae_limiter.flows.steps import Flow, play
 from zae_limiter.limits import Limit
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import ConditionFailed, StoreError
-from zae_limiter.operations.values import NOTHING, Conditions, Delete, Operation, Update
+from zae_limiter.operations.values import NOTHING, Conditions, Delete, Key, Operation, Update
 from zae_limiter.schema import keys
 from zae_limiter.schema.items import BucketId
 from zae_limiter.sharding import MAX_SHARDS
@@ -29,15 +31,19 @@ from .accounts import Account
 from .callers import Caller, Refusal
 from .driver import Driver
 from .kernel import EPOCH_MS, Kernel, Script, Task, Violation
+from .levels import ordered
 from .machine import WORST_MS, Machine
 from .network import Link
 from .oracle import Oracle
 from .plan import ENTITIES, RESOURCES, Plan, changed, draw
+from .settled import check_settled
 from .waits import check_order
 
 UNAVAILABLE = {"RateLimiterUnavailable", "ContentionError"}
 ANSWERS = {"admitted", "refused", "ValidationError", "BodyFailed", "Cancelled", *UNAVAILABLE}
 
+ENDED_BY_HAND = 0.2
+SETTLED_US = 300_000_000  # after so long every process has read the limits again, and no override is in force
 OLDEST_MS = 2_200  # a request, both ways, when the network is slow
 
 Tamper = Callable[[Operation[Any]], Operation[Any]]
@@ -64,6 +70,7 @@ class Process:
             tamper=world.tamper,
         )
         self.alive = True
+        self.shadow = rng.random() < plan.shadow_processes
         self.namespace_state = NamespaceState(
             "demo",
             "ns",
@@ -93,8 +100,16 @@ class World:
         self.kernel = Kernel(epoch_ms)
         self.table = MemoryTable()
         self.changes = 0
+        self.overrides = 0
+        self.overridden: set[tuple[str, str]] = set()
         skew_ms = WORST_MS if self.plan.wrong_clocks else self.plan.skew_ms
-        self.oracle = Oracle(self.kernel, self.table, skew_ms=skew_ms, lossless=self.plan.lossless)
+        self.oracle = Oracle(
+            self.kernel,
+            self.table,
+            skew_ms=skew_ms,
+            lossless=self.plan.lossless,
+            forgetful=self.plan.forgets_buckets,
+        )
         self.processes: list[Process] = []
         self.callers: list[tuple[Process, Caller, Task]] = []
 
@@ -103,7 +118,9 @@ class World:
         self._prepare()
         self.processes = [Process(self) for _ in range(self.plan.processes)]
         self._schedule()
-        self.kernel.run()
+        with self.oracle.noted.noting():
+            self.kernel.run()
+            self._settle()
         self._check()
 
     def _prepare(self) -> None:
@@ -113,7 +130,12 @@ class World:
         )
 
         def store(flow: Flow[object]) -> None:
-            play(flow, self.table.execute)
+            play(flow, execute)
+
+        def execute(operation: Operation[Any]) -> Any:
+            answer = self.table.execute(operation)
+            self.oracle.levels.saw(operation, self.kernel.now_ms)
+            return answer
 
         for entity in ENTITIES:
             parent, cascade = ("parent", entity == "child-a") if entity.startswith("child") else (None, False)
@@ -122,9 +144,11 @@ class World:
                 namespace_state, entity, cause, name=None, parent_id=parent, cascade=cascade, metadata=None
             )
             store(created)
-        store(stored.set_system(namespace_state, self.plan.limits[0], None, self._cause()))
+        first, levels = self.plan.limits[0], config_keys("ns", "", RESOURCES[0])
+        store(stored.set_system(namespace_state, first, None, self._change_of(levels.system, own=ordered(first))))
         for entity in self.rng.sample(ENTITIES, self.rng.randint(0, 2)):
-            store(stored.set_own(namespace_state, entity, RESOURCES[0], self.plan.limits[0], self._cause()))
+            cause = self._change_of(config_keys("ns", entity, RESOURCES[0]).entity, own=ordered(first))
+            store(stored.set_own(namespace_state, entity, RESOURCES[0], first, cause))
 
     def _schedule(self) -> None:
         plan, rng = self.plan, self.rng
@@ -144,6 +168,7 @@ class World:
             (plan.expiries, self._expire),
             (plan.splits, self._split),
             (plan.disturbances, self._disturb),
+            (plan.overrides, self._override),
             (plan.deletions, partial(self._delete, first=rng.randint(0, 1))),
         ]
         for times, event in events:
@@ -169,7 +194,7 @@ class World:
         return self._admit(process, caller.place, checks=checks)
 
     def _admit(self, process: Process, place: tuple[str, str], *, checks: bool) -> None:
-        caller = Caller(self.kernel, process, self.plan, self.rng, place, checks=checks)
+        caller = Caller(self.kernel, process, self.plan, self.rng, place, checks=checks, levels=self.oracle.levels)
         task = Task(self.kernel, process, caller.live())
         self.callers.append((process, caller, task))
         if self.rng.random() < self.plan.cancelled:
@@ -178,6 +203,18 @@ class World:
             else:
                 self.kernel.later(0, task.cancel, turns=self.rng.randint(0, 40))
 
+    def _settle(self) -> None:
+        """Long after the last change every process comes once more, wherever limits were overridden."""
+        self.kernel.later(SETTLED_US, lambda: None)
+        self.kernel.run()
+        for place in sorted(self.overridden):
+            for process in self.processes:
+                since = self.oracle.instant
+                self._admit(process, place, checks=False)
+                self.kernel.run()
+                if self.callers[-1][1].answer == "admitted" and not self.plan.conflicting:
+                    check_settled(self.oracle, since)
+
     def _change(self) -> None:
         process, limits = self.rng.choice(self.processes), self.rng.choice(self.plan.limits)
         Task(self.kernel, process, self._store(process, self._changing(process.namespace_state, limits)))
@@ -185,14 +222,40 @@ class World:
     def _changing(self, namespace_state: NamespaceState, limits: tuple[Limit, ...]) -> Flow[None]:
         rng, entity = self.rng, self.rng.choice(self.plan.entities)
         resource = rng.choice(self.plan.resources)
-        cause = self._cause()
+        place, what = config_keys("ns", entity, resource), rng.randrange(4)
+        cause = self._change_of(place.resource if what % 2 else place.entity, own=ordered(limits) if what < 2 else ())
         versions: list[Flow[None]] = [
             stored.set_own(namespace_state, entity, resource, limits, cause),
             stored.set_resource(namespace_state, resource, limits, cause),
             stored.delete_own(namespace_state, entity, resource, cause),
             stored.delete_resource(namespace_state, resource, cause),
         ]
-        return rng.choice(versions)
+        return versions[what]
+
+    def _override(self) -> None:
+        """Somebody overrides the limits of an entity, for a moment or for longer, or ends what another has set."""
+        process, rng = self.rng.choice(self.processes), self.rng
+        namespace_state, (entity, resource) = process.namespace_state, self._some_bucket()
+        self.overridden.add((entity, resource))
+        place = rng.choice((resource, "_default_"))
+        key = config_keys("ns", entity, place).entity
+        if rng.random() < ENDED_BY_HAND:
+            cause = self._change_of(key, override=(), until_ms=0)
+            flow = stored.delete_override(namespace_state, entity, place, cause)
+        else:
+            self.overrides += 1  # no two have the same burst, and no config has it
+            limits = [Limit.custom(name, rng.choice((1, 40)), burst=1000 + self.overrides) for name in ("rpm", "tpm")]
+            until_ms = namespace_state.now() + rng.choice((50, 500, 2_000, 20_000))
+            until = datetime.fromtimestamp(until_ms // 1000, UTC) + timedelta(milliseconds=until_ms % 1000)
+            cause = self._change_of(key, override=ordered(limits), until_ms=until_ms)
+            flow = stored.set_override(namespace_state, entity, place, limits, until, cause)
+        Task(self.kernel, process, self._store(process, flow))
+
+    def _change_of(self, key: Key, **changes: Any) -> Cause:
+        """The cause of an administrator's change, of which the oracle knows what it means."""
+        cause = self._cause()
+        self.oracle.levels.intend(cause, key, **changes)
+        return cause
 
     def _split(self) -> None:
         """Split a shard as the aggregator does: beside the writes that the process has under way."""
@@ -206,6 +269,7 @@ class World:
         ahead = {"rf": self.kernel.now_ms + self.rng.randint(120_000, 10_000_000)}
         with suppress(ConditionFailed):
             self.table.execute(Update(bucket_key(bucket), set=ahead, when=Conditions(exists=("PK",))))
+            self.oracle.disturbed(bucket.pk.rpartition("#")[0])
 
     def _delete(self, *, first: int) -> None:
         """Somebody deletes a bucket by hand; without its shard 0, he was interrupted."""
@@ -254,6 +318,7 @@ class World:
             self._check_rest(process)
         self.oracle.close()
         self._check_refusals()
+        self._check_shadowed()
 
     def _check_rest(self, process: Process) -> None:
         process.driver.at_rest()
@@ -278,6 +343,14 @@ class World:
                 raise Violation(
                     f"{bucket}: {told[bucket]} refusals, {counted} of them counted, {pending[bucket]} to be counted"
                 )
+
+    def _check_shadowed(self) -> None:
+        """Each bucket counts what callers were told that shadow limits would have refused."""
+        told = Counter[str]()
+        for _, caller, _ in self.callers:
+            told.update({keys.pk_bucket("ns", *place, 0)[:-2]: times for place, times in caller.shadowed.items()})
+        if self.plan.certain and self.plan.forgets_no_refusal and told != +self.oracle.shadowed:
+            raise Violation(f"shadow limits would have refused {told}, and {self.oracle.shadowed} are counted")
 
     def _check_refusal(self, refusal: Refusal) -> None:
         """Somewhere in the time that a copy may be old, one of the limits was short."""

@@ -21,6 +21,7 @@ from zae_limiter import (
     Namespace,
     OnUnavailable,
     Options,
+    Override,
     RateLimiter,
     RateLimitExceeded,
     Repository,
@@ -156,6 +157,9 @@ def a_limiter_takes_a_repository_of_its_own_variant(repository: Repository, sync
     assert_type(SyncRateLimiter(sync_repository, default_limits=LIMITS), SyncRateLimiter)
     RateLimiter(sync_repository)  # type: ignore[arg-type]
     SyncRateLimiter(repository)  # type: ignore[arg-type]
+    assert_type(RateLimiter(repository, shadow=True), RateLimiter)
+    assert_type(SyncRateLimiter(sync_repository, shadow=True), SyncRateLimiter)
+    RateLimiter(repository, shadow="yes")  # type: ignore[arg-type]
     RateLimiter(repository, LIMITS)  # type: ignore[call-arg]
     RateLimiter(repository, default_limits=LIMITS[0])  # type: ignore[arg-type]
 
@@ -217,8 +221,10 @@ async def a_repository_keeps_limits(repository: Repository, sync_repository: Syn
     assert_type(sync_repository.get_system_defaults(), tuple[list[Limit], OnUnavailable | None])
     assert_type(sync_repository.set_many_limits({("user", "api"): LIMITS}), BulkResult[tuple[str, str]])
     await repository.set_limits("user", LIMITS, "api", principal="ops")
-    await repository.set_limits("user", LIMITS, "api", "ops")  # type: ignore[call-arg]
+    await repository.set_limits("user", LIMITS, "api", "ops")  # type: ignore[call-arg, arg-type]
     sync_repository.set_limits("user", [("rpm", 10)])  # type: ignore[list-item]
+    sync_repository.set_limits("user", LIMITS, override_until="2h")  # type: ignore[arg-type]
+    assert_type(sync_repository.get_override("user"), Override | None)
 
 
 async def a_repository_keeps_records(repository: Repository, sync_repository: SyncRepository) -> None:
@@ -241,6 +247,8 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
 
 def a_limit_is_whole_numbers_and_stays_as_it_is() -> None:
     assert_type(LIMITS[0].ceiling_milli, int)
+    assert_type(Limit.per_minute("rpm", 1, shadow=True), Limit)
+    Limit.per_minute("rpm", 1, shadow="yes")  # type: ignore[arg-type]
     Limit.per_minute("rpm", 1.5)  # type: ignore[arg-type]
     Limit.per_minute("rpm", 10, 20)  # type: ignore[call-arg]
     LIMITS[0].capacity = 20  # type: ignore[misc]

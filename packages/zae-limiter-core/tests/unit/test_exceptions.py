@@ -155,6 +155,7 @@ def test_as_dict_is_plain_json_of_all_limits() -> None:
         "available": 0,
         "requested": 1,
         "exceeded": True,
+        "shadow": False,
         "retry_after_seconds": 1.25,
     }
     assert [limit["exceeded"] for limit in plain["limits"]] == [True, False]

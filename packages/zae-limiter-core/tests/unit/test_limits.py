@@ -62,6 +62,12 @@ def test_a_limit_of_anything_but_whole_positive_numbers_is_refused(field: str, v
         Limit("l", **fields)
 
 
+@pytest.mark.parametrize("value", [1, "true", None])
+def test_shadow_is_true_or_false(value: Any) -> None:
+    with pytest.raises(ValidationError, match=r"shadow of limit 'l' .*: must be True or False"):
+        Limit.per_minute("l", 5, shadow=value)
+
+
 def test_a_burst_below_the_capacity_is_refused() -> None:
     with pytest.raises(ValidationError, match=r"burst of limit 'l' 4: must be at least the capacity, 5"):
         Limit.per_minute("l", 5, burst=4)
@@ -170,7 +176,7 @@ def test_on_unavailable_is_block_or_allow(value: Any) -> None:
         check_on_unavailable(value)
 
 
-EVERY_FIELD = {"name": "rpm", "capacity": 10, "burst": 20, "refill_amount": 5, "refill_period": 30}
+EVERY_FIELD = {"name": "rpm", "capacity": 10, "burst": 20, "refill_amount": 5, "refill_period": 30, "shadow": False}
 
 
 def test_a_limit_goes_through_json_and_comes_back() -> None:

@@ -36,3 +36,11 @@ def test_a_config_read_again_is_later_than_the_instant_it_is_compared_with() -> 
     assert config.read_again_after(4) is config
     assert config.read_again_after(5) == Config((RPM,), 6, own=True)
     assert config.read_again_after(90) == Config((RPM,), 91, own=True)
+
+
+def test_a_shadow_limit_has_the_shape_of_an_enforced_one_and_another_config() -> None:
+    """A flip to enforced reshapes no bucket, and reaches whoever compares what was resolved."""
+    enforced, shadow = Config((Limit.per_minute("rpm", 9),), 1), Config((Limit.per_minute("rpm", 9, shadow=True),), 1)
+    assert (enforced.limits, enforced.shadow, shadow.shadow) == (shadow.limits, frozenset(), frozenset({"rpm"}))
+    assert shadow.marked == (Limit.per_minute("rpm", 9, shadow=True),)
+    assert shadow.read_again_after(5).marked == shadow.marked

@@ -13,6 +13,7 @@ from .formats import FormatError
 from .json_schema import json_schema
 from .manifest import LimitsManifest, load, load_all
 from .naming import RESERVED_LIMIT_NAMES
+from .overrides import LiveOverride
 from .owners import CLI, OwnerError, stack_owner, taken_from
 from .packing import next_page, pack, page, unpack
 from .plan import Plan, plans_hash
@@ -39,6 +40,7 @@ __all__ = [
     "LimitDecl",
     "LimitsManifest",
     "LiveItem",
+    "LiveOverride",
     "LockReport",
     "ManagedSet",
     "ManifestError",

@@ -12,16 +12,17 @@ from attrs.validators import instance_of
 
 from .addresses import Address
 from .checks import enforce
-from .converter import CONVERTER
+from .converter import CONVERTER, SHADOW
 from .declarations import LIMIT_FIELDS, RESOURCE, SYSTEM, Decl, LimitDecl, ResourceDecl, SystemDecl, canonical
 
 Action = Literal["create", "update", "delete"]
 
 ON_UNAVAILABLE: Final = "on_unavailable"
+MODE: Final = "mode"  # of a limit: `shadow`, or `enforced`
 
 
 class FieldChange(NamedTuple):
-    """A changed field of a limit, or the system's `on_unavailable` (limit None); a missing value is None."""
+    """A changed field of a limit, its mode, or the system's `on_unavailable` (limit None); a missing value is None."""
 
     limit: str | None
     field: str
@@ -115,11 +116,21 @@ def _compare(name: str, old: LimitDecl | None, new: LimitDecl | None) -> Iterato
     given = {*_given(old), *_given(new)}
     for each in LIMIT_FIELDS:
         before, after = getattr(old, each, None), getattr(new, each, None)
-        if each in given and before != after:
+        if each not in given or before == after:
+            continue
+        if each == SHADOW:
+            yield FieldChange(name, MODE, _mode(before), _mode(after))
+        else:
             yield FieldChange(name, each, before, after)
 
 
-def _given(limit: LimitDecl | None) -> dict[str, int]:
+def _mode(shadow: bool | None) -> str | None:  # noqa: FBT001  a field's value
+    if shadow is None:
+        return None
+    return "shadow" if shadow else "enforced"
+
+
+def _given(limit: LimitDecl | None) -> dict[str, int | bool]:
     return CONVERTER.unstructure(limit) if limit else {}
 
 

@@ -57,7 +57,7 @@ def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterator[Find
             yield from _in_table(shape, value, path)
         case Record():
             yield from _in_record(shape, value, path)
-        case Flag() if read_flag(value) is None:
+        case Flag() if read_flag(shape, value) is None:
             yield Finding(path, f"must be true or false, not {describe(value)}")
 
 
@@ -85,11 +85,11 @@ def read_integer(shape: Integer, value: object) -> int | None:
     return int(number) if number == number.to_integral_value() else None
 
 
-def read_flag(value: object) -> bool | None:
-    """The boolean of a value or of its text; None for anything else."""
+def read_flag(shape: Flag, value: object) -> bool | None:
+    """The boolean of a value, or of its text if the shape allows text; None for anything else."""
     if isinstance(value, bool):
         return value
-    return _FLAGS.get(value) if isinstance(value, str) else None
+    return _FLAGS.get(value) if shape.as_text and isinstance(value, str) else None
 
 
 def _in_integer(shape: Integer, value: object, path: Path) -> Iterator[Finding]:
@@ -148,6 +148,8 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
             yield Finding(path, f"`{key}` is missing", on_key=True)
         if member.at_least and key in value:
             yield from _below(shape, value, path, key)
+        if member.spreads_to and key in value:
+            yield from _against_level(shape, value, path, key)
 
 
 def _below(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
@@ -163,6 +165,22 @@ def _below(shape: Record, value: Mapping[object, object], path: Path, key: str) 
         yield Finding((*path, key), f"must be at least the {floor.lower()}: {mine} < {least}")
     if least == 0 < mine:
         yield Finding((*path, key), f"must be 0, not {show(mine)}: a {floor.lower()} of 0 blocks")
+
+
+def _against_level(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
+    """Report entries whose flag is not that of their level, and a level's flag without entries."""
+    member = shape.members[key]
+    spread = member.spreads_to
+    if not spread or not isinstance(member.shape, Flag) or (flag := read_flag(member.shape, value[key])) is None:
+        return
+    entries = value.get(spread, {})
+    if flag and spread not in value and not shape.members[spread].required:
+        yield Finding((*path, key), f"is for the `{spread}` of this level, which has none: leave it out", on_key=True)
+    for name, entry in entries.items() if isinstance(entries, Mapping) else ():
+        own = read_flag(member.shape, entry.get(key)) if isinstance(entry, Mapping) else None
+        if own not in (None, flag):
+            said = f"the level has `{key}: {str(flag).lower()}`, which is for all of its `{spread}`"
+            yield Finding((*path, spread, name, key), f"must not be {str(own).lower()}: {said}; leave one of them out")
 
 
 def _in_key(kind: NameKind, key: object, path: Path) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ LOGICAL_ID: Final = "TenantLimits"
 
 _TAKE_OVER: Final = "TakeOver"
 _IGNORED: Final = ("TableName", "NamespaceId")  # of older templates: the function knows the table, and the namespace
+_FLAG: Final = Flag(as_text=True)
 _CAPITAL: Final = re.compile("(?<!^)(?=[A-Z])")
 _STACK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 
@@ -42,7 +43,7 @@ class StackProperties:
         known = {key: value for key, value in raw.items() if key in _MANIFEST.members}
         manifest = LimitsManifest.from_dict(_translate(_MANIFEST, known, _snake), name)
         ignored = tuple(name for name in _IGNORED if name in raw)
-        return cls(manifest, take_over=read_flag(raw.get(_TAKE_OVER)) or False, ignored=ignored)
+        return cls(manifest, take_over=read_flag(_FLAG, raw.get(_TAKE_OVER)) or False, ignored=ignored)
 
     def to_dict(self) -> dict[str, Any]:
         """Properties that `from_dict` reads back as an equal value."""
@@ -92,10 +93,12 @@ def _snake(key: str) -> str:
 
 
 def _spelled(shape: Shape) -> Shape:
-    """The shape in CloudFormation's spelling, which passes numbers as text."""
+    """The shape in CloudFormation's spelling, which passes numbers and booleans as text."""
     match shape:
         case Integer():
             return Integer(shape.highest, as_text=True, least=shape.least)
+        case Flag():
+            return _FLAG
         case NamedMap():
             return NamedMap(shape.kind, _spelled(shape.entry), shape.least, shape.most)
         case Record():
@@ -107,7 +110,12 @@ def _spelled(shape: Shape) -> Shape:
 def _spelled_record(record: Record) -> Record:
     members = {
         _pascal(key): Member(
-            _spelled(each.shape), each.text, each.required, each.at_least and _pascal(each.at_least), each.default
+            _spelled(each.shape),
+            each.text,
+            each.required,
+            each.at_least and _pascal(each.at_least),
+            each.default,
+            each.spreads_to and _pascal(each.spreads_to),
         )
         for key, each in record.members.items()
     }
@@ -119,6 +127,8 @@ def _translate(shape: Shape, value: Any, rename: Callable[[str], str]) -> Any:
     match shape:
         case Integer():
             return read_integer(shape, value)
+        case Flag():
+            return read_flag(shape, value)
         case NamedMap():
             return {name: _translate(shape.entry, item, rename) for name, item in value.items()}
         case Record():
@@ -134,7 +144,7 @@ _PROPERTIES: Final = Record(
     "",
     {
         **_MANIFEST.members,
-        _TAKE_OVER: Member(Flag(), "take the namespace over from another owner"),
+        _TAKE_OVER: Member(_FLAG, "take the namespace over from another owner"),
         "ServiceToken": Member(Anything(), ""),
         "ServiceTimeout": Member(Anything(), ""),
         **{name: Member(Anything(), "ignored") for name in _IGNORED},

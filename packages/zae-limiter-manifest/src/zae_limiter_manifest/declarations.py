@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from attrs import field, frozen
+from attrs import AttrsInstance, evolve, field, frozen
 
 from .checks import enforce, keys_only
+from .converter import SHADOW, spread_shadow
 from .naming import NameKind
-from .shapes import Choice, Integer, NamedMap, about, record_of
+from .shapes import Choice, Flag, Integer, Member, NamedMap, Record, about, record_of
 from .sortedmap import SortedMap, freeze, freeze_names, values_are
 
 OnUnavailable = Literal["allow", "block"]
@@ -17,7 +18,7 @@ MAX_REFILL_PERIOD_SECONDS: Final = 3_153_600_000  # a hundred years
 DEFAULT_REFILL_PERIOD_SECONDS: Final = 60
 MAX_LIMITS: Final = 32  # of one bucket
 
-LIMIT_FIELDS: Final = ("capacity", "burst", "refill_amount", "refill_period")
+LIMIT_FIELDS: Final = ("capacity", "burst", "refill_amount", "refill_period", "shadow")
 
 _AMOUNT: Final = Integer(MAX_AMOUNT)
 _AMOUNT_OR_NONE: Final = Integer(MAX_AMOUNT, least=0)
@@ -26,7 +27,10 @@ _PERIOD: Final = Integer(MAX_REFILL_PERIOD_SECONDS)
 
 @frozen
 class LimitDecl:
-    """One limit: capacity, burst and refill amount in tokens, refill period in seconds; raises `ManifestError`."""
+    """One limit: capacity, burst and refill amount in tokens, refill period in seconds; raises `ManifestError`.
+
+    A `shadow` limit counts and decides like any other, but refuses nobody.
+    """
 
     capacity: int = field(metadata=about(_AMOUNT_OR_NONE, "the nominal amount, in tokens; 0 blocks"))
     burst: int = field(
@@ -45,6 +49,9 @@ class LimitDecl:
     )
     refill_period: int = field(
         kw_only=True, default=DEFAULT_REFILL_PERIOD_SECONDS, metadata=about(_PERIOD, "the period, in seconds")
+    )
+    shadow: bool = field(
+        kw_only=True, default=False, metadata=about(Flag(), "`true`: the limit counts, but refuses nobody")
     )
 
     @burst.default
@@ -97,8 +104,17 @@ class ResourceDecl:
         enforce(RESOURCE, {"limits": keys_only(self.limits)}, "ResourceDecl")
 
 
-SYSTEM: Final = record_of(SystemDecl)
-RESOURCE: Final = record_of(ResourceDecl)
+def _level(model: type[AttrsInstance]) -> Record:
+    """The shape of a level, which may also have a flag for all of its limits: see `converter`."""
+    record = record_of(model)
+    flag = Member(Flag(), "`true` on all limits of this level; none of them may have `false`", spreads_to="limits")
+    return evolve(record, members={**record.members, SHADOW: flag})
+
+
+SYSTEM: Final = _level(SystemDecl)
+RESOURCE: Final = _level(ResourceDecl)
+spread_shadow(SystemDecl)
+spread_shadow(ResourceDecl)
 
 
 @frozen
@@ -125,12 +141,15 @@ Decl = SystemDecl | ResourceDecl
 
 
 def canonical(decl: Decl) -> str:
-    """A text with a line for each declared value, defaults included: equal texts for equal declarations."""
+    """A text with a line for each declared value, defaults included: equal texts for equal declarations.
+
+    Only shadow limits have the word, so that the texts of all others are those of releases before it.
+    """
     lines = []
     if isinstance(decl, SystemDecl) and decl.on_unavailable:
         lines.append(f"on_unavailable {decl.on_unavailable}")
     lines += [
-        f"{name} {limit.capacity} {limit.burst} {limit.refill_amount} {limit.refill_period}"
+        f"{name} {limit.capacity} {limit.burst} {limit.refill_amount} {limit.refill_period}{' shadow' * limit.shadow}"
         for name, limit in decl.limits.items()
     ]
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from .addresses import Address, ManagedSet
 from .changes import Change, fingerprint
 from .declarations import Decl, ResourceDecl, SystemDecl
 from .manifest import LimitsManifest
+from .overrides import LiveOverride
 from .plan import Plan
 
 _NOTHING_MANAGED: Final = ManagedSet()
@@ -35,11 +36,12 @@ def compute_diff(
     managed: ManagedSet = _NOTHING_MANAGED,
     serial: int = 0,
     taken_from: str | None = None,
+    overrides: Iterable[LiveOverride] = (),
 ) -> Plan:
     """The plan that turns the live limits into the desired ones; items neither declared nor managed are left alone.
 
     `managed` is the set that the last apply left managed (see `settle_intended`). `live` must contain the items at all
-    declared and managed addresses; its other items are counted as unmanaged.
+    declared and managed addresses; its other items are counted as unmanaged. `overrides` are only reported.
     """
     declared = dict(desired.declared())
     gone = [address for address in managed if address not in declared]
@@ -57,6 +59,7 @@ def compute_diff(
         forgotten=tuple(address for address in gone if address not in live),
         unmanaged=_sorted(address for address in live if address not in declared and address not in managed),
         taken_from=taken_from,
+        overrides=tuple(sorted(overrides, key=lambda override: override.address.rank)),
     )
 
 

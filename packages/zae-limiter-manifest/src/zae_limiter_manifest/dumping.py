@@ -50,7 +50,7 @@ def _limits(limits: Mapping[str, LimitDecl]) -> Iterator[str]:
         yield "limits:"
     for name, limit in limits.items():
         plain = CONVERTER.unstructure(limit)
-        fields = ", ".join(f"{field}: {plain[field]}" for field in LIMIT_FIELDS if field in plain)
+        fields = ", ".join(f"{field}: {json.dumps(plain[field])}" for field in LIMIT_FIELDS if field in plain)
         yield f"  {_name(name)}: {{{fields}}}"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from .problems import printable, shortened
+from .problems import ManifestError, printable, shortened
 
 LONGEST_REASON: Final = 300
 
@@ -23,6 +23,6 @@ def reading(what: str) -> Iterator[None]:
     except KeyError as error:
         raise FormatError(f"not a {what}: {error} is missing") from error
     except (TypeError, ValueError, AttributeError) as error:
-        # attrs puts more than the message into an error
-        reason = str(error.args[0] if error.args else error)
+        # attrs puts more than the message into an error; a ManifestError has no message but its text
+        reason = str(error if isinstance(error, ManifestError) or not error.args else error.args[0])
         raise FormatError(f"not a {what}: {printable(shortened(reason, LONGEST_REASON))}") from error

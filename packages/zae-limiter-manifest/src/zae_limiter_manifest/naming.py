@@ -11,7 +11,7 @@ RESERVED_LIMIT_NAMES: Final = (
     *("entity_id", "resource", "shard_count", "cascade", "parent_id", "name", "metadata", "created_at", "version"),
     *("rf", "cv", "ev", "rj", "sj", "ttl", "window", "window_start", "config_version", "on_unavailable"),
     *("total_events", "total_refused", "total_shadowed"),
-    *("fingerprint", "child_count", "event_id", "action", "at", "principal", "before", "after"),
+    *("override_until", "fingerprint", "child_count", "event_id", "action", "at", "principal", "before", "after"),
     *("serial", "owner", "lock", "tag", "parts", "handled", "last_applied", "applied_hash"),
     *("managed_system", "managed_resources", "managed_entities"),
     *("intended_system", "intended_resources", "intended_entities"),

@@ -12,6 +12,7 @@ from .addresses import Address
 from .changes import Action, Change
 from .formats import reading
 from .naming import NameKind, find_name_problem
+from .overrides import LiveOverride
 from .problems import show
 
 GUARDED_FROM_ITEMS: Final = 10
@@ -28,7 +29,7 @@ class Plan:
     `serial` is that of the state that the plan was made against. `managed` counts the items managed before, `declared`
     the items of the manifest. `forgotten` items were managed, are no longer declared and are gone already: only the
     state is corrected. `unmanaged` items exist, but are neither declared nor managed. `taken_from` is the owner from
-    whom the namespace is taken.
+    whom the namespace is taken. `overrides` are in force at the addresses that were read; no change concerns them.
     """
 
     namespace: str = field()
@@ -40,6 +41,10 @@ class Plan:
     forgotten: tuple[Address, ...] = field(default=(), kw_only=True, validator=_ADDRESSES)
     unmanaged: tuple[Address, ...] = field(default=(), kw_only=True, validator=_ADDRESSES)
     taken_from: str | None = field(default=None, kw_only=True, validator=optional(instance_of(str)))
+
+    overrides: tuple[LiveOverride, ...] = field(
+        default=(), kw_only=True, validator=deep_iterable(instance_of(LiveOverride), instance_of(tuple))
+    )
 
     @namespace.validator
     def _namespace_is_a_name(self, _: object, value: object) -> None:
@@ -84,7 +89,7 @@ class Plan:
 
     def changes_hash(self) -> str:
         """`sha256:` and hex digits, equal for plans with the same changes; the serial is checked separately."""
-        same = evolve(self, serial=0, unmanaged=())
+        same = evolve(self, serial=0, unmanaged=(), overrides=())
         return _sha256(json.dumps(same.to_dict(), sort_keys=True, separators=(",", ":")))
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,6 +98,7 @@ class Plan:
             "forgotten": [address.to_dict() for address in self.forgotten],
             "unmanaged": [address.to_dict() for address in self.unmanaged],
             "taken_from": self.taken_from,
+            "overrides": [override.to_dict() for override in self.overrides],
         }
         return {
             "namespace": self.namespace,
@@ -121,6 +127,7 @@ class Plan:
                 forgotten=tuple(map(Address.from_dict, raw.get("forgotten", ()))),
                 unmanaged=tuple(map(Address.from_dict, raw.get("unmanaged", ()))),
                 taken_from=raw.get("taken_from"),
+                overrides=tuple(map(LiveOverride.from_dict, raw.get("overrides", ()))),
             )
 
 

@@ -27,7 +27,9 @@ class Choice:
 
 @frozen
 class Flag:
-    """True or false, or either as text."""
+    """True or false; `as_text` also allows either as text."""
+
+    as_text: bool = False
 
 
 @frozen
@@ -54,13 +56,17 @@ class NamedMap:
 
 @frozen
 class Member:
-    """One key of a record and its meaning; `at_least`: the key whose integer is its lower bound, and its value if 0."""
+    """One key of a record and its meaning; `at_least`: the key whose integer is its lower bound, and its value if 0.
+
+    `spreads_to`: the key of a map whose every entry has this flag, too, so that none may contradict it.
+    """
 
     shape: "Shape"
     text: str
     required: bool = False
     at_least: str | None = None
     default: object = None
+    spreads_to: str | None = None
 
 
 @frozen

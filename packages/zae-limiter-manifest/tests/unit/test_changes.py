@@ -54,6 +54,19 @@ def test_every_other_field_is_said_with_what_it_was_and_is_to_be() -> None:
     )
 
 
+def test_the_mark_of_a_shadow_limit_is_said_in_words() -> None:
+    before = ResourceDecl({"a": LimitDecl(5, shadow=True), "b": LimitDecl(5), "c": LimitDecl(5, shadow=True)})
+    after = ResourceDecl({"a": LimitDecl(5), "b": LimitDecl(5, shadow=True), "d": LimitDecl(5, shadow=True)})
+    assert Change(GPT_4, before, after).fields() == (
+        FieldChange("a", "mode", "shadow", "enforced"),
+        FieldChange("b", "mode", "enforced", "shadow"),
+        FieldChange("c", "capacity", 5, None),
+        FieldChange("c", "mode", "shadow", None),
+        FieldChange("d", "capacity", None, 5),
+        FieldChange("d", "mode", None, "shadow"),
+    )
+
+
 def test_on_unavailable_is_a_field_of_no_limit() -> None:
     before, after = SystemDecl(on_unavailable="allow"), SystemDecl(limits={"rpm": LimitDecl(1)})
     assert Change(SYSTEM, before, after).fields() == (
@@ -131,6 +144,7 @@ def test_an_entry_comes_back_as_the_change(side: tuple[Address, Any, Any], drift
         {"limits": {}},
         {"limits": {"rpm": {"capacity": -1}}},
         {"limits": {"rpm": {"capacity": 1, "more": 1}}},
+        {"limits": {"rpm": {"capacity": 1, "shadow": "true"}}},
         {"before": []},
     ],
     ids=str,
@@ -167,6 +181,7 @@ def test_a_fingerprint_sees_names_fields_and_on_unavailable() -> None:
         ResourceDecl({"rpm": LimitDecl(5, burst=6)}),
         ResourceDecl({"rpm": LimitDecl(5, refill_amount=6)}),
         ResourceDecl({"rpm": LimitDecl(5, refill_period=6)}),
+        ResourceDecl({"rpm": LimitDecl(5, shadow=True)}),
         SystemDecl(limits={"rpm": LimitDecl(5)}, on_unavailable="allow"),
         SystemDecl(limits={"rpm": LimitDecl(5)}, on_unavailable="block"),
     ]

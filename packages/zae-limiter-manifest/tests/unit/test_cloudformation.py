@@ -72,6 +72,28 @@ def test_to_take_over_may_be_text(said: object, *, take_over: bool) -> None:
     assert StackProperties.from_dict({"Namespace": "a", "TakeOver": said}).take_over is take_over
 
 
+@pytest.mark.parametrize(("said", "shadow"), [(True, True), ("true", True), (False, False), ("false", False)])
+def test_a_shadow_limit_may_be_text_on_the_limit_and_on_its_level(said: object, *, shadow: bool) -> None:
+    on_limit = with_limit(Shadow=said)
+    on_level = {"Namespace": "a", "Resources": {"gpt-4": {"Shadow": said, "Limits": {"rpm": {"Capacity": 5}}}}}
+    for raw in (on_limit, on_level):
+        assert StackProperties.from_dict(raw).manifest.resources["gpt-4"].limits["rpm"].shadow is shadow
+
+
+@pytest.mark.parametrize("said", ["yes-ish", "True", "1", 1, 0, "", None, [], {}])
+def test_what_is_no_flag_is_refused(said: object) -> None:
+    with pytest.raises(ManifestError, match=r"Resources\.gpt-4\.Limits\.rpm\.Shadow: must be true or false, not "):
+        StackProperties.from_dict(with_limit(Shadow=said))
+
+
+def test_a_contradiction_in_text_is_told_in_the_spelling_of_properties() -> None:
+    raw = {"Namespace": "a", "System": {"Shadow": "true", "Limits": {"rpm": {"Capacity": "5", "Shadow": "false"}}}}
+    with pytest.raises(
+        ManifestError, match=r"System\.Limits\.rpm\.Shadow: must not be false: the level has `Shadow: true`"
+    ):
+        StackProperties.from_dict(raw)
+
+
 def test_what_is_cloudformations_own_is_passed_over() -> None:
     raw = {**ALPHA.to_dict(), "ServiceToken": "arn:aws:lambda:us-east-1:1:function:x", "ServiceTimeout": "60"}
     assert StackProperties.from_dict(raw) == ALPHA

@@ -103,6 +103,13 @@ def test_the_error_shows_no_more_than_the_beginning_of_a_long_value() -> None:
     assert len(str(caught.value)) < 400
 
 
+def test_the_error_names_the_mistake_of_a_limit_in_a_change() -> None:
+    raw = PLAN.to_dict()
+    raw["changes"][1]["before"]["rpm"]["of-a-later-release"] = True
+    with pytest.raises(FormatError, match=r"not a plan: .*: before: limits\.rpm\.of-a-later-release: unknown key "):
+        Plan.from_dict(raw)
+
+
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(list(PLAN.to_dict())), inner),

@@ -161,8 +161,8 @@ class ApplyRun:
 
 
 def _made(plan: Plan, **changes: Any) -> Plan:
-    """The plan with the changes made, without the forgotten items: that list may be too long for an answer."""
-    return evolve(plan, forgotten=(), **changes)
+    """The plan with the changes made, without lists that may be too long for an answer."""
+    return evolve(plan, forgotten=(), overrides=(), **changes)
 
 
 def apply_manifest(repository: SyncRepository, manifest: LimitsManifest) -> dict[str, object]:

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any, Final
 
 from zae_limiter import SyncRepository, ZAELimiterError
-from zae_limiter_manifest import Answer, LimitsManifest, ManifestError, StackProperties
+from zae_limiter_manifest import Answer, LimitsManifest, ManifestError, Plan, StackProperties
+from zae_limiter_manifest.render.words import mode_changes
 
 from .apply import AlreadyHandled, ApplyRun
 from .apply_options import ApplyOptions
@@ -24,6 +25,7 @@ from .table import Table, table_of_environment
 logger = logging.getLogger(__name__)
 
 NO_TIME: Final = "the Lambda ran out of time"
+LISTED_MODES: Final = 10
 GOES_ON: Final = "the changes made so far are kept; repeat the same update to go on from there"
 
 
@@ -180,7 +182,14 @@ def _reply_to(event: StackEvent, answer: Answer) -> Reply:
         return _failed(event, "; ".join([*_reasons(answer), *([GOES_ON] if kept else [])]))
     counts = {"Created": plan.created, "Updated": plan.updated, "Deleted": plan.deleted}
     data = _data(plan.namespace, counts, serial=plan.serial, manifest_hash=plan.manifest_hash)
-    return Reply(True, event.physical_id_of(plan.namespace), data=data)
+    return Reply(True, event.physical_id_of(plan.namespace), _modes(plan), data)
+
+
+def _modes(plan: Plan) -> str:
+    """The limits that refuse from now on, or no longer: the first few of them, and how many more there are."""
+    found = mode_changes(plan)
+    more = [f"{len(found) - LISTED_MODES} more"] if len(found) > LISTED_MODES else []
+    return "; ".join([*found[:LISTED_MODES], *more])
 
 
 def _reasons(answer: Answer) -> list[str]:

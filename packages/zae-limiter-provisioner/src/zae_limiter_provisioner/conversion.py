@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from zae_limiter import Limit, ProvisionerState, StoredConfig
+from zae_limiter import Limit, Override, ProvisionerState, StoredConfig
 from zae_limiter.provisioner import ConfigPlace
 from zae_limiter_manifest import (
     Address,
     Decl,
     LimitDecl,
     LiveItem,
+    LiveOverride,
     ManagedSet,
     ResourceDecl,
     SystemDecl,
@@ -46,6 +47,12 @@ def live_item(address: Address, config: StoredConfig) -> LiveItem:
     return LiveItem(ResourceDecl(limits), config.fingerprint)
 
 
+def live_override(address: Address, override: Override) -> LiveOverride:
+    """An override in force, as the manifest's value."""
+    until = override.until.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return LiveOverride(address, until, ResourceDecl({limit.name: _decl(limit) for limit in override.limits}))
+
+
 def address_set(state: ProvisionerState, kind: Kind) -> ManagedSet:
     """The managed, or the intended, set of a state."""
     return ManagedSet(
@@ -78,6 +85,7 @@ def _limit(name: str, decl: LimitDecl) -> Limit:
         burst=decl.burst,
         refill_amount=decl.refill_amount,
         refill_period=decl.refill_period,
+        shadow=decl.shadow,
     )
 
 
@@ -87,4 +95,5 @@ def _decl(limit: Limit) -> LimitDecl:
         burst=limit.burst,
         refill_amount=limit.refill_amount,
         refill_period=limit.refill_period,
+        shadow=limit.shadow,
     )

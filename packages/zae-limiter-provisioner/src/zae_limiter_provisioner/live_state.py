@@ -1,23 +1,24 @@
 """Read a namespace: the state that the last apply stored, and the live limits in the table."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from zae_limiter import ProvisionerState, SyncRepository
 from zae_limiter.provisioner import ConfigPlace
-from zae_limiter_manifest import Address, LiveItem, ManagedSet, settle_intended
+from zae_limiter_manifest import Address, LiveItem, LiveOverride, ManagedSet, settle_intended
 
-from .conversion import address_of, address_set, live_item, place_of
+from .conversion import address_of, address_set, live_item, live_override, place_of
 
 
 @dataclass(frozen=True, slots=True)
 class LiveState:
-    """The stored state, the live items at the requested addresses, and the managed set after settling intents."""
+    """The stored state, the live items and the overrides at the requested addresses, and the settled managed set."""
 
     state: ProvisionerState
     items: Mapping[Address, LiveItem]
     managed: ManagedSet
+    overrides: Sequence[LiveOverride] = ()
 
     @classmethod
     def empty(cls) -> Self:
@@ -45,5 +46,7 @@ class LiveState:
         managed, intended = address_set(state, "managed"), address_set(state, "intended")
         known = {place_of(address): None for each in (managed, intended) for address in each}
         found = repository.get_configs([*(places | known)])
-        items = {(at := address_of(place)): live_item(at, config) for place, config in found.items()}
-        return cls(state, items, settle_intended(managed, intended, items))
+        live = {address_of(place): config for place, config in found.items()}
+        items = {at: live_item(at, config) for at, config in live.items() if config.limits or config.on_unavailable}
+        overrides = [live_override(at, config.override) for at, config in live.items() if config.override]
+        return cls(state, items, settle_intended(managed, intended, items), overrides)

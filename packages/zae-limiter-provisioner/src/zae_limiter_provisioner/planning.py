@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+from attrs import evolve
+
 from zae_limiter import ProvisionerState, SyncRepository
 from zae_limiter_manifest import (
     CLI,
@@ -26,7 +28,14 @@ def make_plan(manifest: LimitsManifest, live: LiveState, *, owner: str = CLI, ta
         previous_owner = taken_from(live.state.owner, owner, take_over=take_over)
     except OwnerError as error:
         raise Refused("not_owner", str(error)) from error
-    return compute_diff(manifest, live.items, managed=live.managed, serial=live.state.serial, taken_from=previous_owner)
+    return compute_diff(
+        manifest,
+        live.items,
+        managed=live.managed,
+        serial=live.state.serial,
+        taken_from=previous_owner,
+        overrides=live.overrides,
+    )
 
 
 def answer_plan(repository: SyncRepository | None, manifest: LimitsManifest, *, take_over: bool) -> Answer:
@@ -38,15 +47,16 @@ def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> 
     """The difference between live and declared limits, whoever owns the namespace; unmanaged items are counted."""
     declared = manifest.managed_set()
     live = LiveState.everywhere(repository, declared) if repository else LiveState.empty()
-    return Answer.planned(compute_diff(manifest, live.items, managed=live.managed, serial=live.state.serial))
+    plan = compute_diff(manifest, live.items, managed=live.managed, serial=live.state.serial, overrides=live.overrides)
+    return Answer.planned(plan)
 
 
 def answer_export(repository: SyncRepository) -> Answer:
-    """All live limits, as a manifest."""
+    """All live limits, as a manifest; the overrides in force are beside it, in the plan."""
     live = LiveState.everywhere(repository)
     manifest = LimitsManifest.of(repository.name, {address: item.decl for address, item in live.items.items()})
     plan = _header(repository.name, live.state, manifest_hash=manifest.canonical_hash())
-    return Answer("planned", plan, manifest=manifest)
+    return Answer("planned", evolve(plan, overrides=tuple(live.overrides)), manifest=manifest)
 
 
 def answer_state(repository: SyncRepository) -> Answer:

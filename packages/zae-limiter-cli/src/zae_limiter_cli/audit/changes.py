@@ -11,12 +11,20 @@ COUNTERS: Final = {"version", "config_version"}  # that rise with every change
 
 
 def changes(event: "AuditEvent") -> Iterator[str]:
-    """``name value`` for what is new, ``name value -> value``, and ``name value -> -`` for what is gone; by name."""
+    """``name value`` for what is new, ``name value -> value``, and ``name value -> -`` for what is gone; by name.
+
+    A limit that stays and changes its mark is ``limits.rpm shadow -> enforced``, or the reverse.
+    """
     credited = event.action == "bucket_credited"  # says what was given beside what was there: none of that is gone
     before, after = dict(_flat(None if credited else event.before)), dict(_flat(event.after))
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name), after.get(name)
-        if old != new:
+        limit = name.removesuffix(".shadow")
+        if old == new:
+            continue
+        if limit != name and f"{limit}.capacity" in before.keys() & after.keys():
+            yield f"{limit} {_mode(old)} -> {_mode(new)}"
+        else:
             yield f"{name} {_word(new)}" if old is None else f"{name} {_word(old)} -> {_word(new)}"
 
 
@@ -27,6 +35,10 @@ def _flat(value: Mapping[str, Any] | None, path: str = "") -> Iterator[tuple[str
             yield from _flat(inner, f"{path}{name}.")
         elif path or name not in COUNTERS:
             yield path + name, inner
+
+
+def _mode(shadow: Any) -> str:
+    return "shadow" if shadow else "enforced"
 
 
 def _word(value: Any) -> str:

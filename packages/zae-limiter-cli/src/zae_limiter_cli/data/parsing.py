@@ -13,26 +13,30 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-LIMIT_FORM: Final = "name:amount[/sec|min|hour|day][:burst]"
+LIMIT_FORM: Final = "name:amount[/sec|min|hour|day][:burst][:shadow]"
 AMOUNT_FORM: Final = "name:amount"
 METADATA_FORM: Final = "key=value"
 PERIODS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
 
 _AMOUNT: Final = re.compile(r"([^:]+):([0-9]{1,20})")
-_LIMIT: Final = re.compile(rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([0-9]{{1,20}}))?")
+_LIMIT: Final = re.compile(rf"{_AMOUNT.pattern}(?:/({'|'.join(PERIODS)}))?(?::([0-9]{{1,20}}))?(:shadow)?")
 
 
 def parse_limit(text: str) -> "Limit":
-    """One limit, a minute's where no period is named. Raises ``CommandError``."""
+    """One limit, a minute's where no period is named; ``:shadow`` marks a shadow limit. Raises ``CommandError``."""
     from zae_limiter import Limit, ValidationError
 
     found = _LIMIT.fullmatch(text)
     if found is None:
-        raise CommandError(f"--limit {text!r}: must be {LIMIT_FORM}, like rpm:100 or tpm:10000/min:15000")
-    name, amount, period, burst = found.groups()
+        raise CommandError(f"--limit {text!r}: must be {LIMIT_FORM}, like rpm:100 or tpm:10000/min:15000:shadow")
+    name, amount, period, burst, mark = found.groups()
     try:
         return Limit.custom(
-            name, int(amount), burst=None if burst is None else int(burst), refill_period=PERIODS[period or "min"]
+            name,
+            int(amount),
+            burst=None if burst is None else int(burst),
+            refill_period=PERIODS[period or "min"],
+            shadow=mark is not None,
         )
     except ValidationError as error:
         raise CommandError(f"--limit {text!r}: {error}") from error
@@ -76,7 +80,7 @@ def limits_option(*, required: bool) -> Callable[[Function], Function]:
         required=required,
         metavar=LIMIT_FORM,
         callback=lambda *given: [parse_limit(text) for text in given[-1]],
-        help="A limit; the period defaults to min. Repeatable.",
+        help="A limit; the period defaults to min. A :shadow limit counts, but refuses nobody. Repeatable.",
     )
 
 

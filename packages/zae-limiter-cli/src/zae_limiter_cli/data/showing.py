@@ -14,7 +14,7 @@ from ..times import iso, shown
 from .parsing import PERIODS
 
 if TYPE_CHECKING:
-    from zae_limiter import Bucket, Entity, Limit, Namespace
+    from zae_limiter import Bucket, Entity, Limit, Namespace, Override
 
 LIMIT_HEAD = ("LIMIT", "CAPACITY", "BURST", "REFILL")
 
@@ -27,6 +27,18 @@ def show_limits(place: Mapping[str, Any], limits: Sequence["Limit"], output: Out
         say_columns([LIMIT_HEAD, *map(limit_cells, limits)])
     else:
         click.echo(none)
+
+
+def override_line(override: "Override") -> str:
+    """That an override holds, and until when."""
+    return f"Override until {shown(override.until)} (UTC):"
+
+
+def plain_override(override: "Override | None") -> dict[str, Any] | None:
+    """The end and the limits of an override."""
+    if override is None:
+        return None
+    return {"until": iso(override.until), "limits": plain_limits(override.limits)}
 
 
 def show_done(place: Mapping[str, Any], action: str, output: OutputForm, *, message: str) -> None:
@@ -95,7 +107,7 @@ def show_namespaces(namespaces: Sequence["Namespace"], output: OutputForm, *, no
 
 def say_buckets(buckets: Sequence["Bucket"]) -> None:
     """A row for each limit of each bucket."""
-    head = ("RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "CONSUMED", "SHARDS", "EXPIRES (UTC)")
+    head = ("RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "CONSUMED", "SHADOWED", "SHARDS", "EXPIRES (UTC)")
     say_columns([head, *(cells for bucket in buckets for cells in _bucket_cells(bucket))])
 
 
@@ -107,6 +119,7 @@ def plain_bucket(bucket: "Bucket") -> dict[str, Any]:
         "shard_count": bucket.shard_count,
         "anchor": iso(_instant(bucket.anchor_ms)),
         "expires_at": None if bucket.expires_at_ms is None else iso(_instant(bucket.expires_at_ms)),
+        "shadowed": bucket.shadowed,
         "limits": {
             each.limit.name: {"available": each.available, "consumed": each.consumed, **_plain_limit(each.limit)}
             for each in bucket.limits
@@ -114,14 +127,14 @@ def plain_bucket(bucket: "Bucket") -> dict[str, Any]:
     }
 
 
-def plain_limits(limits: Sequence["Limit"]) -> dict[str, dict[str, int]]:
+def plain_limits(limits: Sequence["Limit"]) -> dict[str, dict[str, int | bool]]:
     """The limits by name."""
     return {limit.name: _plain_limit(limit) for limit in limits}
 
 
 def limit_cells(limit: "Limit") -> tuple[str, str, str, str]:
     """The row of a limit, under ``LIMIT_HEAD``."""
-    return limit.name, f"{limit.capacity:,}", f"{limit.burst:,}", rate(limit.refill_amount, limit.refill_period)
+    return _name(limit), f"{limit.capacity:,}", f"{limit.burst:,}", rate(limit.refill_amount, limit.refill_period)
 
 
 def rate(amount: int, seconds: int) -> str:
@@ -147,11 +160,12 @@ def _bucket_cells(bucket: "Bucket") -> list[tuple[str, ...]]:
     return [
         (
             bucket.resource,
-            each.limit.name,
+            _name(each.limit),
             f"{each.available:,}",
             f"{each.limit.burst:,}",
             rate(each.limit.refill_amount, each.limit.refill_period),
             f"{each.consumed:,}",
+            f"{bucket.shadowed:,}",
             str(bucket.shard_count),
             expires,
         )
@@ -159,8 +173,12 @@ def _bucket_cells(bucket: "Bucket") -> list[tuple[str, ...]]:
     ]
 
 
-def _plain_limit(limit: "Limit") -> dict[str, int]:
-    return {name: getattr(limit, name) for name in ("capacity", "burst", "refill_amount", "refill_period")}
+def _name(limit: "Limit") -> str:
+    return f"{limit.name} (shadow)" if limit.shadow else limit.name
+
+
+def _plain_limit(limit: "Limit") -> dict[str, int | bool]:
+    return {name: getattr(limit, name) for name in ("capacity", "burst", "refill_amount", "refill_period", "shadow")}
 
 
 def _instant(epoch_ms: int) -> datetime:

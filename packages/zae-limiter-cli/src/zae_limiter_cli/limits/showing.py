@@ -1,6 +1,7 @@
 """Plans, drift and outcomes on standard output, in the chosen format."""
 
 from collections.abc import Mapping
+from typing import Final
 
 import click
 
@@ -11,6 +12,11 @@ from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
 from ..errors import CommandError
 from ..options import DocumentForm
 from ..terminal import Terminal
+
+OTHER_RELEASE: Final = (
+    "this command finds no mistake in the manifest, so the stack's functions are of another release: see "
+    "`zae-limiter check`, then run `zae-limiter upgrade`"
+)
 
 
 def show_plans(plans: list[Plan], form: DocumentForm) -> None:
@@ -80,7 +86,10 @@ def refuse(namespace: str, answer: Answer) -> None:
 
 
 def _told(namespace: str, answer: Answer) -> str:
-    return "\n".join(f"{namespace}: {printable(words.failure_text(failure))}" for failure in answer.errors)
+    lines = [f"{namespace}: {printable(words.failure_text(failure))}" for failure in answer.errors]
+    if any(failure.code == "invalid_manifest" for failure in answer.errors):
+        lines.append(f"{namespace}: {OTHER_RELEASE}")
+    return "\n".join(lines)
 
 
 def _colour() -> bool:

@@ -4,7 +4,7 @@ from support.cli.by_hand import document, refused, run, told
 from support.cli.tables import Table
 from zae_limiter import Limit, SyncRateLimiter
 
-HEAD = ["RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "CONSUMED", "SHARDS", "EXPIRES", "(UTC)"]
+HEAD = ["RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "CONSUMED", "SHADOWED", "SHARDS", "EXPIRES", "(UTC)"]
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def used(table: Table) -> Table:
 def test_what_an_entity_has_left_is_shown_by_resource(used: Table) -> None:
     assert told("bucket", "show", "key") == [
         HEAD,
-        ["gpt-4", "rpd", "0", "60", "60/day", "60", "1", "-"],
-        ["gpt-5", "rpd", "30", "60", "60/day", "30", "1", "-"],
+        ["gpt-4", "rpd", "0", "60", "60/day", "60", "0", "1", "-"],
+        ["gpt-5", "rpd", "30", "60", "60/day", "30", "0", "1", "-"],
     ]
     assert [row[0] for row in told("bucket", "show", "key", "-r", "gpt-5")[1:]] == ["gpt-5"]
 
@@ -49,7 +49,7 @@ def test_reset_unblocks_an_entity_at_once_and_is_audited(used: Table) -> None:
     )
     assert told("bucket", "reset", "key", "-r", "gpt-4", "--yes") == [
         HEAD,
-        ["gpt-4", "rpd", "60", "60", "60/day", "60", "1", "-"],
+        ["gpt-4", "rpd", "60", "60", "60/day", "60", "0", "1", "-"],
     ]
     event, *_ = used.repository.get_audit_events("key").events
     assert (event.action, event.principal, event.after) == ("bucket_reset", "ann", {"available": {"rpd": 60}})

@@ -10,7 +10,8 @@ def limit(capacity: int) -> list[Limit]:
 
 
 def plain(capacity: int) -> dict[str, dict[str, int]]:
-    return {"rpm": dict.fromkeys(("capacity", "burst", "refill_amount"), capacity) | {"refill_period": 60}}
+    amounts = dict.fromkeys(("capacity", "burst", "refill_amount"), capacity)
+    return {"rpm": amounts | {"refill_period": 60, "shadow": False}}
 
 
 def test_the_first_level_that_has_limits_wins(table: Table) -> None:
@@ -38,10 +39,10 @@ def test_the_first_level_that_has_limits_wins(table: Table) -> None:
         "limits": plain(4),
         "on_unavailable": "allow",
         "levels": [
-            {"source": "entity", "limits": plain(4)},
-            {"source": "entity_default", "limits": plain(3)},
-            {"source": "resource", "limits": plain(2)},
-            {"source": "system", "limits": plain(1)},
+            {"source": "entity", "limits": plain(4), "override": None},
+            {"source": "entity_default", "limits": plain(3), "override": None},
+            {"source": "resource", "limits": plain(2), "override": None},
+            {"source": "system", "limits": plain(1), "override": None},
         ],
     }
 

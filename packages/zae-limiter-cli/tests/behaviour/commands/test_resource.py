@@ -18,7 +18,7 @@ def test_limits_are_set_shown_listed_and_deleted(table: Table) -> None:
 
 def test_json_says_of_which_resource_they_are(table: Table) -> None:
     assert document("resource", "list") == []
-    limits = {"rpm": {"capacity": 100, "burst": 100, "refill_amount": 100, "refill_period": 60}}
+    limits = {"rpm": {"capacity": 100, "burst": 100, "refill_amount": 100, "refill_period": 60, "shadow": False}}
     assert document("resource", "set-defaults", "gpt-4", "-l", "rpm:100") == {"resource": "gpt-4", "limits": limits}
     assert document("resource", "get-defaults", "gpt-4") == {"resource": "gpt-4", "limits": limits}
     assert document("resource", "get-defaults", "gpt-5") == {"resource": "gpt-5", "limits": {}}

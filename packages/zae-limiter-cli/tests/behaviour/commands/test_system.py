@@ -47,7 +47,7 @@ def test_json_has_the_limits_by_name(table: Table) -> None:
     assert document("system", "get-defaults") == {"on_unavailable": None, "limits": {}}
     assert document("system", "set-defaults", "-l", "rpm:100", "--on-unavailable", "block") == {
         "on_unavailable": "block",
-        "limits": {"rpm": {"capacity": 100, "burst": 100, "refill_amount": 100, "refill_period": 60}},
+        "limits": {"rpm": {"capacity": 100, "burst": 100, "refill_amount": 100, "refill_period": 60, "shadow": False}},
     }
 
 

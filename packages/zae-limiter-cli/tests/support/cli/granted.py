@@ -4,6 +4,7 @@ Lives here: how a test reads a template. Never: an expectation.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from support.cli.calls import Call, RecordingStore, listed
@@ -64,7 +65,8 @@ def idle(granted: Iterable[Mapping[str, Any]], calls: Iterable[Call]) -> list[tu
     return [pair for pair in pairs if pair not in made and pair[1].split("/index/")[0] == "my-app"]
 
 
-def the_provisioner_at_work() -> set[Call]:
+@cache
+def the_provisioner_at_work() -> frozenset[Call]:
     """What the provisioner asks of the table for an apply of everything, of as much again, of nothing, and the rest."""
     store = RecordingStore("my-app")
     table = Table(store, "my-app")
@@ -76,4 +78,4 @@ def the_provisioner_at_work() -> set[Call]:
             assert perform(table, Request.of(action, wanted), None).errors == ()
     for request in (Request("export", "tenant-alpha"), Request("state", "tenant-alpha")):
         perform(table, request, None)
-    return set(store.calls)
+    return frozenset(store.calls)

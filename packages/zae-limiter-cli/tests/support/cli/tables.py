@@ -41,7 +41,7 @@ class Table:
 @contextmanager
 def making() -> Iterator[Table]:
     """The table, made in the AWS that clients of this process find."""
-    options = Options(stack="my-app", create_table=True)
+    options = Options(stack="my-app", create_table=True, read_timeout=30)  # a busy machine loses no answer
     store = SyncDynamoDBStore(options.stack_name, **options.store_options())
     with SyncRepository.over(store, options) as repository:
         yield Table(repository, store)

@@ -6,7 +6,7 @@ from zae_limiter import Limit
 from zae_limiter_cli.data.parsing import parse_amounts, parse_limit, parse_metadata
 from zae_limiter_cli.errors import CommandError
 
-FORM = "must be name:amount[/sec|min|hour|day][:burst], like rpm:100 or tpm:10000/min:15000"
+FORM = "must be name:amount[/sec|min|hour|day][:burst][:shadow], like rpm:100 or tpm:10000/min:15000:shadow"
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,8 @@ FORM = "must be name:amount[/sec|min|hour|day][:burst], like rpm:100 or tpm:1000
         ("rph:5/hour:9", Limit.per_hour("rph", 5, burst=9)),
         ("tokens.in-x_y:5/day", Limit.per_day("tokens.in-x_y", 5)),
         ("tpm:10000:15000", Limit.per_minute("tpm", 10_000, burst=15_000)),
+        ("rpm:100:shadow", Limit.per_minute("rpm", 100, shadow=True)),
+        ("tpm:5/hour:9:shadow", Limit.per_hour("tpm", 5, burst=9, shadow=True)),
     ],
 )
 def test_a_limit_is_name_amount_period_and_burst(text: str, limit: Limit) -> None:
@@ -37,6 +39,11 @@ def test_a_limit_is_name_amount_period_and_burst(text: str, limit: Limit) -> Non
         "rpm:1/week",
         "rpm:1/min:",
         "rpm:1:2:3",
+        "rpm:1:shadow:2",
+        "rpm:1:Shadow",
+        "rpm:1:shadow:",
+        "rpm:1:yes-ish",
+        "rpm:shadow",
         "rpm:\uff11",
         "rpm:1\n",
     ],

@@ -17,26 +17,27 @@ def test_a_rate_is_told_as_on_the_command_line_where_that_has_a_word_for_it(seco
 
 def bucket(expires_at_ms: int | None) -> Bucket:
     anchor = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1000)
-    return Bucket("e", "r", 2, (BucketLimit(Limit.per_minute("rpm", 60), -5, 65),), anchor, expires_at_ms)
+    return Bucket("e", "r", 2, (BucketLimit(Limit.per_minute("rpm", 60), -5, 65),), anchor, expires_at_ms, 4)
 
 
 def test_debt_shards_and_the_end_of_a_bucket_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     say_buckets([bucket(None), bucket(int(datetime(2024, 2, 1, 3, 4, tzinfo=UTC).timestamp() * 1000))])
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
-        ["RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "CONSUMED", "SHARDS", "EXPIRES", "(UTC)"],
-        ["r", "rpm", "-5", "60", "60/min", "65", "2", "-"],
-        ["r", "rpm", "-5", "60", "60/min", "65", "2", "2024-02-01", "03:04"],
+        ["RESOURCE", "LIMIT", "AVAILABLE", "BURST", "REFILL", "CONSUMED", "SHADOWED", "SHARDS", "EXPIRES", "(UTC)"],
+        ["r", "rpm", "-5", "60", "60/min", "65", "4", "2", "-"],
+        ["r", "rpm", "-5", "60", "60/min", "65", "4", "2", "2024-02-01", "03:04"],
     ]
 
 
 def test_json_has_everything_about_a_bucket() -> None:
-    limit = {"capacity": 60, "burst": 60, "refill_amount": 60, "refill_period": 60}
+    limit = {"capacity": 60, "burst": 60, "refill_amount": 60, "refill_period": 60, "shadow": False}
     assert plain_bucket(bucket(None)) == {
         "entity_id": "e",
         "resource": "r",
         "shard_count": 2,
         "anchor": "2024-01-01T00:00:00Z",
         "expires_at": None,
+        "shadowed": 4,
         "limits": {"rpm": {"available": -5, "consumed": 65, **limit}},
     }
 

@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows.acquire.claims import AcquireRequest, Grant
 from ..flows.acquire.lease import adjust, check_open, checked, consume, correct, release, roll_back, settle
-from ..flows.acquire.statuses import statuses_after
+from ..flows.acquire.statuses import shadowed, statuses_after
 from ..flows.acquire.waiting import acquire_in_time
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.steps import Flow
@@ -88,6 +88,11 @@ class Lease:
     def statuses(self) -> list[LimitStatus]:
         """The limits' statuses after the writes that took tokens; empty if the store was unavailable."""
         return statuses_after(self._namespace_state, self._grant.claims)
+
+    @property
+    def shadowed(self) -> tuple[LimitStatus, ...]:
+        """The shadow limits that would have refused the acquire or a ``consume``; empty if none."""
+        return shadowed(self._grant.claims)
 
     @property
     def _grant(self) -> Grant:

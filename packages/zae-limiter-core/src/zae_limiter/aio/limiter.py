@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar, Unpack, cast
 from ..flows.acquire import inspection
 from ..flows.acquire.claims import AcquireRequest
 from ..flows.acquire.requests import validate_place, validate_request
+from ..flows.validation import validate_flag
 from ..limits import Limit, OnUnavailable, check_limits
 from ..observers import Observer
 from ..observing import audience_of
@@ -24,7 +25,8 @@ F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 class RateLimiter(LimitMethods, EntityMethods):
     """Token buckets of one repository. ``default_limits`` apply if no level of the repository has limits.
 
-    Every one of ``observers`` is called with what became of each acquire and of each block.
+    With ``shadow`` it refuses nobody: ``lease.shadowed`` has what it would have refused, and without the store a call
+    passes. Every one of ``observers`` is called with what became of each acquire and of each block.
     """
 
     def __init__(
@@ -33,10 +35,12 @@ class RateLimiter(LimitMethods, EntityMethods):
         *,
         default_limits: Sequence[Limit] | None = None,
         observers: Sequence[Observer] = (),
+        shadow: bool = False,
     ) -> None:
         super().__init__(repository.driver, repository.namespace_state, repository._options, repository._clock)
         self.repository = repository
         self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
+        self._shadow = validate_flag("shadow", shadow)
         self._audience = audience_of(observers, repository.namespace_state, repository._store)
 
     def acquire(
@@ -68,6 +72,7 @@ class RateLimiter(LimitMethods, EntityMethods):
             on_unavailable=on_unavailable,
             rollback=rollback,
             max_wait=max_wait,
+            shadow=self._shadow,
         )
         if self._audience is not None:
             return ObservedLease(self.driver, self.namespace_state, request, self._audience)
@@ -116,7 +121,9 @@ class RateLimiter(LimitMethods, EntityMethods):
         ``limits`` override the stored ones, as in ``acquire``. Reads the store. Raises ``RateLimiterUnavailable``,
         ``ValidationError``.
         """
-        request = validate_request(entity_id, resource, consume, limits=limits, default_limits=self._default_limits)
+        request = validate_request(
+            entity_id, resource, consume, limits=limits, default_limits=self._default_limits, shadow=self._shadow
+        )
         return await self._run(inspection.time_until_available(self.namespace_state, request))
 
     async def is_available(

@@ -1,6 +1,7 @@
 """The async repository's methods for stored limits."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from ..flows.acquire import inspection
 from ..flows.acquire.inspection import Resolution
@@ -9,6 +10,7 @@ from ..flows.records import limits as stored
 from ..flows.records import listing as lists
 from ..flows.validation import OwnPlace
 from ..limits import BulkResult, Limit, OnUnavailable
+from ..overrides import Override
 from .flow_runner import FlowRunner
 
 
@@ -61,18 +63,37 @@ class LimitMethods(FlowRunner):
         limits: Sequence[Limit],
         resource: str = "_default_",
         *,
+        override_until: datetime | None = None,
         principal: str | None = None,
     ) -> None:
-        """Replace an entity's own limits on a resource, or on all resources (``_default_``)."""
-        await self._run(stored.set_own(self.namespace_state, entity_id, resource, limits, self._cause(principal)))
+        """Replace an entity's own limits on a resource, or on all resources (``_default_``).
+
+        With ``override_until``, a ``datetime`` with a time zone and at most 366 days ahead, they are an override: they
+        hold until then, and the entity's own, which stay stored, from then on. Without it, an override stays.
+        """
+        state, cause = self.namespace_state, self._cause(principal)
+        if override_until is None:
+            await self._run(stored.set_own(state, entity_id, resource, limits, cause))
+        else:
+            await self._run(stored.set_override(state, entity_id, resource, limits, override_until, cause))
 
     async def get_limits(self, entity_id: str, resource: str = "_default_") -> list[Limit]:
-        """An entity's own limits on a resource, or on all (``_default_``); empty if none are set."""
+        """An entity's own limits on a resource, or on all (``_default_``); empty if none are set, override or not."""
         return await self._run(stored.get_own(self.namespace_state, entity_id, resource))
 
     async def delete_limits(self, entity_id: str, resource: str = "_default_", *, principal: str | None = None) -> None:
-        """Remove an entity's own limits on a resource, or on all resources (``_default_``)."""
+        """Remove an entity's own limits on a resource, or on all (``_default_``); an override in force stays."""
         await self._run(stored.delete_own(self.namespace_state, entity_id, resource, self._cause(principal)))
+
+    async def get_override(self, entity_id: str, resource: str = "_default_") -> Override | None:
+        """The override in force of an entity on a resource, or on all (``_default_``); ``None`` without one."""
+        return await self._run(stored.get_override(self.namespace_state, entity_id, resource))
+
+    async def delete_override(
+        self, entity_id: str, resource: str = "_default_", *, principal: str | None = None
+    ) -> None:
+        """End an override at once, if one is in force; the entity's own limits hold again."""
+        await self._run(stored.delete_override(self.namespace_state, entity_id, resource, self._cause(principal)))
 
     async def list_entities_with_custom_limits(self, resource: str) -> list[str]:
         """The entities that have limits of their own on a resource, or with ``_default_`` on all, by id.

@@ -18,6 +18,7 @@ UNITS: Final[Mapping[str, str]] = {
     "duration_ms": "Milliseconds",
     "waited_ms": "Milliseconds",
     "refusals": "Count",
+    "shadowed": "Count",
     "tokens": "Count",
     "rolled_back": "Count",
     "ends_failed": "Count",
@@ -28,8 +29,8 @@ UNITS: Final[Mapping[str, str]] = {
 class EmbeddedMetricsObserver:
     """Writes lines of JSON to ``stream``, by default standard output; CloudWatch makes metrics of them.
 
-    Dimensions are namespace and resource, and the limit for ``refusals`` and ``tokens``. With ``entity_ids``, a line
-    names the entity in a field, which is no dimension.
+    Dimensions are namespace and resource, and the limit for ``refusals``, ``shadowed`` and ``tokens``. With
+    ``entity_ids``, a line names the entity in a field, which is no dimension.
     """
 
     def __init__(self, *, stream: TextIO | None = None, entity_ids: bool = False) -> None:
@@ -71,6 +72,8 @@ def _by_limit(event: Event) -> Iterator[tuple[str, dict[str, float]]]:
     if isinstance(event, AcquireEvent):
         for name in dict.fromkeys(status.limit_name for status in event.violations):
             yield name, {"refusals": 1}
+        for name in dict.fromkeys(status.limit_name for status in event.shadowed):
+            yield name, {"shadowed": 1}
     else:
         for name, amount in event.consumed.items():
             if amount:

@@ -16,8 +16,9 @@ class AcquireEvent:
     """The outcome of an acquire, or of a ``lease.consume``; amounts in tokens by limit.
 
     ``degraded``: let through uncounted, because the store was unavailable. ``seconds``: the whole call; ``waited``: the
-    part of an admitted call before its tokens were due. ``statuses``: the limits that a refusal checked. ``error``:
-    that of a call that failed. ``write_units``: what the store wrote since the last event, if it counts units.
+    part of an admitted call before its tokens were due. ``statuses``: the limits that a refusal checked. ``shadowed``:
+    the shadow limits that would have refused an admitted call. ``error``: that of a call that failed. ``write_units``:
+    what the store wrote since the last event, if it counts units.
     """
 
     namespace: str
@@ -29,13 +30,14 @@ class AcquireEvent:
     seconds: float
     waited: float = 0.0
     statuses: tuple[LimitStatus, ...] = ()
+    shadowed: tuple[LimitStatus, ...] = ()
     error: BaseException | None = None
     write_units: float = 0.0
 
     @property
     def violations(self) -> tuple[LimitStatus, ...]:
         """The limits that were short of tokens, of the entity or of its parent."""
-        return tuple(status for status in self.statuses if status.exceeded)
+        return tuple(status for status in self.statuses if status.exceeded and not status.limit.shadow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,9 @@ class OpenTelemetryObserver:
         self._acquires = meter.create_counter(
             "zae_limiter.acquires", "{acquire}", "Acquires and lease.consume calls, by outcome"
         )
+        self._shadowed = meter.create_counter(
+            "zae_limiter.shadowed", "{refusal}", "Shadow limits that would have refused an admitted call"
+        )
         self._refusals = meter.create_counter(
             "zae_limiter.refusals", "{refusal}", "Limits that were short of tokens in a refused call"
         )
@@ -73,6 +76,8 @@ class OpenTelemetryObserver:
     def _record_call(self, event: AcquireEvent, attributes: Attributes) -> None:
         for limit in dict.fromkeys(status.limit_name for status in event.violations):
             self._refusals.add(1, attributes | {"zae_limiter.limit": limit})
+        for limit in dict.fromkeys(status.limit_name for status in event.shadowed):
+            self._shadowed.add(1, attributes | {"zae_limiter.limit": limit})
         with_outcome = attributes | {"zae_limiter.call": event.call, "zae_limiter.outcome": event.outcome}
         if event.error is not None:
             with_outcome["error.type"] = type(event.error).__qualname__
@@ -109,6 +114,8 @@ def _record_span(tracer: trace.Tracer, event: AcquireEvent, attributes: Attribut
             span.set_attribute("zae_limiter.waited", event.waited)
         if event.violations:
             span.set_attribute("zae_limiter.violations", [status.limit_name for status in event.violations])
+        if event.shadowed:
+            span.set_attribute("zae_limiter.shadowed", [status.limit_name for status in event.shadowed])
         if event.outcome == "failed" and event.error is not None:
             span.record_exception(event.error)
             span.set_status(trace.StatusCode.ERROR, str(event.error))

@@ -31,7 +31,7 @@ ANCHOR: Final = "rf"  # epoch ms: the instant that the balances are expressed fo
 CONFIG_READ_AT: Final = "cv"  # epoch ms: the read of the config behind the shape
 ACQUIRES: Final = "ev"  # the number of admitted acquires
 REFUSED: Final = "rj"  # the number of refused acquires
-SHADOWED: Final = "sj"  # the number of admitted acquires that shadow limits alone would have refused
+SHADOWED: Final = "sj"  # the number of admitted acquires that a shadow limit would have refused
 SHARD_COUNT: Final = "shard_count"
 CASCADE: Final = "cascade"  # also of an entity
 PARENT_ID: Final = "parent_id"  # also of an entity
@@ -45,6 +45,7 @@ CHILDREN: Final = "child_count"  # the number of entities whose parent it is
 CONFIG_VERSION: Final = "config_version"
 ON_UNAVAILABLE: Final = "on_unavailable"
 FINGERPRINT: Final = "fingerprint"  # of the provisioner's last write of the config
+OVERRIDE_UNTIL: Final = "override_until"  # epoch ms: the end of the override beside the limits of an entity config
 
 # Of a usage snapshot.
 WINDOW: Final = "window"
@@ -96,7 +97,9 @@ INTENDED_ENTITIES: Final = "intended_entities"
 
 WCU: Final = "wcu"  # the reserved limit that counts the writes to a bucket
 
-LimitField = Literal["tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period"]
+ConfigPrefix = Literal["l", "o"]  # of an entity's or a level's own limits; of an override
+
+LimitField = Literal["tokens", "consumed", "capacity", "burst", "refill_amount", "refill_period", "shadow"]
 
 _SUFFIXES: Final[dict[LimitField, str]] = {
     "tokens": "tk",
@@ -105,9 +108,11 @@ _SUFFIXES: Final[dict[LimitField, str]] = {
     "burst": "bx",
     "refill_amount": "ra",
     "refill_period": "rp",
+    "shadow": "sh",
 }
 _FIELDS: Final[dict[str, LimitField]] = {suffix: field for field, suffix in _SUFFIXES.items()}
 _OF_STATE: Final = frozenset[LimitField](("tokens", "consumed"))  # the fields of a bucket beside the rule
+_OF_CONFIG: Final = frozenset[LimitField](("shadow",))  # the fields of a config that no bucket has
 
 
 class BucketAttributes(NamedTuple):
@@ -128,6 +133,7 @@ class LimitAttributes(NamedTuple):
     burst: str
     refill_amount: str
     refill_period: str
+    shadow: str
 
 
 class LimitAttribute(NamedTuple):
@@ -140,24 +146,26 @@ class LimitAttribute(NamedTuple):
 @lru_cache(maxsize=4096)
 def bucket_attributes(limit: str) -> BucketAttributes:
     """The attributes of a limit in a bucket item."""
-    return BucketAttributes(*(f"b_{limit}_{suffix}" for suffix in _SUFFIXES.values()))
+    return BucketAttributes(*(f"b_{limit}_{suffix}" for field, suffix in _SUFFIXES.items() if field not in _OF_CONFIG))
 
 
 @lru_cache(maxsize=4096)
-def limit_attributes(limit: str) -> LimitAttributes:
-    """The attributes of a limit in a config item."""
-    return LimitAttributes(*(f"l_{limit}_{suffix}" for field, suffix in _SUFFIXES.items() if field not in _OF_STATE))
+def limit_attributes(limit: str, prefix: ConfigPrefix = "l") -> LimitAttributes:
+    """The attributes of a limit in a config item; those of an override have the prefix ``o``."""
+    suffixes = (suffix for field, suffix in _SUFFIXES.items() if field not in _OF_STATE)
+    return LimitAttributes(*(f"{prefix}_{limit}_{suffix}" for suffix in suffixes))
 
 
 @lru_cache(maxsize=8_192)
 def parse_bucket_attribute(name: str) -> LimitAttribute | None:
     """The limit and the field of a bucket's attribute, ``None`` for any other attribute."""
-    return _parse("b_", name)
+    found = _parse("b_", name)
+    return None if found is None or found.field in _OF_CONFIG else found
 
 
-def parse_limit_attribute(name: str) -> LimitAttribute | None:
+def parse_limit_attribute(name: str, prefix: ConfigPrefix = "l") -> LimitAttribute | None:
     """The limit and the field of a config's attribute, ``None`` for any other attribute."""
-    found = _parse("l_", name)
+    found = _parse(f"{prefix}_", name)
     return None if found is None or found.field in _OF_STATE else found
 
 

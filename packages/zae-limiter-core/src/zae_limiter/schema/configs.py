@@ -1,38 +1,51 @@
-"""The item of a config: its limits, its policy and its fingerprint."""
+"""The item of a config: its limits, its override, its policy and its fingerprint."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from ..limits import Limit, OnUnavailable, check_on_unavailable
+from ..overrides import Override
 from ..provisioner import StoredConfig
-from .attributes import FINGERPRINT, ON_UNAVAILABLE, limit_attributes, parse_limit_attribute
+from .attributes import (
+    FINGERPRINT,
+    ON_UNAVAILABLE,
+    OVERRIDE_UNTIL,
+    TTL,
+    ConfigPrefix,
+    limit_attributes,
+    parse_limit_attribute,
+)
 
 Item = dict[str, Any]
 
+OVERRIDE_GRACE_MS: Final = 60_000  # from the end of an override until DynamoDB may remove an item that has nothing else
 
-def config_attributes(limits: Iterable[Limit]) -> dict[str, int]:
+
+def config_attributes(limits: Iterable[Limit], prefix: ConfigPrefix = "l") -> dict[str, int | bool]:
     """The limits as the attributes of a config item."""
-    attributes = {}
+    attributes: dict[str, int | bool] = {}
     for limit in limits:
-        at = limit_attributes(limit.name)
+        at = limit_attributes(limit.name, prefix)
         attributes[at.capacity] = limit.capacity
         attributes[at.burst] = limit.burst
         attributes[at.refill_amount] = limit.refill_amount
         attributes[at.refill_period] = limit.refill_period
+        if limit.shadow:
+            attributes[at.shadow] = True
     return attributes
 
 
-def read_limits(item: Item | None) -> tuple[Limit, ...]:
-    """The limits of a config item, sorted by name; none if there is no item."""
+def read_limits(item: Item | None, prefix: ConfigPrefix = "l") -> tuple[Limit, ...]:
+    """The own limits of a config item, sorted by name; none if there is no item. Those of its override: ``o``."""
     if item is None:
         return ()
-    found = map(parse_limit_attribute, item)
+    found = (parse_limit_attribute(name, prefix) for name in item)
     names = sorted(each.limit for each in found if each is not None and each.field == "capacity")
-    return tuple(_read_limit(item, name) for name in names)
+    return tuple(_read_limit(item, name, prefix) for name in names)
 
 
-def _read_limit(item: Item, name: str) -> Limit:
-    at = limit_attributes(name)
+def _read_limit(item: Item, name: str, prefix: ConfigPrefix) -> Limit:
+    at = limit_attributes(name, prefix)
     capacity: int = item[at.capacity]
     return Limit(
         name=name,
@@ -40,7 +53,33 @@ def _read_limit(item: Item, name: str) -> Limit:
         burst=int(item.get(at.burst, capacity)),
         refill_amount=item[at.refill_amount],
         refill_period=item[at.refill_period],
+        shadow=item.get(at.shadow, False),
     )
+
+
+def read_override(item: Item | None, now_ms: int) -> Override | None:
+    """The override in force at an instant; ``None`` if there is none, or if it has ended."""
+    until_ms = override_end(item)
+    if item is None or until_ms is None or now_ms >= until_ms:
+        return None
+    return Override(read_limits(item, "o"), until_ms)
+
+
+def override_end(item: Item | None) -> int | None:
+    """The end of an item's override (epoch ms), passed or not; ``None`` without one."""
+    return None if item is None else item.get(OVERRIDE_UNTIL)
+
+
+def limits_in_force(item: Item | None, now_ms: int) -> tuple[Limit, ...]:
+    """The limits that hold by a config item at an instant: its override's, else its own."""
+    override = read_override(item, now_ms)
+    return read_limits(item) if override is None else override.limits
+
+
+def override_attributes(override: Override, *, alone: bool) -> Item:
+    """An override as attributes; with ``alone`` the item has no limits of its own, and expires behind the override."""
+    expiry = {TTL: -(-(override.until_ms + OVERRIDE_GRACE_MS) // 1000)} if alone else {}
+    return {**config_attributes(override.limits, "o"), OVERRIDE_UNTIL: override.until_ms, **expiry}
 
 
 def read_on_unavailable(item: Item | None) -> OnUnavailable | None:
@@ -49,9 +88,12 @@ def read_on_unavailable(item: Item | None) -> OnUnavailable | None:
     return None if value is None else check_on_unavailable(value)
 
 
-def read_config(item: Item) -> StoredConfig:
-    """A config item as a value."""
-    return StoredConfig(read_limits(item), read_on_unavailable(item), item.get(FINGERPRINT))
+def read_config(item: Item, now_ms: int) -> StoredConfig | None:
+    """A config item as a value; ``None`` if it has nothing but an override that has ended."""
+    limits, override = read_limits(item), read_override(item, now_ms)
+    if not limits and override is None and override_end(item) is not None:
+        return None
+    return StoredConfig(limits, read_on_unavailable(item), item.get(FINGERPRINT), override)
 
 
 def other_attributes(config: StoredConfig) -> Item:

@@ -72,6 +72,11 @@ class BucketState(NamedTuple):
         """The instant that the balances are expressed for, in epoch ms; the version of the shape."""
         return int(self.item[ANCHOR])
 
+    def has(self, limits: Iterable[Limit]) -> bool:
+        """Whether the bucket has every one of these limits, with the same rule."""
+        known = self.shard_limits
+        return all(limit.name in known and known[limit.name].limit == limit for limit in limits)
+
     def is_ahead(self, now_ms: int) -> bool:
         """Whether the anchor is so far ahead that a wrong clock must have set it."""
         return self.anchor_ms > now_ms + AHEAD_MS

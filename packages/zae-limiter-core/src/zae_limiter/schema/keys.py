@@ -36,10 +36,11 @@ class AuditAddress(NamedTuple):
 
 
 class EntityConfigAddress(NamedTuple):
-    """The resource and the entity in an entity config's sort key in GSI4."""
+    """The resource and the entity in an entity config's index keys; ``until_ms`` if it has nothing but an override."""
 
     resource: str
     entity_id: str
+    until_ms: int | None = None
 
 
 @lru_cache(maxsize=16_384)
@@ -176,9 +177,9 @@ def gsi3_pk_entity_config(ns: str, resource: str) -> str:
     return f"{ns}/ENTITY_CONFIG#{encode(resource)}"
 
 
-def gsi3_sk_entity(entity: str) -> str:
-    """Return the sort key of an entity config in GSI3."""
-    return encode(entity)
+def gsi3_sk_entity(entity: str, until_ms: int | None = None) -> str:
+    """Return the sort key of an entity config in GSI3; ``until_ms``: the end of an override, if it has nothing else."""
+    return encode(entity) if until_ms is None else f"{encode(entity)}#{until_ms}"
 
 
 def gsi3_pk_entity(ns: str, entity: str) -> str:
@@ -196,9 +197,9 @@ def gsi4_pk(ns: str) -> str:
     return ns
 
 
-def gsi4_sk_entity_config(resource: str, entity: str) -> str:
-    """Return the sort key of an entity config in GSI4."""
-    return f"{INDEX_CONFIG_PREFIX}{encode(resource)}#{encode(entity)}"
+def gsi4_sk_entity_config(resource: str, entity: str, until_ms: int | None = None) -> str:
+    """Return the sort key of an entity config in GSI4; ``until_ms`` as in GSI3."""
+    return f"{INDEX_CONFIG_PREFIX}{encode(resource)}#{gsi3_sk_entity(entity, until_ms)}"
 
 
 def gsi4_after_resource(resource: str) -> str:
@@ -239,11 +240,22 @@ def parse_usage_sk(sk: str) -> tuple[str, str]:
 
 
 def parse_entity_config_sk(gsi4_sk: str) -> EntityConfigAddress:
-    """Return the resource and the entity in an entity config's sort key in GSI4. Raises ``ValueError`` for others."""
-    prefix, resource, entity = gsi4_sk.split("#")
+    """Return the address in an entity config's sort key in GSI4. Raises ``ValueError`` for any other key."""
+    prefix, resource, entity = gsi4_sk.split("#", 2)
     if prefix != "CONFIG":
         raise ValueError(f"not an entity config: {gsi4_sk!r}")
-    return EntityConfigAddress(decode(resource), decode(entity))
+    return parse_entity_sk(resource, entity)
+
+
+def parse_entity_sk(resource: str, gsi3_sk: str) -> EntityConfigAddress:
+    """Return the address in an entity config's sort key in GSI3, on a resource as keys have it.
+
+    Raises ``ValueError`` for any other key.
+    """
+    entity, *end = gsi3_sk.split("#")
+    if end and (len(end) > 1 or str(int(end[0])) != end[0]):
+        raise ValueError(f"not an entity config: {gsi3_sk!r}")
+    return EntityConfigAddress(decode(resource), decode(entity), int(end[0]) if end else None)
 
 
 def _encode_subject(subject: str) -> str:

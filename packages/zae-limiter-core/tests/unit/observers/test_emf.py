@@ -46,6 +46,13 @@ def test_a_refusal_has_a_line_for_each_limit_that_was_short() -> None:
     ]
 
 
+def test_an_admitted_call_has_a_line_for_each_shadow_limit_that_would_have_refused_it() -> None:
+    assert [figures(line) for line in told(acquire_event(shadowed=refusal(TPM).violations))] == [
+        (OWN, {"admitted": 1, "duration_ms": 100}),
+        (OWN | {"limit": "tpm"}, {"shadowed": 1}),
+    ]
+
+
 def test_the_end_of_a_block_has_the_tokens_of_each_limit() -> None:
     assert [figures(line) for line in told(lease_event())] == [
         (OWN | {"limit": "rpm"}, {"tokens": 1}),

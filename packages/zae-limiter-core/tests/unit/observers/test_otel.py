@@ -77,6 +77,16 @@ def test_a_refusal_counts_the_limits_that_were_short() -> None:
     assert [value for _, value in metrics["zae_limiter.acquires"]] == [2]
 
 
+def test_an_admitted_call_counts_the_shadow_limits_that_would_have_refused_it() -> None:
+    recorded = Recorded()
+    recorded.observer(acquire_event(shadowed=refusal(RPM).violations))
+    metrics = recorded.metrics()
+    assert metrics["zae_limiter.shadowed"] == [(OWN | {"zae_limiter.limit": "rpm"}, 1)]
+    assert metrics["zae_limiter.acquires"] == [(ADMITTED, 1)]
+    [span] = recorded.spans()
+    assert (span.attributes or {})["zae_limiter.shadowed"] == ("rpm",)
+
+
 def test_the_end_of_a_block_counts_its_tokens() -> None:
     recorded = Recorded()
     recorded.observer(lease_event())

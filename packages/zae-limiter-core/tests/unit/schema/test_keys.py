@@ -67,7 +67,16 @@ def test_another_sort_key_is_no_usage_snapshot(sk: str) -> None:
 
 @given(resources, entities)
 def test_an_entity_configs_place_gives_back_its_parts(resource: str, entity: str) -> None:
-    assert keys.parse_entity_config_sk(keys.gsi4_sk_entity_config(resource, entity)) == (resource, entity)
+    for until_ms in (None, 1_700_000_000_000):
+        address = (resource, entity, until_ms)
+        assert keys.parse_entity_config_sk(keys.gsi4_sk_entity_config(*address)) == address
+        assert keys.parse_entity_sk(keys.encode(resource), keys.gsi3_sk_entity(entity, until_ms)) == address
+
+
+@pytest.mark.parametrize("sk", ["a#", "a#x", "a#+1", "a#01", "a#1_0", "a#1#2", "a# 1", "a|b"])
+def test_another_sort_key_is_no_entity_config(sk: str) -> None:
+    with pytest.raises(ValueError, match=r"not an entity config|invalid literal|no name"):
+        keys.parse_entity_sk("r", sk)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +206,7 @@ def test_the_stored_names_are_those_of_the_tables_that_exist() -> None:
         "b_rpm_ra",
         "b_rpm_rp",
     )
-    assert attributes.limit_attributes("rpm") == ("l_rpm_cp", "l_rpm_bx", "l_rpm_ra", "l_rpm_rp")
+    assert attributes.limit_attributes("rpm") == ("l_rpm_cp", "l_rpm_bx", "l_rpm_ra", "l_rpm_rp", "l_rpm_sh")
     assert (attributes.ANCHOR, attributes.CONFIG_READ_AT, attributes.ACQUIRES) == ("rf", "cv", "ev")
 
 

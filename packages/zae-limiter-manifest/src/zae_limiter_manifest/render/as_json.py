@@ -51,6 +51,7 @@ def _drift(plan: Plan) -> dict[str, Any]:
         "drifted": [change for change in document["changes"] if change["drift"]],
         "pending": [change for change in document["changes"] if not change["drift"]],
         "unmanaged": [address.to_dict() for address in plan.unmanaged],
+        "overrides": [override.to_dict() for override in plan.overrides],
     }
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from ..addresses import Address
 from ..changes import Change
+from ..overrides import LiveOverride
 from ..plan import Plan
 from ..protocol import Answer
 from . import words
@@ -33,6 +34,7 @@ def render_applied(*answers: Answer) -> str:
 
 def _plan_section(plan: Plan) -> Section:
     rows = ["\n".join(_rows(change)) for change in plan.changes]
+    rows += ["\n".join(_override_rows(override)) for override in plan.overrides]
     return Section(plan.namespace, words.plan_summary(plan), words.remarks(plan, code), _HEAD, rows)
 
 
@@ -45,13 +47,26 @@ def _rows(change: Change) -> Iterator[str]:
         yield f"| `{words.MARKS[change.action]}` | {item} | | {words.UNCHANGED} |"
 
 
+def _override_rows(override: LiveOverride) -> Iterator[str]:
+    item = f"{_item(override.address)}{words.override_note(override)}"
+    for part in words.override_limits(override):
+        yield f"| `{part.mark}` | {item} | `{part.name}` | {part.text} |"
+        item = ""
+
+
 def _drift_section(plan: Plan, *, list_unmanaged: bool) -> Section:
     unmanaged = plan.unmanaged if list_unmanaged else ()
     rows = [
         *map(_drift_row, (*plan.drifted, *plan.pending)),
+        *map(_drift_override, plan.overrides),
         *(f"| {_item(address)} | unmanaged |" for address in unmanaged),
     ]
     return Section(plan.namespace, words.drift_summary(plan), words.remarks(plan, code), _DRIFT_HEAD, rows)
+
+
+def _drift_override(override: LiveOverride) -> str:
+    limits = "<br>".join(f"{part.name}: {part.text}" for part in words.override_limits(override))
+    return f"| {_item(override.address)}{words.override_note(override)} | {limits} |"
 
 
 def _drift_row(change: Change) -> str:

@@ -60,6 +60,7 @@ def _plan(plan: Plan) -> Iterator[str]:
         yield from (f"      {part.mark} {part.name}: {part.text}" for part in parts)
         if not parts:
             yield f"      {words.UNCHANGED}"
+    yield from _overrides(plan)
     yield words.plan_summary(plan)
     yield from words.remarks(plan)
 
@@ -69,9 +70,16 @@ def _drift(plan: Plan, *, list_unmanaged: bool) -> Iterator[str]:
     for change in (*plan.drifted, *plan.pending):
         yield f"  {_drift_mark(change)} {change.address}{words.notes(change, beside_drift=True)}"
         yield from (f"      {part}" for part in words.live_and_declared(change))
+    yield from _overrides(plan)
     if list_unmanaged:
         yield from (f"  {address} (unmanaged)" for address in plan.unmanaged)
     yield words.drift_summary(plan)
+
+
+def _overrides(plan: Plan) -> Iterator[str]:
+    for override in plan.overrides:
+        yield f"  = {override.address}{words.override_note(override)}"
+        yield from (f"      {part.name}: {part.text}" for part in words.override_limits(override))
 
 
 def _applied(answer: Answer) -> Iterator[str]:

@@ -4,7 +4,10 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from ..changes import Action, Change, FieldChange
+from ..changes import MODE, Action, Change, FieldChange
+from ..converter import CONVERTER
+from ..declarations import LimitDecl
+from ..overrides import LiveOverride
 from ..plan import Plan
 from ..protocol import Answer, Failure
 
@@ -45,7 +48,7 @@ def _part(change: Change, limit: str | None, fields: list[FieldChange]) -> Part:
         (policy,) = fields
         return Part(_mark(policy.before, policy.after), policy.field, _step(policy))
     mark = _mark(*(side.limits.get(limit) if side else None for side in (change.before, change.after)))
-    return Part(mark, limit, ", ".join(f"{each.field} {_step(each)}" for each in fields))
+    return Part(mark, limit, ", ".join(map(_said, fields)))
 
 
 def _mark(before: object, after: object) -> str:
@@ -54,8 +57,23 @@ def _mark(before: object, after: object) -> str:
     return MARKS["delete" if after is None else "update"]
 
 
+def _said(each: FieldChange) -> str:
+    """`capacity 500 -> 600`; the words of a mode need no name."""
+    return _step(each) if each.field == MODE else f"{each.field} {_step(each)}"
+
+
 def _step(each: FieldChange) -> str:
     return " -> ".join(str(side) for side in (each.before, each.after) if side is not None)
+
+
+def mode_changes(plan: Plan) -> list[str]:
+    """The limits that become shadow limits, or enforced ones: `resource gpt-4: rpm shadow -> enforced`."""
+    return [
+        f"{change.address}: {each.limit} {_step(each)}"
+        for change in plan.changes
+        for each in change.fields()
+        if each.field == MODE and each.before and each.after
+    ]
 
 
 def live_and_declared(change: Change) -> list[str]:
@@ -69,6 +87,22 @@ def _apart(each: FieldChange) -> str:
     live = "absent" if each.before is None else each.before
     declared = "not declared" if each.after is None else f"declared {each.after}"
     return f"{each.field} is {live}, {declared}"
+
+
+def override_note(override: LiveOverride) -> str:
+    """` (override until 2026-11-27T18:00:00Z)`."""
+    return f" (override until {override.until})"
+
+
+def override_limits(override: LiveOverride) -> list[Part]:
+    """The limits of an override, each as `capacity 2000`."""
+    limits = sorted(override.decl.limits.items())
+    return [Part("=", name, _fields_text(limit)) for name, limit in limits]
+
+
+def _fields_text(limit: LimitDecl) -> str:
+    fields = CONVERTER.unstructure(limit).items()
+    return ", ".join(name if value is True else f"{name} {value}" for name, value in fields)
 
 
 def plan_summary(plan: Plan) -> str:

@@ -15,6 +15,7 @@ from zae_limiter_manifest import (
     Change,
     Failure,
     LimitDecl,
+    LiveOverride,
     LockReport,
     ManagedSet,
     ManifestError,
@@ -30,12 +31,13 @@ PAGE = (Path(__file__).parents[5] / "docs" / "cli.md").read_text("utf-8")
 TABLE = re.compile(r"<!-- keys: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 USER, GONE = Address("gpt-4", "user-123"), Address("gone")
-WHOLE = ResourceDecl({"rpm": LimitDecl(5, burst=6, refill_amount=7, refill_period=8)})
+WHOLE = ResourceDecl({"rpm": LimitDecl(5, burst=6, refill_amount=7, refill_period=8, shadow=True)})
 CHANGES = (
     Change(Address(), SystemDecl(on_unavailable="allow"), SystemDecl(on_unavailable="block"), drift=True),
     Change(Address("gpt-4"), WHOLE, resource(rpm=1), adopted=True),
 )
-PLAN = Plan("tenant-alpha", CHANGES, forgotten=(GONE,), unmanaged=(GONE,), taken_from="a stack")
+OVERRIDE = LiveOverride(GONE, "2026-11-27T18:00:00Z", ResourceDecl({"rpm": LimitDecl(5)}))
+PLAN = Plan("tenant-alpha", CHANGES, forgotten=(GONE,), unmanaged=(GONE,), taken_from="a stack", overrides=(OVERRIDE,))
 ERRORS = [Failure("not_written", "away", address=USER), Failure("invalid_manifest", "bad", path="system")]
 LOCK = LockReport("abc", "cli", "2026-01-01T00:00:00Z")
 STATE = StateReport(ManagedSet(system=True), 7, lock=LOCK)

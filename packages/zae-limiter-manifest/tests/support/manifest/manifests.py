@@ -25,13 +25,14 @@ ENTITIES = ["1", "0x1f", "2024-01-01", "1:30", "u@x", "on", "auth0|123", "::1", 
 
 namespaces = st.from_regex(r"\A[A-Za-z][A-Za-z0-9_.-]{0,9}\Z")
 limits = st.builds(
-    lambda capacity, more, refill, period: LimitDecl(
-        capacity, burst=capacity + more, refill_amount=refill, refill_period=period
+    lambda capacity, more, refill, period, shadow: LimitDecl(
+        capacity, burst=capacity + more, refill_amount=refill, refill_period=period, shadow=shadow
     ),
     st.integers(1, 1000),
     st.integers(0, 3),
     st.integers(1, 10**15),
     st.integers(1, 3_153_600_000),
+    st.booleans(),
 ) | st.builds(LimitDecl, st.integers(1, 10**15))
 limit_maps = st.dictionaries(st.sampled_from(["rpm", "tpm", "on", "null", "a.b"]), limits, min_size=1)
 resources = st.builds(ResourceDecl, limit_maps)

@@ -1,6 +1,7 @@
 """The generated pieces of docs/manifest.md, from the models and the rules of names.
 Never the page: `python reference.py PAGE` writes the pieces into it."""
 
+import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,7 @@ from pathlib import Path
 from zae_limiter_manifest import RESERVED_LIMIT_NAMES, StackProperties, load, render_template
 from zae_limiter_manifest.manifest import MANIFEST
 from zae_limiter_manifest.naming import NameKind, find_name_problem
-from zae_limiter_manifest.shapes import Choice, Integer, Member, Name, NamedMap, Record
+from zae_limiter_manifest.shapes import Choice, Flag, Integer, Member, Name, NamedMap, Record
 
 PIECE = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 EXAMPLE = Path(__file__).parents[5] / "examples" / "tenant-alpha.limits.yaml"
@@ -44,7 +45,7 @@ def _is_first(path: str, entry: Record) -> bool:
 def _value(member: Member) -> str:
     said = _shape(member)
     if member.default is not None:
-        said += f", default {member.default}"
+        said += f", default {json.dumps(member.default)}"
     return f"{said}, **required**" if member.required else said
 
 
@@ -52,6 +53,8 @@ def _shape(member: Member) -> str:
     match member.shape:
         case Integer(highest=highest):
             return f"1 to {highest:,}"
+        case Flag():
+            return "`true` or `false`"
         case Choice(words=words):
             return " or ".join(f"`{word}`" for word in words)
         case Name():

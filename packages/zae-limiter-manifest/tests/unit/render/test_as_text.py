@@ -51,6 +51,28 @@ def test_a_plan_is_shown_change_by_change_with_old_and_new() -> None:
     assert as_text.render_plan(PLAN) == SHOWN
 
 
+SHADOWED = Change(
+    GPT_4,
+    ResourceDecl({"rpm": LimitDecl(5, shadow=True), "tpm": LimitDecl(5)}),
+    ResourceDecl({"rpm": LimitDecl(5), "tpm": LimitDecl(6, shadow=True), "new": LimitDecl(7, shadow=True)}),
+)
+
+
+def test_a_change_of_the_mark_of_a_shadow_limit_is_shown_in_words() -> None:
+    shown = as_text.render_plan(Plan("a", (SHADOWED,))).splitlines()[2:5]
+    assert shown == [
+        "      + new: capacity 7, shadow",
+        "      ~ rpm: shadow -> enforced",
+        "      ~ tpm: capacity 5 -> 6, enforced -> shadow",
+    ]
+    drift = as_text.render_drift(Plan("a", (SHADOWED,))).splitlines()[2:5]
+    assert drift == [
+        "      new: capacity is absent, declared 7; mode is absent, declared shadow",
+        "      rpm: mode is shadow, declared enforced",
+        "      tpm: capacity is 5, declared 6; mode is enforced, declared shadow",
+    ]
+
+
 def test_a_plan_without_changes_says_so() -> None:
     assert as_text.render_plan(Plan("a")) == "Namespace a\nNo changes.\n"
 

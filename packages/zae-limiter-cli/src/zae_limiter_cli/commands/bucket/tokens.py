@@ -1,5 +1,6 @@
 """`zae-limiter bucket show`, `reset` and `credit`."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -36,11 +37,12 @@ _resource_option = click.option("--resource", "-r", required=True, metavar="NAME
 def show(*, connection: "Connection", namespace: str, entity_id: str, resource: str | None, output: OutputForm) -> None:
     """Show the tokens that ENTITY_ID has left of each resource it used, over all shards.
 
-    The limits are those of the bucket: it follows a change of limits at its next acquire. A resource without a bucket
-    has all its tokens. Without --resource the list may miss a bucket of the last second.
+    The limits are those of the bucket: it follows a change of limits at its next acquire. SHADOWED counts the acquires
+    that were admitted although shadow limits would have refused them. A resource without a bucket has all its tokens.
+    Without --resource the list may miss a bucket of the last second.
     """
     with open_namespace(connection, namespace) as repository:
-        found = repository.get_buckets(entity_id, resource)
+        found = [_marked(repository, each) for each in repository.get_buckets(entity_id, resource)]
     if output == "json":
         say_json([plain_bucket(each) for each in found])
     elif found:
@@ -113,6 +115,14 @@ def _find(repository: "SyncRepository", entity_id: str, resource: str) -> "Bucke
     return found
 
 
+def _marked(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
+    """The bucket with the marks of shadow limits, which are stored with the limits that apply to it."""
+    limits, _, _ = repository.resolve_limits(bucket.entity_id, bucket.resource)
+    shadow = {limit.name for limit in limits if limit.shadow}
+    marked = (replace(each, limit=replace(each.limit, shadow=each.limit.name in shadow)) for each in bucket.limits)
+    return replace(bucket, limits=tuple(marked))
+
+
 def _no_bucket(entity_id: str, resource: str) -> CommandError:
     return CommandError(
         f"there is no bucket of {entity_id} on {resource}: all tokens are available, and nothing was written"
@@ -120,7 +130,7 @@ def _no_bucket(entity_id: str, resource: str) -> CommandError:
 
 
 def _show_after(repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
-    after = _find(repository, entity_id, resource)
+    after = _marked(repository, _find(repository, entity_id, resource))
     if output == "json":
         say_json(plain_bucket(after))
     else:

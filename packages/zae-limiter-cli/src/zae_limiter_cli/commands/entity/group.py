@@ -18,6 +18,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "set-limits": Entry("entity.limits:set_limits", "Replace its own limits."),
     "get-limits": Entry("entity.limits:get_limits", "Show its own limits."),
     "delete-limits": Entry("entity.limits:delete_limits", "Delete its own limits."),
+    "delete-override": Entry("entity.limits:delete_override", "End an override of its limits at once."),
     "effective": Entry("entity.levels:effective", "Show all four levels of limits, and the one that wins."),
     "list": Entry("entity.levels:list_entities", "List the entities that have limits of their own."),
     "list-resources": Entry("entity.levels:list_resources", "List the resources on which any entity has limits."),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...columns import say_columns, say_json
-from ...data.showing import LIMIT_HEAD, limit_cells, plain_limits, show_names
+from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_names
 from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import open_namespace
 
@@ -28,18 +28,28 @@ if TYPE_CHECKING:
 def effective(*, connection: "Connection", namespace: str, entity_id: str, resource: str, output: OutputForm) -> None:
     """Show the limits of ENTITY_ID on a resource, level by level. The first level with limits wins as a whole.
 
+    An override in force replaces the limits of its level; what holds after it is shown below.
+
     The levels, in order: the entity on this resource, the entity on all resources, the resource, the system.
     """
     from zae_limiter.resolution import Level, winner
 
-    places = _places(entity_id, resource)
+    places = places_of(entity_id, resource)
     with open_namespace(connection, namespace) as repository:
         found = repository.get_configs([*places.values()])
-    levels = [Level(source, found[place].limits if place in found else ()) for source, place in places.items()]
+    own = {source: found[place].limits if place in found else () for source, place in places.items()}
+    overrides = {source: found[place].override for source, place in places.items() if place in found}
+    levels = [
+        Level(source, override.limits if (override := overrides.get(source)) else own[source]) for source in places
+    ]
     on_unavailable = found[places["system"]].on_unavailable if places["system"] in found else None
     won = winner(levels)
     if output == "table":
         _say(f"{entity_id} on {resource}", levels, won)
+        for source, override in overrides.items():
+            if override is not None:
+                click.echo(f"{source}: {override_line(override)[:-1]}; then these limits of its own:")
+                say_columns([LIMIT_HEAD, *(map(limit_cells, own[source]) if own[source] else [("-", "-", "-", "-")])])
         return
     say_json(
         {
@@ -48,7 +58,14 @@ def effective(*, connection: "Connection", namespace: str, entity_id: str, resou
             "source": won and won.source,
             "limits": plain_limits(won.limits if won else ()),
             "on_unavailable": on_unavailable,
-            "levels": [{"source": each.source, "limits": plain_limits(each.limits)} for each in levels],
+            "levels": [
+                {
+                    "source": source,
+                    "limits": plain_limits(own[source]),
+                    "override": plain_override(overrides.get(source)),
+                }
+                for source in places
+            ],
         }
     )
 
@@ -93,7 +110,7 @@ def list_resources(*, connection: "Connection", namespace: str, output: OutputFo
     show_names("RESOURCE", found, output, none=f"No entity has limits of its own in namespace {namespace}.")
 
 
-def _places(entity_id: str, resource: str) -> dict["ConfigSource", "ConfigPlace"]:
+def places_of(entity_id: str, resource: str) -> dict["ConfigSource", "ConfigPlace"]:
     """Where each level stands, in the order in which they win."""
     from zae_limiter.naming import DEFAULT_RESOURCE
 

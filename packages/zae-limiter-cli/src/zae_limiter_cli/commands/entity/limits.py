@@ -1,20 +1,24 @@
-"""`zae-limiter entity set-limits`, `get-limits` and `delete-limits`."""
+"""`zae-limiter entity set-limits`, `get-limits`, `delete-limits` and `delete-override`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from ...columns import say_columns, say_json
 from ...confirmation import confirm
 from ...data.parsing import limits_option
-from ...data.showing import show_done, show_limits
+from ...data.showing import LIMIT_HEAD, limit_cells, override_line, plain_limits, plain_override, show_done
 from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option, yes_option
 from ...paging import open_namespace
 from ...principal import principal_option
+from ...times import parse_end, shown
+from .levels import places_of
 
 if TYPE_CHECKING:
-    from zae_limiter import Limit
+    from zae_limiter import Limit, SyncRepository
 
     from ...connection import Connection
 
@@ -35,6 +39,7 @@ def _place(function: Function) -> Function:
 @in_namespace
 @_place
 @limits_option(required=True)
+@click.option("--until", metavar="TIME", help="Hold them only so long, as an override: 2h, 7d, 2026-01-31T18:00Z.")
 @principal_option
 @output_option
 def set_limits(
@@ -44,13 +49,44 @@ def set_limits(
     entity_id: str,
     resource: str,
     limits: "list[Limit]",
+    until: str | None,
     principal: str,
     output: OutputForm,
 ) -> None:
-    """Replace the own limits of ENTITY_ID on a resource."""
+    """Replace the own limits of ENTITY_ID on a resource; with --until only for a time, after which they hold again."""
+    from zae_limiter import ValidationError
+
     with open_namespace(connection, namespace) as repository:
-        repository.set_limits(entity_id, limits, resource, principal=principal)
-        _show(entity_id, resource, repository.get_limits(entity_id, resource), output)
+        now = datetime.fromtimestamp(repository.namespace_state.now() / 1000, UTC)  # the store's time
+        end = None if until is None else parse_end("--until", until, now)
+        try:
+            repository.set_limits(entity_id, limits, resource, override_until=end, principal=principal)
+        except ValidationError as error:
+            if error.field != "override_until":
+                raise
+            raise CommandError(f"--until {until!r}: {error.problem}") from error
+        _show(repository, entity_id, resource, output)
+        if end is not None:
+            _warn_of_missing(repository, entity_id, resource, {limit.name for limit in limits})
+
+
+def _warn_of_missing(repository: "SyncRepository", entity_id: str, resource: str, names: set[str]) -> None:
+    """Name the limits that an override lacks: calls that consume them fail while it holds."""
+    from zae_limiter.naming import DEFAULT_RESOURCE
+    from zae_limiter.resolution import Level, winner
+
+    places = places_of(entity_id, resource)
+    if resource == DEFAULT_RESOURCE:
+        del places["entity"], places["resource"]  # each resource has others
+    found = repository.get_configs([*places.values()])
+    won = winner([Level(source, found[place].limits if place in found else ()) for source, place in places.items()])
+    missing = {limit.name for limit in won.limits} - names if won else ()
+    if won and missing:
+        click.echo(
+            f"Warning: the level {won.source} has {', '.join(sorted(missing))} as well: while the override holds, "
+            "acquires that consume it fail. Name every limit that calls consume.",
+            err=True,
+        )
 
 
 @click.command()
@@ -61,7 +97,7 @@ def set_limits(
 def get_limits(*, connection: "Connection", namespace: str, entity_id: str, resource: str, output: OutputForm) -> None:
     """Show the own limits of ENTITY_ID on a resource. `effective` shows the limits that apply."""
     with open_namespace(connection, namespace) as repository:
-        _show(entity_id, resource, repository.get_limits(entity_id, resource), output)
+        _show(repository, entity_id, resource, output)
 
 
 @click.command()
@@ -84,14 +120,57 @@ def delete_limits(
     """Delete the own limits of ENTITY_ID on a resource. Asks first, unless --yes is given."""
     what = f"own limits of {entity_id} on {resource}"
     with open_namespace(connection, namespace) as repository:
+        override = repository.get_override(entity_id, resource)
+        stays = f"; its override until {shown(override.until)} (UTC) stays" if override else ""
         if not repository.get_limits(entity_id, resource):
-            raise CommandError(f"there are no {what} in namespace {namespace}: nothing was deleted")
+            hint = f"{stays}: `entity delete-override` ends it" if override else ""
+            raise CommandError(f"there are no {what} in namespace {namespace}: nothing was deleted{hint}")
         if not yes:
             confirm(f"Delete the {what} in namespace {namespace}?")
         repository.delete_limits(entity_id, resource, principal=principal)
-    show_done({"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} are deleted.")
+    show_done(
+        {"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} are deleted{stays}."
+    )
 
 
-def _show(entity_id: str, resource: str, limits: "Sequence[Limit]", output: OutputForm) -> None:
-    none = f"{entity_id} has no limits of its own on {resource}."
-    show_limits({"entity_id": entity_id, "resource": resource}, limits, output, none=none)
+@click.command()
+@connected
+@in_namespace
+@_place
+@principal_option
+@yes_option
+@output_option
+def delete_override(
+    *,
+    connection: "Connection",
+    namespace: str,
+    entity_id: str,
+    resource: str,
+    principal: str,
+    yes: bool,
+    output: OutputForm,
+) -> None:
+    """End the override of the limits of ENTITY_ID on a resource. Asks first, unless --yes is given."""
+    what = f"override of {entity_id} on {resource}"
+    with open_namespace(connection, namespace) as repository:
+        if repository.get_override(entity_id, resource) is None:
+            raise CommandError(f"there is no {what} in namespace {namespace}: nothing was ended")
+        if not yes:
+            confirm(f"End the {what} in namespace {namespace}?")
+        repository.delete_override(entity_id, resource, principal=principal)
+    show_done({"entity_id": entity_id, "resource": resource}, "deleted", output, message=f"The {what} has ended.")
+
+
+def _show(repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:
+    limits, override = repository.get_limits(entity_id, resource), repository.get_override(entity_id, resource)
+    if output == "json":
+        plain = {"limits": plain_limits(limits), "override": plain_override(override)}
+        say_json({"entity_id": entity_id, "resource": resource, **plain})
+        return
+    if limits:
+        say_columns([LIMIT_HEAD, *map(limit_cells, limits)])
+    else:
+        click.echo(f"{entity_id} has no limits of its own on {resource}.")
+    if override is not None:
+        click.echo(override_line(override))
+        say_columns([LIMIT_HEAD, *map(limit_cells, override.limits)])

@@ -30,12 +30,19 @@ def export(*, connection: "Connection", namespace: str, out: Path | None) -> Non
     from ...results import write_file
 
     answer = _ask(connection, "export", namespace)
+    _report_left_out(answer)
     if answer.manifest is None:
         raise CommandError(f"{namespace}: the answer contains no manifest")
     if out is None:
         click.echo(dump(answer.manifest), nl=False)
     else:
         write_file(out, dump(answer.manifest))
+
+
+def _report_left_out(answer: "Answer") -> None:
+    """The overrides, which no manifest has, on standard error."""
+    for override in answer.plan.overrides if answer.plan else ():
+        click.echo(f"left out: {override.address}, an override until {override.until}", err=True)
 
 
 @click.command()

@@ -5,11 +5,13 @@ Lives here: the order of the requests. Never: the write of one bucket (group_com
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ...exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationError
 from ...limits import LimitStatus, OnUnavailable
 from ...operations.errors import RaceLost, StoreError
 from ...resolution import Config, Resolved
+from ...schema.attributes import CONFIG_READ_AT
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket, resolve
 from ..process.bucket_queue import Waiter
@@ -32,6 +34,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
     Raises ``RateLimitExceeded``, ``ValidationError``, ``RateLimiterUnavailable`` in an outage if the policy is
     ``block``, and another ``InfrastructureError`` for an error that is no outage.
     """
+    claims: list[Claim] | None = None
     try:
         for attempt in range(ROUNDS):
             if attempt > 1:  # let others finish
@@ -52,19 +55,25 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                 return Grant(request, claims)
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
-        yield from let_through(namespace_state, request, error)
+        yield from let_through(namespace_state, request, error, claims or ())
         return Grant(request, (), error)
 
 
-def let_through(namespace_state: NamespaceState, request: AcquireRequest, error: StoreError) -> Flow[None]:
+def let_through(
+    namespace_state: NamespaceState, request: AcquireRequest, error: StoreError, claims: Sequence[Claim]
+) -> Flow[None]:
     """Return if the amounts of this outage may go uncounted, with a log line at most once a minute.
+
+    They may if the policy is ``allow``, or if ``claims`` are all for shadow limits; what the call says comes first.
 
     Raises ``RateLimiterUnavailable`` if the policy is ``block``, and the public error of any other problem.
     """
     if isinstance(error, TooManyLimits):
         raise error.problem from None
     shown = public_error(namespace_state.stack, error)
-    if not isinstance(shown, RateLimiterUnavailable) or _policy(namespace_state, request.on_unavailable) == "block":
+    only_shadow = bool(claims) and not any(claim.checked for claim in claims)
+    of_call = request.on_unavailable or ("allow" if only_shadow else None)
+    if not isinstance(shown, RateLimiterUnavailable) or _policy(namespace_state, of_call) == "block":
         raise shown from error
     more = namespace_state.degraded.count(namespace_state.now())
     if more is not None:
@@ -148,6 +157,8 @@ def _claim(
         config = Config(request.limits, namespace_state.now(), own=config.own, given=True)
     elif not config.limits and request.default_limits:
         config = Config(request.default_limits, config.read_at_ms)
+    if request.shadow:
+        config = replace(config, shadow=frozenset(config.by_name))
     return Claim(cached, choose_shard(namespace_state, cached), resolved, config, request.amounts, stale, request.turn)
 
 
@@ -253,5 +264,18 @@ def refusal_statuses(namespace_state: NamespaceState, claims: Sequence[Claim]) -
 
 
 def _changed(claim: Claim) -> bool:
+    """Whether the write beside the read went by other limits than those that it showed."""
     now = claim.cached.resolved
-    return now is not None and not now.agrees_with(claim.resolved)
+    return now is not None and (not now.agrees_with(claim.resolved) or _went_by_older(claim, now.config))
+
+
+def _went_by_older(claim: Claim, config: Config) -> bool:
+    """Whether a write took tokens by the limits of a shard, newer than the claim's and older than ``config``."""
+    if claim.config.given:
+        return False
+    outcomes = [request.outcome for request in claim.last if request.admitted and any(request.amounts.values())]
+    states = [outcome.state for outcome in outcomes if outcome is not None and outcome.state is not None]
+    return any(
+        claim.config.read_at_ms <= state.item[CONFIG_READ_AT] < config.read_at_ms and not state.has(config.limits)
+        for state in states
+    )

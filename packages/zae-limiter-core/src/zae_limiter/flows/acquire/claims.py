@@ -28,6 +28,7 @@ class AcquireRequest:
     rollback: bool = True
     max_wait: float = 0.0
     turn: int = 0
+    shadow: bool = False
 
 
 @dataclass(slots=True)
@@ -51,6 +52,17 @@ class Claim:
     error: StoreError | None = None
 
     @property
+    def checked(self) -> Mapping[str, int]:
+        """The amounts that must be there: those of enforced limits."""
+        shadow = self.config.shadow
+        return {name: n for name, n in self.amounts.items() if name not in shadow} if shadow else self.amounts
+
+    @property
+    def trial(self) -> Mapping[str, int]:
+        """The amounts of shadow limits."""
+        return {name: n for name, n in self.amounts.items() if name in self.config.shadow}
+
+    @property
     def admitted(self) -> bool:
         """Whether the last try took all amounts; ``True`` if there were none."""
         return all(bucket_request.admitted for bucket_request in self.last)
@@ -70,9 +82,11 @@ class Claim:
 
     def enter(self) -> BucketRequest:
         """A new request for the amounts of the claim, on its target."""
-        bucket_request = BucketRequest(
-            self.target.queue, self.amounts, self.config, 1 if any(self.amounts.values()) else 0
-        )
+        config, amounts = self.config, self.amounts
+        checked = self.checked if config.shadow else amounts
+        bucket_request = BucketRequest(self.target.queue, checked, config, 1 if any(amounts.values()) else 0)
+        if config.shadow:
+            bucket_request.trial = self.trial
         if self.turn:
             bucket_request.turn = self.turn
             self.cached.line.asks(self.turn, bucket_request)
@@ -85,6 +99,8 @@ class Claim:
         self.last = [
             BucketRequest(cached.queue, part, self.config, not rank) for rank, (cached, part) in enumerate(parts)
         ]
+        if self.config.shadow:
+            self.last[0].trial = self.trial
         self.requests += self.last
         return self.last
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from ...operations.errors import StoreError, Throttled, TransactionCancelled
-from ...operations.values import Item, Put, Transact
+from ...operations.values import NOTHING, Item, Put, Transact
 from ...schema.items import read_bucket
-from ..bucket.batch import fit_batch
+from ..bucket.batch import Batch, fit_batch
 from ..bucket.write_plans import CreateWrite
 from ..process.bucket_queue import BucketQueue, BucketRequest, Outcome, Waiter
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -62,7 +62,7 @@ def _create_for(
 ) -> Flow[None]:
     now = namespace_state.now()
     puts = [_put(namespace_state, child, pair.child, now), _put(namespace_state, parent, pair.parent, now)]
-    writes = tuple(put for put in puts if put is not None)
+    writes = tuple(put for put, batch in puts if batch.carried)
     if len(writes) < len(puts):
         return
     try:
@@ -76,8 +76,9 @@ def _create_for(
     except StoreError as error:
         pair.child.outcome = pair.parent.outcome = Outcome("failed", None, now, error)
     else:
-        for cached, request, put in zip((child, parent), (pair.child, pair.parent), writes, strict=True):
-            request.outcome = Outcome("admitted", read_bucket(put.item), now)
+        for cached, request, (put, batch) in zip((child, parent), (pair.child, pair.parent), puts, strict=True):
+            spared = batch.spared.get(request, NOTHING)
+            request.outcome = Outcome("admitted", read_bucket(put.item), now, spared=spared)
             _learn(cached, put.item, now)
 
 
@@ -87,10 +88,12 @@ def _learn(cached: CachedBucket, item: Item, now_ms: int) -> None:
         cached.learn(item, now_ms, own_writes=0)
 
 
-def _put(namespace_state: NamespaceState, cached: CachedBucket, request: BucketRequest, now_ms: int) -> Put | None:
-    """The put of a new bucket, ``None`` if the request asks for more than it holds."""
+def _put(
+    namespace_state: NamespaceState, cached: CachedBucket, request: BucketRequest, now_ms: int
+) -> tuple[Put, Batch]:
+    """The put of a new bucket, and its batch, which carries nothing if the request asks for more than it holds."""
     if request.config is None:
         raise AssertionError("a request that consumes carries its config")
     plan = CreateWrite(cached, now_ms, namespace_state.settings.ttl_multiplier, request.config)
     batch = fit_batch([request], plan.headroom, plan.ceilings)
-    return plan.write(batch) if batch.carried else None
+    return plan.write(batch), batch

@@ -30,14 +30,15 @@ def time_until_available(namespace_state: NamespaceState, request: AcquireReques
     """Seconds until an acquire of the amounts can pass, for the parent too if the entity cascades to one."""
     claims = yield from _read_claims(namespace_state, request)
     now = namespace_state.now()
-    return max(_wait(stored, name, amount, now) for stored in claims for name, amount in stored.claim.amounts.items())
+    waits = (_wait(stored, name, n, now) for stored in claims for name, n in stored.claim.checked.items())
+    return max(waits, default=0.0)
 
 
 def resolve_limits(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Resolution]:
     """The limits that hold, the policy of the system config, and the level that won."""
     cached = cached_bucket(namespace_state, *validate_bucket(entity_id, resource))
     resolved = yield from resolve(namespace_state, cached, bucket_too=False)
-    return list(resolved.config.limits), resolved.on_unavailable, resolved.source
+    return list(resolved.config.marked), resolved.on_unavailable, resolved.source
 
 
 class _StoredClaim(NamedTuple):

@@ -93,7 +93,7 @@ def consume(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str,
 def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int]) -> Flow[StoreError | None]:
     """Take more; returns the store's error, if it failed. Raises ``RateLimitExceeded`` if the tokens are not there."""
     mine = [claim for claim in grant.claims if amounts.keys() & claim.config.by_name.keys()]
-    more = [_for_amounts(claim, amounts) for claim in mine]
+    more = _for_each(grant, amounts)
     refuse_by_copies(namespace_state, more)
     yield from queue([claim.enter() for claim in more])
     yield from try_other_shards(namespace_state, more)
@@ -117,7 +117,7 @@ def _go_uncounted(
     namespace_state: NamespaceState, grant: Grant, amounts: Mapping[str, int], error: StoreError
 ) -> Flow[None]:
     """Add the amounts uncounted, if the policy allows it. Raises the errors of ``let_through``."""
-    yield from let_through(namespace_state, grant.request, error)
+    yield from let_through(namespace_state, grant.request, error, _for_each(grant, amounts))
     with grant.lock:
         check_open(grant)
         grant.unavailable = error
@@ -145,14 +145,14 @@ def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
         made += [
             (claim, _at_home(claim, bucket_request))
             for claim, bucket_request in made
-            if bucket_request.unchecked and _is_homeless(bucket_request)
+            if not bucket_request.only_returns and _is_homeless(bucket_request)
         ]
         yield from queue([bucket_request for _, bucket_request in made if bucket_request.outcome is None])
         error = _first_error(bucket_request for _, bucket_request in made)
     except BudgetSpent as late:  # they stay in their queues, and are written when the store answers
         error = late
     if error is not None:
-        yield from let_through(namespace_state, grant.request, error)
+        yield from let_through(namespace_state, grant.request, error, _for_each(grant, corrections))
         grant.unavailable = error
 
 
@@ -169,19 +169,43 @@ def _written(grant: Grant, name: str, amount: int) -> int:
     return amount if amount > 0 else min(0, amount + grant.uncounted.get(name, 0))
 
 
-def _for_amounts(claim: Claim, amounts: Mapping[str, int]) -> Claim:
-    known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
-    return replace(claim, amounts=known, stale=False, seen=(), requests=[], last=())
+def _for_each(grant: Grant, amounts: Mapping[str, int]) -> list[Claim]:
+    """The claims of the lease that have limits of these amounts, for these amounts."""
+    more = []
+    for claim in grant.claims:
+        known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
+        if known:
+            more.append(replace(claim, amounts=known, stale=False, seen=(), requests=[], last=()))
+    return more
 
 
 def _corrections(claim: Claim, corrections: Mapping[str, int]) -> list[BucketRequest]:
     """The requests of the corrections, one per shard."""
+    taken, spared = _taken(claim), _spared(claim)
+    first, counted = next(iter(taken)), dict[str, int]()
     parts: dict[_Place, dict[str, int]] = {}
     for name, amount in corrections.items():
         if name in claim.config.by_name:
-            for place, part in _divided(name, amount, _taken(claim)):
+            if name in spared:
+                counted[name] = max(amount, -spared[name])
+            for place, part in _divided(name, amount - counted.get(name, 0), taken):
                 parts.setdefault(place, {})[name] = part
-    return [_correction(place, amounts, claim.config) for place, amounts in parts.items()]
+    if counted:
+        parts.setdefault(first, {})
+    made = {place: _correction(place, amounts, claim.config) for place, amounts in parts.items()}
+    if counted:
+        made[first].counted = counted
+    return [*made.values()]
+
+
+def _spared(claim: Claim) -> dict[str, int]:
+    """The amounts of shadow limits that were only counted; their corrections are, too."""
+    spared: dict[str, int] = {}
+    for bucket_request in claim.requests:
+        if bucket_request.admitted:
+            for name, amount in bucket_request.spared.items():
+                spared[name] = spared.get(name, 0) + amount
+    return spared
 
 
 def _correction(place: _Place, amounts: Mapping[str, int], config: Config) -> BucketRequest:
@@ -197,7 +221,9 @@ def _is_homeless(bucket_request: BucketRequest) -> bool:
 
 def _at_home(claim: Claim, bucket_request: BucketRequest) -> BucketRequest:
     """The unchecked amounts of a homeless correction, on shard 0."""
-    return BucketRequest(claim.cached.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
+    home = BucketRequest(claim.cached.queue, unchecked=bucket_request.unchecked, config=bucket_request.config)
+    home.counted = {name: amount for name, amount in bucket_request.counted.items() if amount > 0}
+    return home
 
 
 def _divided(name: str, amount: int, taken: Mapping[_Place, Mapping[str, int]]) -> Iterator[tuple[_Place, int]]:
@@ -223,7 +249,7 @@ def _taken(claim: Claim) -> dict[_Place, dict[str, int]]:
         if bucket_request.admitted:
             place = _Place(bucket_request.queue, bucket_request.taken_among)
             before = taken.get(place, {})
-            taken[place] = {**before, **{name: before.get(name, 0) + n for name, n in bucket_request.checked.items()}}
+            taken[place] = {**before, **{name: before.get(name, 0) + n for name, n in bucket_request.taken.items()}}
     return taken or {_Place(claim.target.queue, 0): {}}
 
 

@@ -20,6 +20,7 @@ def validate_request(
     on_unavailable: OnUnavailable | None = None,
     rollback: bool = True,
     max_wait: float = 0.0,
+    shadow: bool = False,
 ) -> AcquireRequest:
     """The checked request of a caller. Raises ``ValidationError``."""
     if type(consume) is not dict and not isinstance(consume, Mapping):  # the check of an ABC is slow
@@ -33,9 +34,11 @@ def validate_request(
         () if limits is None else check_limits("limits", limits),
         default_limits,
         cascade and validate_flag("cascade", cascade),
-        None if on_unavailable is None else check_on_unavailable(on_unavailable),
+        ("allow" if shadow else None) if on_unavailable is None else check_on_unavailable(on_unavailable),
         rollback is True or validate_flag("rollback", rollback),
         max_wait if type(max_wait) is float and max_wait == 0 else validate_max_wait(max_wait),
+        0,
+        shadow,
     )
 
 

@@ -65,16 +65,16 @@ def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) ->
 
 def headroom_of(claim: Claim, states: Sequence[BucketState], now_ms: int) -> dict[int, dict[str, int]]:
     """The headroom of each shard, in millitokens by requested limit; a limit that is new to the shard is full."""
-    return {state.id.shard: {name: _headroom(claim, state, name, now_ms) for name in claim.amounts} for state in states}
+    return {state.id.shard: {name: _headroom(claim, state, name, now_ms) for name in claim.checked} for state in states}
 
 
 def covers(claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
     """Whether the shards together have the requested amounts; a debt blocks only the shard that carries it."""
     headrooms = headroom_of(claim, states, now_ms)
-    for name, amount in claim.amounts.items():
+    for name, amount in claim.checked.items():
         if amount == 0 and all(headroom[name] < 0 for headroom in headrooms.values()):
             return False
-    return allocate(claim.amounts, headrooms) is not None
+    return allocate(claim.checked, headrooms) is not None
 
 
 def _short(claims: Sequence[Claim]) -> list[Claim]:
@@ -88,7 +88,7 @@ def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]
 
     At most two others are tried; all of them if the amounts are 0, which any shard without a debt admits.
     """
-    if len(tried) > ELSEWHERE and any(claim.amounts.values()):
+    if len(tried) > ELSEWHERE and any(claim.checked.values()):
         return False
     others = [shard for shard in range(claim.cached.shard_count) if shard not in tried]
     hopeful = [shard for shard in others if not _is_short(namespace_state, claim, shard)]
@@ -105,7 +105,7 @@ def _is_short(namespace_state: NamespaceState, claim: Claim, shard: int) -> bool
     now = namespace_state.now()
     state = _fresh(namespace_state, claim, shard, now)
     return state is not None and any(
-        amount > _headroom(claim, state, name, now) for name, amount in claim.amounts.items()
+        amount > _headroom(claim, state, name, now) for name, amount in claim.checked.items()
     )
 
 
@@ -114,7 +114,7 @@ def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]
     for _ in range(ROUNDS):
         states = yield from read_shards(namespace_state, claim)
         now = namespace_state.now()
-        parts = allocate(claim.amounts, headroom_of(claim, states, now)) if covers(claim, states, now) else None
+        parts = allocate(claim.checked, headroom_of(claim, states, now)) if covers(claim, states, now) else None
         if not parts:
             return
         requests = claim.enter_many(

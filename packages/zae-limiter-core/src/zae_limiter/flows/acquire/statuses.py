@@ -1,13 +1,13 @@
 """The statuses of an acquire's limits, made of outcomes and of the states of shards."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ...limits import MILLI, LimitStatus
+from ...limits import MILLI, Limit, LimitStatus
 from ...operations.values import NOTHING
 from ...schema.items import BucketState
 from ...sharding import Part, calculate_balance, calculate_wait, full_part, unseen_parts
-from ..process.bucket_queue import Outcome
+from ..process.bucket_queue import BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState
 from .claims import Claim
 
@@ -30,7 +30,9 @@ def _before(claim: Claim, now_ms: int) -> list[LimitStatus]:
         return _statuses(claim, claim.amounts, claim.seen, now_ms)
     left = outcome.left
     if outcome.verdict == "admitted":
-        left = {name: _balance(claim, outcome, name) + taken for name, taken in claim.amounts.items()}
+        left = {name: _balance(claim, outcome, name) + taken for name, taken in claim.amounts.items()} | dict(
+            outcome.spared
+        )
     return _statuses(claim, claim.amounts, _states(outcome), outcome.at_ms, left=left)
 
 
@@ -40,9 +42,15 @@ def _balance(claim: Claim, outcome: Outcome, name: str) -> int:
 
 def _contended(claim: Claim, statuses: list[LimitStatus]) -> list[LimitStatus]:
     """All limits as exceeded, if a request for several shards was refused although no limit is: it lost every race."""
-    if not (claim.refused and _was_split(claim)) or any(status.exceeded for status in statuses):
+    if not (claim.refused and _was_split(claim)) or any(
+        status.exceeded and not status.limit.shadow for status in statuses
+    ):
         return statuses
-    return [replace(status, exceeded=True, retry_after_seconds=ONE_MILLISECOND) for status in statuses]
+    return [
+        replace(status, exceeded=True, retry_after_seconds=ONE_MILLISECOND)
+        for status in statuses
+        if not status.limit.shadow
+    ]
 
 
 def _was_split(claim: Claim) -> bool:
@@ -54,7 +62,7 @@ def _was_split(claim: Claim) -> bool:
 
 def _after(namespace_state: NamespaceState, claim: Claim) -> list[LimitStatus]:
     requests = [
-        request for request in claim.requests if request.admitted and request.outcome is not None and request.checked
+        request for request in claim.requests if request.admitted and request.outcome is not None and request.amounts
     ]
     if not requests:
         return []
@@ -65,9 +73,39 @@ def _after(namespace_state: NamespaceState, claim: Claim) -> list[LimitStatus]:
         assert request.outcome is not None, "what is admitted has an outcome"
         at_ms = max(at_ms, request.outcome.at_ms)
         states |= {state.id.shard: state for state in _states(request.outcome)}
-        amounts |= {name: amounts.get(name, 0) + amount for name, amount in request.checked.items()}
+        amounts |= {name: amounts.get(name, 0) + amount for name, amount in request.amounts.items()}
     statuses = _statuses(claim, amounts, [*states.values()], at_ms, count_unseen=False)
-    return [replace(status, exceeded=False, retry_after_seconds=0.0) for status in statuses]
+    short = {status.limit_name: status for status in _shadowed(claim)}
+    return [
+        replace(
+            status,
+            exceeded=status.limit_name in short,
+            retry_after_seconds=short[status.limit_name].retry_after_seconds if status.limit_name in short else 0.0,
+        )
+        for status in statuses
+    ]
+
+
+def shadowed(claims: Iterable[Claim], known: Collection[BucketRequest] = ()) -> tuple[LimitStatus, ...]:
+    """The statuses of the shadow limits that would have refused, but for those of ``known`` requests.
+
+    Each is from before the write that took nothing from it.
+    """
+    return tuple(status for claim in claims for status in _shadowed(claim, known))
+
+
+def _shadowed(claim: Claim, known: Collection[BucketRequest] = ()) -> list[LimitStatus]:
+    found = []
+    for request in claim.requests:
+        if request in known:
+            continue
+        if request.admitted and request.outcome is not None and request.outcome.spared:
+            at, left = request.outcome, request.outcome.spared
+            for name, amount in request.spared.items():
+                limit = claim.config.by_name[name]
+                parts = [full_part(limit, at.at_ms)._replace(tokens_milli=left[name])]
+                found.append(_status(claim, limit, parts, amount, at.at_ms))
+    return found
 
 
 def _states(outcome: Outcome) -> Sequence[BucketState]:
@@ -88,20 +126,22 @@ def _statuses(
         parts = _parts(claim, states, name, at_ms, count_unseen=count_unseen)
         if name in left and len(parts) == 1:  # one shard: what it had left for this request
             parts = [Part(shard_limit, left[name] - shard_limit.minted_since_anchor(at_ms)) for shard_limit, _ in parts]
-        wait = calculate_wait(parts, amount, at_ms)
-        statuses.append(
-            LimitStatus(
-                entity_id=claim.cached.id.entity_id,
-                resource=claim.cached.id.resource,
-                limit_name=name,
-                limit=parts[0].shard_limit.limit,
-                available=calculate_balance(parts, at_ms) // MILLI,
-                requested=amount // MILLI,
-                exceeded=wait > 0,
-                retry_after_seconds=wait,
-            )
-        )
+        statuses.append(_status(claim, parts[0].shard_limit.limit, parts, amount, at_ms))
     return statuses
+
+
+def _status(claim: Claim, limit: Limit, parts: Sequence[Part], amount: int, at_ms: int) -> LimitStatus:
+    wait = calculate_wait(parts, amount, at_ms)
+    return LimitStatus(
+        entity_id=claim.cached.id.entity_id,
+        resource=claim.cached.id.resource,
+        limit_name=limit.name,
+        limit=replace(limit, shadow=True) if limit.name in claim.config.shadow else limit,
+        available=calculate_balance(parts, at_ms) // MILLI,
+        requested=amount // MILLI,
+        exceeded=wait > 0,
+        retry_after_seconds=wait,
+    )
 
 
 def _parts(

@@ -59,13 +59,13 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, t
     begun, slept_ms, refused_ms = namespace_state.now(), 0.0, 0
     refusal: RateLimitExceeded | None = None
     for claim in known_claims(namespace_state, request) or ():
-        if claim.cached.line and not turn.joined:
-            turn.join(claim.cached, claim.config.by_name, claim.amounts)
+        if claim.cached.line and claim.checked and not turn.joined:
+            turn.join(claim.cached, claim.config.enforced, claim.checked)
     while True:
         while (wait_ms := max(turn.wait_ms(), refused_ms)) or turn.is_blocked():
             left_ms = request.max_wait * 1000 - max(slept_ms, namespace_state.now() - begun)
-            if wait_ms > left_ms:
-                raise turn.too_late(refusal, wait_ms)
+            if wait_ms > left_ms or left_ms <= 0:  # at its end, one whom others are before does not overtake them
+                raise turn.too_late(refusal, max(wait_ms, A_BIT_MS))
             pause_ms = min(turn.pause_ms(wait_ms), left_ms, LONGEST_PAUSE_MS)
             yield Wait(pause_ms / 1000)
             slept_ms, refused_ms = slept_ms + pause_ms, 0
@@ -122,7 +122,9 @@ class _Turn:
         """Wait in the line of the bucket that is short for longest."""
         worst = refusal.primary_violation
         cached = cached_bucket(self._namespace_state, worst.entity_id, worst.resource)
-        mine = [status for status in refusal.statuses if status.entity_id == worst.entity_id]
+        mine = [
+            status for status in refusal.statuses if status.entity_id == worst.entity_id and not status.limit.shadow
+        ]
         limits = {status.limit_name: status.limit for status in mine}
         self.join(cached, limits, {status.limit_name: status.requested * MILLI for status in mine})
         cached.line.sleep(self.number)
@@ -165,7 +167,7 @@ class _Turn:
         return RateLimitExceeded(
             [
                 replace(status, exceeded=True, retry_after_seconds=max(wait_ms / 1000, status.retry_after_seconds))
-                if status.entity_id == bucket
+                if status.entity_id == bucket and not status.limit.shadow
                 else status
                 for status in statuses
             ]

@@ -13,8 +13,8 @@ A write at the ceiling forgets what overflowed. Otherwise an idle minute would c
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...operations.values import Conditions, Key, Update
-from ...schema.attributes import ACQUIRES, REFUSED, TTL
+from ...operations.values import NOTHING, Conditions, Key, Update
+from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, TTL
 from ...schema.items import ONE_WRITE, WRITES
 from ..process.bucket_queue import BucketRequest
 
@@ -24,15 +24,25 @@ TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
 class Batch:
     """The sums of a batch, in millitokens by limit; ``carried`` are its requests, ``short`` those that did not fit.
 
-    ``refused``: the earlier refusals that its write counts.
+    ``refused``: the earlier refusals that its write counts. ``tried``: the part of ``unchecked`` that shadow limits
+    gave; ``elsewhere``: what these have on other shards. ``spared``: the requests that some would have refused, with
+    what those limits had left; such an amount is only ``counted``.
     """
 
-    __slots__ = ("carried", "checked", "events", "given", "refused", "short", "unchecked")
+    __slots__ = (
+        *("carried", "checked", "counted", "elsewhere", "events", "given", "refused"),
+        *("shadows", "short", "spared", "tried", "unchecked"),
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, elsewhere: Mapping[str, int] = NOTHING) -> None:
+        self.elsewhere = elsewhere
         self.checked: dict[str, int] = {}
         self.unchecked: dict[str, int] = {}
         self.given: dict[str, int] = {}
+        self.counted: dict[str, int] = {}
+        self.tried: dict[str, int] = {}
+        self.spared: dict[BucketRequest, dict[str, int]] = {}
+        self.shadows = 0
         self.events = 0
         self.refused = 0
         self.carried: list[BucketRequest] = []
@@ -45,12 +55,30 @@ class Batch:
         else:
             self.checked = dict(request.checked)
         self.events += request.events
+        self.shadows += request.shadows
         self.carried.append(request)
+
+    def attempt(self, request: BucketRequest, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> None:
+        """Take the amounts of shadow limits that are there, or on other shards; count the others."""
+        here = self.left(headroom, ceilings)
+        left = {name: here[name] + self.elsewhere.get(name, 0) for name in request.trial}
+        spared = {name: left[name] for name, amount in request.trial.items() if amount > left[name]}
+        for name, amount in request.trial.items():
+            if name in spared:
+                _add(self.counted, {name: amount})
+            elif amount:
+                _add(self.tried, {name: amount})
+                _add(self.unchecked, {name: amount})
+        if spared:
+            self.spared[request] = spared
+            self.shadows += request.events
 
     def left(self, headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> dict[str, int]:
         """The tokens of each limit that the batch leaves for the short requests, in millitokens."""
         return {
-            name: min(ceilings[name], free + self.given.get(name, 0)) - self.checked.get(name, 0)
+            name: min(ceilings[name], free + self.given.get(name, 0))
+            - self.checked.get(name, 0)
+            - self.tried.get(name, 0)
             for name, free in headroom.items()
         }
 
@@ -60,35 +88,45 @@ class Batch:
 
     def limits(self) -> Iterable[str]:
         """The limits that take part."""
-        return {**self.checked, **self.unchecked, **self.given} if self.unchecked or self.given else self.checked
+        more = self.unchecked or self.given or self.counted
+        return {**self.checked, **self.unchecked, **self.given, **self.counted} if more else self.checked
 
     @property
     def gives_only(self) -> bool:
         """Whether it takes nothing; then the write needs no tokens, only the bucket."""
-        return not self.checked and not self.unchecked
+        return not self.checked and not self.unchecked and not any(request.is_acquire for request in self.carried)
 
     @property
     def moves_nothing(self) -> bool:
         """Whether all amounts are 0; then nothing is written."""
         if any(self.checked.values()):
             return False
-        return not (any(self.unchecked.values()) or any(self.given.values()))
+        only_counted = [request.counted or request.trial for request in self.carried]  # their sum may be 0
+        return not any(any(amounts.values()) for amounts in (self.unchecked, self.given, *only_counted))
 
 
-def fit_batch(requests: Sequence[BucketRequest], headroom: Mapping[str, int], ceilings: Mapping[str, int]) -> Batch:
+def fit_batch(
+    requests: Sequence[BucketRequest],
+    headroom: Mapping[str, int],
+    ceilings: Mapping[str, int],
+    elsewhere: Mapping[str, int] = NOTHING,
+) -> Batch:
     """The requests that fit, first come first served.
 
     One that does not fit does not block a smaller one behind it, unless both come from a waiting line.
     """
-    batch = Batch()
+    batch = Batch(elsewhere)
     for request in requests:
-        if not request.checked:
+        if not request.is_acquire:
             _add(batch.given, request.given)
             _add(batch.unchecked, request.unchecked)
+            _add(batch.counted, request.counted)
     blocked = False
     for request in requests:
         if not (blocked and request.turn) and _fits(request.checked, batch, headroom, ceilings):
             batch.carry(request)
+            if request.trial:
+                batch.attempt(request, headroom, ceilings)
         else:
             batch.short.append(request)
             blocked = blocked or request.turn > 0
@@ -99,6 +137,8 @@ def _fits(amounts: Mapping[str, int], batch: Batch, headroom: Mapping[str, int],
     checked, given = batch.checked, batch.given
     for limit, amount in amounts.items():
         total = amount + checked[limit] if limit in checked else amount
+        if limit in batch.tried:
+            total += batch.tried[limit]
         free = headroom[limit]
         if (total > free and (limit not in given or total > free + given[limit])) or total > ceilings[limit]:
             return False
@@ -147,6 +187,7 @@ class UpdateDraft:
         """Count the acquires of the batch, the refusals that it takes along, and the write itself."""
         self.add[WRITES] = ONE_WRITE
         self.count(ACQUIRES, batch.events)
+        self.count(SHADOWED, batch.shadows)
         self.count(REFUSED, batch.refused)
 
     def expire(self, ttl: int | None, item: Mapping[str, Any]) -> None:

@@ -20,6 +20,7 @@ from .anchor_repair import repair
 from .batch import Batch, UpdateDraft, fit_batch
 from .contest import insists
 from .limit_removal import TooManyLimits, excess, make_room
+from .other_shards import headroom_elsewhere
 from .splitting import find_or_create_shard
 from .write_plans import ConsumeWrite, CreateWrite, ReshapeWrite, WritePlan, expires_at
 
@@ -88,7 +89,7 @@ class CommitRun:
         try:
             return (yield from make_room(self.cached, config, now_ms))
         except TooManyLimits as error:
-            self.settle([request for request in self.pending if request.checked], "failed", error)
+            self.settle([request for request in self.pending if request.is_acquire], "failed", error)
             return True
 
     def _find_shard(self) -> Flow[None]:
@@ -112,7 +113,7 @@ class CommitRun:
             self._divide_returns(self.cached.state.shard_count)
         plan = self._plan()
         self._settle_hopeless(plan)
-        batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
+        batch = fit_batch(self.pending, plan.headroom, plan.ceilings, self._elsewhere())
         if plan.reshapes:
             return self._write(plan, batch) if self.pending else None
         if batch.short:
@@ -131,15 +132,22 @@ class CommitRun:
             if cached.is_ahead(self.now_ms):
                 return  # the next attempt repairs the anchor first
             self._settle_by_answer()
-            self.settle([request for request in batch.carried if request.outcome is None], "admitted")
+            self._admit(batch, [request for request in batch.carried if request.outcome is None])
             return
         item = operation.item if isinstance(operation, Put) else answer
         self._learn(item, self.now_ms, own_writes=1)
         if plan.reshapes and self.config is not None:
             cached.reshaped = self.config.limits, self.now_ms
-        self.settle(batch.carried, "admitted")
+        self._admit(batch, batch.carried)
         if self.pending:
             self._settle_by_answer()
+
+    def _admit(self, batch: Batch, requests: Sequence[BucketRequest]) -> None:
+        """Settle requests of the batch as admitted, with the shadow limits that would have refused them."""
+        self.settle(requests, "admitted")
+        for request, left in batch.spared.items():
+            if request.outcome is not None:
+                request.outcome = request.outcome._replace(spared=left)
 
     def failed(self, error: StoreError, decision: Decision | None) -> Flow[None]:
         """React to an error of the store: try again where that may help, else fail the requests."""
@@ -227,7 +235,11 @@ class CommitRun:
         if state is None:
             assert config is not None, "a request that consumes carries its config"
             return CreateWrite(cached, self.now_ms, multiplier, config)
-        if config is not None and not cached.agrees_with(config) and any(request.checked for request in self.pending):
+        if (
+            config is not None
+            and not cached.agrees_with(config)
+            and any(request.is_acquire for request in self.pending)
+        ):
             if not _is_newer(config, state):
                 self.namespace_state.expire(cached)
             elif insists(
@@ -235,6 +247,14 @@ class CommitRun:
             ):
                 return ReshapeWrite(cached, state, self.now_ms, multiplier, config)
         return ConsumeWrite(cached, state, self.now_ms, multiplier, config, self.slack)
+
+    def _elsewhere(self) -> Mapping[str, int]:
+        """What the other shards have of shadow limits: these take it from any, as no second write is made for them."""
+        names = {name for request in self.pending for name in request.trial}
+        if not names or self.config is None:
+            return NOTHING
+        limits = [limit for limit in self.config.limits if limit.name in names]
+        return headroom_elsewhere(self.namespace_state, self.cached, limits, self.now_ms)
 
     def _write(self, plan: WritePlan, batch: Batch) -> Decision:
         """The write of the batch, which also counts the pending refusals; a new bucket leaves them to its next one."""
@@ -251,7 +271,7 @@ class CommitRun:
     def _is_to_reshape(self, state: BucketState, config: Config) -> bool:
         if self.cached.agrees_with(config) or not _is_newer(config, state):
             return False
-        return any(request.checked for request in self.pending)
+        return any(request.is_acquire for request in self.pending)
 
     def _divide_returns(self, shards: int) -> None:
         """Divide the amounts that come back to a split shard among its halves."""
@@ -269,20 +289,23 @@ class CommitRun:
             return False
         state = self.cached.state
         if state is None:
-            return any(request.given and not request.unchecked for request in self.pending)
+            return any(request.only_returns and request.corrected for request in self.pending)
         known = state.shard_limits.keys()
-        corrections = (request for request in self.pending if not request.checked)
-        return any(not (request.given.keys() <= known and request.unchecked.keys() <= known) for request in corrections)
+        corrections = (request for request in self.pending if not request.is_acquire)
+        return any(not request.corrected <= known for request in corrections)
 
     def _drop_corrections(self) -> None:
         """Settle what takes nothing as admitted: there is no bucket, and it was full when it expired."""
-        self.settle([request for request in self.pending if not (request.checked or request.unchecked)], "admitted")
+        self.settle([request for request in self.pending if request.only_returns], "admitted")
 
     def _settle_hopeless(self, plan: WritePlan) -> None:
         """Settle the requests that cannot be admitted whatever the answer, and drop corrections of unknown limits."""
         headroom, ceilings = plan.headroom, plan.ceilings
         outdated, hopeless = [], []
         for request in self.pending:
+            if not request.trial.keys() <= headroom.keys():
+                outdated.append(request)
+                continue
             for name, amount in request.checked.items():
                 if name not in headroom:
                     outdated.append(request)
@@ -290,7 +313,7 @@ class CommitRun:
                 if amount > ceilings[name] and not plan.reshapes:
                     hopeless.append(request)
                     break
-            if not request.checked:
+            if not request.is_acquire:
                 request.trim(headroom)
         if outdated:
             self.settle(outdated, "outdated")
@@ -309,13 +332,15 @@ class CommitRun:
             if hopeless:
                 self.settle(hopeless, "refused", left=headroom)
         elif not batch.carried:
-            batch.carry(batch.short.pop(0))
+            batch.carry(first := batch.short.pop(0))
+            if first.trial:
+                batch.attempt(first, headroom, plan.ceilings)
 
     def _judge(self, batch: Batch) -> Decision | None:
         """Amounts of 0 are admitted unless a limit is in debt, by a fresh copy or by a read."""
         if not self._fresh():
             return Decision(Get(self.cached.key), batch)
-        self.settle(batch.carried, "admitted")
+        self._admit(batch, batch.carried)
         return None
 
     def _fresh(self) -> bool:
@@ -337,7 +362,7 @@ class CommitRun:
         plan = self._plan()
         if plan.reshapes:
             return
-        known = [request for request in self.pending if request.checked.keys() <= plan.headroom.keys()]
+        known = [request for request in self.pending if request.amounts.keys() <= plan.headroom.keys()]
         batch = fit_batch(known, plan.headroom, plan.ceilings)
         if batch.short:
             self.settle(batch.short, "refused", left=batch.left(plan.headroom, plan.ceilings))

@@ -46,7 +46,7 @@ def _follows(cached: CachedBucket, now_ms: int) -> bool:
 
 def _demands(config: Config, state: BucketState, request: BucketRequest) -> bool:
     """Whether a request asks for an amount that the config allows and the bucket's shape cannot hold."""
-    for name, amount in request.checked.items():
+    for name, amount in request.amounts.items():
         limit, ceiling = config.by_name.get(name), state.ceilings.get(name)
         if limit is not None and (ceiling is None or ceiling < amount <= limit.ceiling_milli):
             return True

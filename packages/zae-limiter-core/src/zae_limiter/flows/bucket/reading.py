@@ -14,6 +14,7 @@ from ...schema.attributes import (
     ENTITY_ID,
     PK,
     RESOURCE,
+    SHADOWED,
     SHARD_COUNT,
     TTL,
     bucket_attributes,
@@ -27,7 +28,7 @@ from ..retry import read_all, with_retries
 from ..steps import Flow
 from ..validation import validate_bucket
 
-NUMBERS: Final = (ANCHOR, SHARD_COUNT, TTL)
+NUMBERS: Final = (ANCHOR, SHADOWED, SHARD_COUNT, TTL)
 
 
 def get_bucket(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Bucket | None]:
@@ -96,6 +97,7 @@ def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
         limits=tuple(_limit_of(states, first, name, now_ms) for name in sorted(first.shard_limits)),
         anchor_ms=first.anchor_ms,
         expires_at_ms=None if ttl is None else ttl * 1000,
+        shadowed=sum(state.item.get(SHADOWED, 0) for state in states),
     )
 
 

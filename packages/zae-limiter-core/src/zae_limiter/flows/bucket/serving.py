@@ -120,7 +120,10 @@ def _read(namespace_state: NamespaceState, cached: CachedBucket) -> Flow[Resolve
         cached.learn(found.get(cached.key), begun, own_writes=0)
     all_read = len(wanted) == len(ConfigKeys._fields)
     later_than_ms = cv if all_read else 0
-    resolved = configs.resolve(entity_id, resource, read, generation=generation, later_than_ms=later_than_ms)
+    now_ms = namespace_state.now()
+    resolved = configs.resolve(
+        entity_id, resource, read, now_ms=now_ms, generation=generation, later_than_ms=later_than_ms
+    )
     if resolved is None or (not all_read and _behind(cached, resolved)):
         configs.expire(entity_id, resource)
         return None

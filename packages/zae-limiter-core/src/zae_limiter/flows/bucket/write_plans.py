@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...limits import Limit
 from ...operations.values import NOTHING, Conditions, Put, Update
 from ...resolution import Config
-from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHARD_COUNT, TTL, bucket_attributes
+from ...schema.attributes import ANCHOR, CONFIG_READ_AT, PK, SHADOWED, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import BucketState, LimitBalance, bucket_item, rule_attributes
 from ...token_bucket import ShardLimit, share
 from ..process.namespace_state import CachedBucket
@@ -81,18 +81,19 @@ class ConsumeWrite:
 
     def _give_back(self, batch: Batch) -> Update:
         draft = UpdateDraft()
-        draft.exists = tuple(bucket_attributes(name).tokens for name in batch.given)
+        draft.exists = tuple(bucket_attributes(name).tokens for name in batch.limits())
         draft.equals[SHARD_COUNT] = self.state.shard_count
-        for name, amount in batch.given.items():
-            at = bucket_attributes(name)
-            draft.add[at.tokens], draft.add[at.consumed] = amount, -amount
+        for name in batch.limits():
+            at, net = bucket_attributes(name), batch.net(name)
+            draft.count(at.tokens, -net)
+            draft.count(at.consumed, net + batch.counted.get(name, 0))
         draft.count_write(batch)
         return draft.update(self.cached.key)
 
     def _take(self, draft: UpdateDraft, limit: str, batch: Batch) -> None:
         """Draft one limit by the row that it is in; a limit that takes no part is not touched."""
         at, net, checked = bucket_attributes(limit), batch.net(limit), batch.checked.get(limit)
-        draft.count(at.consumed, net)
+        draft.count(at.consumed, net + batch.counted.get(limit, 0))
         if checked is None and limit not in batch.unchecked:
             draft.count(at.tokens, -net)
             return
@@ -179,7 +180,7 @@ class ReshapeWrite:
 
     def _take(self, draft: UpdateDraft, name: str, balance: AnchoredBalance, batch: Batch) -> None:
         at, net, checked = bucket_attributes(name), batch.net(name), batch.checked.get(name)
-        draft.count(at.consumed, net)
+        draft.count(at.consumed, net + batch.counted.get(name, 0))
         if balance.headroom < balance.ceiling:
             least = None if checked is None else checked - batch.given.get(name, 0) - balance.minted
             draft.take_below(at.tokens, least=least, most=balance.ceiling - balance.minted, change=balance.minted - net)
@@ -191,7 +192,7 @@ class ReshapeWrite:
         if shard_limit is None:
             draft.absent += (at.tokens,)
             draft.set[at.tokens] = self.headroom[limit.name] - batch.net(limit.name)
-            draft.set[at.consumed] = batch.net(limit.name)
+            draft.set[at.consumed] = batch.net(limit.name) + batch.counted.get(limit.name, 0)
         if shard_limit is None or shard_limit.limit != limit:
             rule = rule_attributes(limit)
             draft.set.update(rule)
@@ -222,17 +223,19 @@ class CreateWrite:
         """A put of the new item, on the condition that there is none."""
         config, limits = self.config, self.config.limits
         longest_ms = max(batch.net(limit.name) * limit.refill_period // limit.refill_amount for limit in limits)
-        nets = ((limit, batch.net(limit.name)) for limit in limits)
+        nets = ((limit, batch.net(limit.name), batch.counted.get(limit.name, 0)) for limit in limits)
         item = bucket_item(
             self.cached.id,
             self.cached.family,
-            (LimitBalance(limit, limit.ceiling_milli - net, net) for limit, net in nets),
+            (LimitBalance(limit, limit.ceiling_milli - net, net + counted) for limit, net, counted in nets),
             shard_count=1,
             anchor_ms=self.now_ms,
             config_read_at_ms=config.read_at_ms,
             acquires=batch.events,
             expires_at=expires_at(self, config, longest_ms),
         )
+        if batch.shadows:
+            item[SHADOWED] = batch.shadows
         return Put(item, Conditions(absent=(PK,)))
 
 

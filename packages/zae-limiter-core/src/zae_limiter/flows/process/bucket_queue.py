@@ -21,6 +21,7 @@ class Outcome(NamedTuple):
 
     ``outdated``: the bucket lacks a limit of the request and its config is newer, or the bucket no longer has the
     shard. ``left``: after a refusal, the tokens left by the requests before it, in millitokens by limit.
+    ``spared``: the shadow limits that were short, from which nothing was taken, with what they had left.
     """
 
     verdict: Verdict
@@ -28,6 +29,7 @@ class Outcome(NamedTuple):
     at_ms: int
     error: StoreError | None = None
     left: Mapping[str, int] = NOTHING
+    spared: Mapping[str, int] = NOTHING
 
 
 class Waiter:
@@ -64,11 +66,16 @@ class BucketRequest(Waiter):
     """One request on one bucket: amounts in millitokens by limit.
 
     ``checked`` must be there, ``unchecked`` may go into debt, ``given`` comes back; ``events`` counts acquires.
+    ``trial``: amounts of shadow limits, taken if they are there, else only counted. ``counted`` changes the count
+    alone, up or down; ``shadows`` the number of acquires that a shadow limit would have refused.
     ``shards``: the shard count when the given amounts were taken, 0 if it does not matter. ``elsewhere``: after the
     run, the amounts that go back to shards split off since.
     """
 
     returned = False
+    trial: Mapping[str, int] = NOTHING
+    counted: Mapping[str, int] = NOTHING
+    shadows = 0
     elsewhere: "Sequence[ShardReturn]" = ()
 
     def __init__(
@@ -93,7 +100,34 @@ class BucketRequest(Waiter):
     @property
     def droppable(self) -> bool:  # type: ignore[override]
         """Whether it may leave the queue with its caller: an acquire may; a give-back or a correction may not."""
-        return bool(self.checked)
+        return self.is_acquire
+
+    @property
+    def is_acquire(self) -> bool:
+        """Whether it asks for amounts; else it corrects what others took."""
+        return bool(self.checked or self.trial)
+
+    @property
+    def amounts(self) -> Mapping[str, int]:
+        """All amounts that it asks for, those of shadow limits included."""
+        return {**self.checked, **self.trial} if self.trial else self.checked
+
+    @property
+    def spared(self) -> Mapping[str, int]:
+        """The amounts of shadow limits that were only counted."""
+        names = NOTHING if self.outcome is None else self.outcome.spared
+        return {name: self.trial[name] for name in names}
+
+    @property
+    def taken(self) -> Mapping[str, int]:
+        """The amounts that it took, if it was admitted."""
+        spared = self.spared
+        return {name: amount for name, amount in self.amounts.items() if name not in spared} if spared else self.amounts
+
+    @property
+    def only_returns(self) -> bool:
+        """Whether it is a correction that takes nothing: without a bucket there is nothing to correct."""
+        return not self.is_acquire and not self.unchecked and not any(amount > 0 for amount in self.counted.values())
 
     @property
     def admitted(self) -> bool:
@@ -108,14 +142,19 @@ class BucketRequest(Waiter):
     def give_back(self, *, events: int) -> "BucketRequest":
         """The request that gives back the checked amounts; marks this one as returned."""
         self.returned = True
-        given = {name: amount for name, amount in self.checked.items() if amount}
-        return BucketRequest(self.queue, given=given, events=events, shards=self.taken_among)
+        given = {name: amount for name, amount in self.taken.items() if amount}
+        back = BucketRequest(self.queue, given=given, events=events, shards=self.taken_among)
+        if spared := self.spared:
+            back.counted = {name: -amount for name, amount in spared.items()}
+            back.shadows = -1 if events else 0
+        return back
 
     def merged(self, other: "BucketRequest") -> "BucketRequest":
         """One give-back for two."""
-        names = {**self.given, **other.given}
-        given = {name: self.given.get(name, 0) + other.given.get(name, 0) for name in names}
-        return BucketRequest(self.queue, given=given, events=self.events + other.events, shards=self.shards)
+        given = _sum(self.given, other.given)
+        both = BucketRequest(self.queue, given=given, events=self.events + other.events, shards=self.shards)
+        both.counted, both.shadows = _sum(self.counted, other.counted), self.shadows + other.shadows
+        return both
 
     @property
     def taken_among(self) -> int:
@@ -133,13 +172,23 @@ class BucketRequest(Waiter):
 
     def trim(self, known: Mapping[str, int]) -> None:
         """Drop the corrections of limits that are not ``known``: the bucket no longer has them."""
-        if not (self.given.keys() <= known.keys() and self.unchecked.keys() <= known.keys()):
+        if not self.corrected <= known.keys():
             self.given = {name: amount for name, amount in self.given.items() if name in known}
             self.unchecked = {name: amount for name, amount in self.unchecked.items() if name in known}
+            self.counted = {name: amount for name, amount in self.counted.items() if name in known}
+
+    @property
+    def corrected(self) -> set[str]:
+        """The limits of its corrections."""
+        return {*self.given, *self.unchecked, *self.counted}
 
     def unwind(self) -> "Sequence[BucketRequest]":
         """The give-back, if the request took tokens."""
-        return [self.give_back(events=-self.events)] if self.admitted and any(self.checked.values()) else ()
+        return [self.give_back(events=-self.events)] if self.admitted and any(self.amounts.values()) else ()
+
+
+def _sum(some: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
+    return {name: some.get(name, 0) + more.get(name, 0) for name in {**some, **more}}
 
 
 class RefusalCount(BucketRequest):

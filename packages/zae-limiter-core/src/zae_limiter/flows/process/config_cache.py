@@ -13,7 +13,7 @@ from ...resolution import OWN_LEVELS, Config, Level, Resolved, winner
 from ...runtime.lru import LRU
 from ...schema import keys
 from ...schema.attributes import CASCADE, PARENT_ID
-from ...schema.configs import read_limits, read_on_unavailable
+from ...schema.configs import limits_in_force, override_end, read_limits, read_on_unavailable
 from ...stats import CacheStats
 
 
@@ -22,6 +22,11 @@ class Record(NamedTuple):
 
     item: Item | None
     read_at_ms: int
+
+    def has_ended(self, now_ms: int) -> bool:
+        """Whether an override was in force when the item was read, and is no longer."""
+        until_ms = override_end(self.item)
+        return until_ms is not None and self.read_at_ms < until_ms <= now_ms
 
 
 Records = Mapping[Key, Record]
@@ -71,9 +76,15 @@ class ConfigCache:
         return self._on_unavailable
 
     def stale_keys(self, entity_id: str, resource: str, now_ms: int) -> list[Key]:
-        """The keys to read before the limits are fresh again."""
+        """The keys to read before the limits are fresh again: all, if an override has ended since it was read.
+
+        A bucket may have been given the override's limits by a later read than those that are remembered.
+        """
         ttl_ms = self._ttl_ms
-        records = ((key, self._records.get(key)) for key in config_keys(self._namespace_id, entity_id, resource))
+        keys = config_keys(self._namespace_id, entity_id, resource)
+        records = [(key, self._records.get(key)) for key in keys]
+        if any(record is not None and record.has_ended(now_ms) for _, record in records):
+            return list(keys)
         return [key for key, record in records if record is None or abs(now_ms - record.read_at_ms) > ttl_ms]
 
     def is_current(self, resolved: Resolved, entity_id: str, resource: str) -> bool:
@@ -102,9 +113,9 @@ class ConfigCache:
         return records
 
     def resolve(
-        self, entity_id: str, resource: str, read: Records, *, generation: int, later_than_ms: int = 0
+        self, entity_id: str, resource: str, read: Records, *, now_ms: int, generation: int, later_than_ms: int = 0
     ) -> Resolved | None:
-        """The limits that hold, by the records just ``read`` and the cached ones; ``None`` if the cache has lost one.
+        """The limits that hold now, by the records just ``read`` and the cached ones; ``None`` if one is lost.
 
         ``generation``: that in which the read began. ``later_than_ms``: a ``cv`` seen before the read; the config
         counts as later, whatever the clocks say.
@@ -114,9 +125,9 @@ class ConfigCache:
         if len(records) < len(wanted):
             return None
         items = ConfigItems(*(record.item for record in records))
-        config = items.config([record.read_at_ms for record in records]).read_again_after(later_than_ms)
-        oldest = min(record.read_at_ms for record in records)
-        return items.resolved(config, valid_until_ms=oldest + self._ttl_ms, generation=generation)
+        config = items.config([record.read_at_ms for record in records], now_ms).read_again_after(later_than_ms)
+        cached_until_ms = min(record.read_at_ms for record in records) + self._ttl_ms
+        return items.resolved(config, now_ms, cached_until_ms=cached_until_ms, generation=generation)
 
     def expire(self, entity_id: str, resource: str) -> None:
         """Have all records behind the limits of an entity on a resource read again."""
@@ -155,27 +166,36 @@ class ConfigItems(NamedTuple):
     system: Item | None
     meta: Item | None
 
-    def levels(self) -> list[Level]:
-        """The four levels, the strongest first."""
+    def levels(self, now_ms: int) -> list[Level]:
+        """The four levels, the strongest first; an override in force replaces the limits of its level."""
         return [
-            Level("entity", read_limits(self.entity)),
-            Level("entity_default", read_limits(self.entity_default)),
+            Level("entity", limits_in_force(self.entity, now_ms)),
+            Level("entity_default", limits_in_force(self.entity_default, now_ms)),
             Level("resource", read_limits(self.resource)),
             Level("system", read_limits(self.system)),
         ]
 
-    def config(self, read_at_ms: Sequence[int]) -> Config:
-        """The limits of the winning level, as old as the oldest read up to that level; empty if no level has limits."""
-        levels = self.levels()
+    def override_ends(self, now_ms: int) -> list[int]:
+        """The ends (epoch ms) of the overrides in force."""
+        ends = (override_end(item) for item in (self.entity, self.entity_default))
+        return [end for end in ends if end is not None and now_ms < end]
+
+    def config(self, read_at_ms: Sequence[int], now_ms: int) -> Config:
+        """The limits of the winning level, as old as the oldest read up to that level; empty if no level has limits.
+
+        They are the entity's own if it has limits beside an override: one alone leaves no bucket that never expires.
+        """
+        levels = self.levels(now_ms)
         wins = winner(levels)
         if wins is None:
             return Config((), min(read_at_ms))
         deciding = levels.index(wins) + 1
-        return Config(wins.limits, min(read_at_ms[:deciding]), own=wins.source in OWN_LEVELS, stored=True)
+        own = wins.source in OWN_LEVELS and any(map(read_limits, (self.entity, self.entity_default)))
+        return Config(wins.limits, min(read_at_ms[:deciding]), own=own, stored=True)
 
-    def resolved(self, config: Config, *, valid_until_ms: int, generation: int) -> Resolved:
+    def resolved(self, config: Config, now_ms: int, *, cached_until_ms: int, generation: int) -> Resolved:
         """Config, parent and policy in one value."""
-        wins = winner(self.levels())
+        wins, ends_ms = winner(self.levels(now_ms)), min(self.override_ends(now_ms), default=None)
         meta = self.meta or {}
         return Resolved(
             config=config,
@@ -183,6 +203,7 @@ class ConfigItems(NamedTuple):
             on_unavailable=read_on_unavailable(self.system),
             parent_id=meta.get(PARENT_ID),
             cascade=meta.get(CASCADE, False),
-            valid_until_ms=valid_until_ms,
+            valid_until_ms=cached_until_ms if ends_ms is None else min(cached_until_ms, ends_ms - 1),
             generation=generation,
+            ends_ms=ends_ms,
         )

@@ -151,10 +151,8 @@ class CachedBucket:
         limits, shard_limits = self._agreed  # one tuple: threads must not see half of it
         if limits is config.limits and shard_limits is state.shard_limits:
             return True
-        for limit in config.limits:
-            shard_limit = state.shard_limits.get(limit.name)
-            if shard_limit is None or shard_limit.limit != limit:
-                return False
+        if not state.has(config.limits):
+            return False
         self._agreed = (config.limits, state.shard_limits)
         return True
 
@@ -219,8 +217,13 @@ class NamespaceState:
         return not 0 <= resolved.valid_until_ms - self.now() <= self.settings.config_ttl_ms
 
     def last_known(self, cached: CachedBucket) -> Resolved | None:
-        """The resolved limits of the bucket, expired or not; ``None`` if unknown, or changed by this process."""
+        """The resolved limits of the bucket, expired or not; ``None`` if unknown, or changed by this process.
+
+        Those of an override that has ended are none of them.
+        """
         resolved, configs = cached.resolved, self.configs
+        if resolved is not None and resolved.ends_ms is not None and resolved.ends_ms <= self.now():
+            return None
         if resolved is None or resolved.generation == configs.generation:
             return resolved
         generation = configs.generation

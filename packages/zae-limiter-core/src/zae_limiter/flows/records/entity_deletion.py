@@ -78,7 +78,8 @@ def _writes(
     namespace_state: NamespaceState, entity_id: str, item: Item | None, configs: Sequence[Item], cause: Cause
 ) -> Sequence[Write]:
     """The transaction that deletes the record, if there is one, and the limits."""
-    before: dict[str, Any] = {"configs": {config[RESOURCE]: limits.plain(config) for config in configs}}
+    plain = {config[RESOURCE]: limits.plain(config, namespace_state.now()) for config in configs}
+    before: dict[str, Any] = {"configs": {resource: config for resource, config in plain.items() if config}}
     writes: list[Write] = [Delete(key_of(config), Conditions(equals=limits.version_of(config))) for config in configs]
     if item is not None:
         entity = read_entity(item)
@@ -89,9 +90,11 @@ def _writes(
 
 
 def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cause: Cause) -> Flow[None]:
-    """Delete limits, each with its own audit event."""
+    """Delete limits and overrides, each place with its own audit event."""
     places = [(config[ENTITY_ID], config[RESOURCE]) for config in configs]
-    result = yield from bulk.delete_many(namespace_state, places, cause)
+    keyed = {place: limits.entity_place(namespace_state, *place) for place in places}
+    changes = {place: limits.Change(at, None, override=None) for place, at in keyed.items()}
+    result = yield from bulk.change_many(namespace_state, changes, cause)
     for error in result.failed.values():
         raise error
 

@@ -4,12 +4,15 @@ Never: which level wins (resolution), many changes at once (bulk_configs), lists
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from ...audit import Cause
+from ...audit import AuditAction, Cause
+from ...entities import UNCHANGED, Unchanged
 from ...limits import Limit, OnUnavailable, check_limits
 from ...naming import check_resource
 from ...operations.values import NOTHING, Conditions, Delete, Item, Key, Put
+from ...overrides import Override, new_override
 from ...schema import keys
 from ...schema.attributes import (
     CONFIG_VERSION,
@@ -24,7 +27,14 @@ from ...schema.attributes import (
     RESOURCE,
     SK,
 )
-from ...schema.configs import config_attributes, read_limits, read_on_unavailable
+from ...schema.configs import (
+    config_attributes,
+    override_attributes,
+    override_end,
+    read_limits,
+    read_on_unavailable,
+    read_override,
+)
 from ..optimistic import Write, optimistic
 from ..process.namespace_state import NamespaceState
 from ..retry import read
@@ -43,11 +53,12 @@ class Place(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The limits that a place is to have, ``None`` to delete the item; ``extra`` are its other new attributes.
+    """The limits that a place is to have, ``None`` for none; ``extra`` are its other new attributes.
 
     With ``keeps_limits`` the stored limits stay. ``kept`` names the other attributes that stay, unless ``extra`` has
     them. The fingerprint is one of them: it is that of the provisioner's last write, and stored limits that differ show
-    a drift.
+    a drift. An override in force stays, unless ``override`` is another one, or ``None`` to end it. What has neither
+    limits nor a policy nor an override is deleted.
     """
 
     place: Place
@@ -55,6 +66,7 @@ class Change(NamedTuple):
     extra: Mapping[str, Any] = NOTHING
     kept: tuple[str, ...] = (ON_UNAVAILABLE, FINGERPRINT)
     keeps_limits: bool = False
+    override: Override | Unchanged | None = UNCHANGED
 
 
 def system_place(namespace_state: NamespaceState) -> Place:
@@ -144,6 +156,33 @@ def delete_own(namespace_state: NamespaceState, entity_id: str, resource: str, c
     yield from change(namespace_state, Change(place, None), cause)
 
 
+def get_override(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Override | None]:
+    """The override in force of an entity's limits on a resource, or on all (``_default_``)."""
+    place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
+    item = yield from read(place.key)
+    return read_override(item, namespace_state.now())
+
+
+def set_override(
+    namespace_state: NamespaceState,
+    entity_id: str,
+    resource: str,
+    limits: Sequence[Limit],
+    until: datetime,
+    cause: Cause,
+) -> Flow[None]:
+    """Replace an entity's limits on a resource, or on all (``_default_``), until an instant; its own stay stored."""
+    place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
+    override = new_override(limits, until, namespace_state.now())
+    yield from change(namespace_state, Change(place, None, keeps_limits=True, override=override), cause)
+
+
+def delete_override(namespace_state: NamespaceState, entity_id: str, resource: str, cause: Cause) -> Flow[None]:
+    """End the override of an entity's limits on a resource, or on all (``_default_``), if one is in force."""
+    place = entity_place(namespace_state, *validate_own_place(entity_id, resource))
+    yield from change(namespace_state, Change(place, None, keeps_limits=True, override=None), cause)
+
+
 def _get(place: Place) -> Flow[list[Limit]]:
     return list(read_limits((yield from read(place.key))))
 
@@ -163,46 +202,93 @@ def writes_of(
     namespace_state: NamespaceState, wanted: Change, before: Item | None, cause: Cause, *, number: int = 0
 ) -> tuple[Write, ...]:
     """The write of a change, and that of its audit event; none if there is nothing to delete."""
-    place = wanted.place
-    if wanted.limits is None and before is None:
+    place, now_ms = wanted.place, namespace_state.now()
+    after, was = _item(wanted, before, now_ms), plain(before, now_ms)
+    if _takes_nothing(wanted, before, now_ms):
         return ()
     when = Conditions(absent=(PK,)) if before is None else Conditions(equals=version_of(before))
-    after = None if wanted.limits is None else _item(wanted, wanted.limits, before)
     audit_put = audit.event(
         namespace_state,
         cause,
-        "limits_deleted" if after is None else "limits_set",
+        _action(wanted),
         place.audited_as,
-        before=plain(before),
-        after=plain(after),
+        before=was,
+        after=plain(after, now_ms),
         resource=place.resource,
         number=number,
     )
     return Delete(place.key, when) if after is None else Put(after, when), audit_put
 
 
-def plain(item: Item | None) -> dict[str, Any] | None:
-    """A config item as an audit event has it."""
+def _takes_nothing(wanted: Change, before: Item | None, now_ms: int) -> bool:
+    """Whether a change only takes away, and what it takes away is not there."""
+    if wanted.limits is not None or wanted.override not in (None, UNCHANGED) or wanted.extra:
+        return False
+    was = plain(before, now_ms)
+    if was is None:
+        return True
+    if wanted.keeps_limits:
+        return "override" not in was
+    return wanted.override is UNCHANGED and "override" in was and not was["limits"]
+
+
+def _action(wanted: Change) -> AuditAction:
+    if wanted.keeps_limits and wanted.override is not UNCHANGED:
+        return "override_set" if wanted.override else "override_deleted"
+    return "limits_set" if wanted.limits is not None or wanted.keeps_limits else "limits_deleted"
+
+
+def plain(item: Item | None, now_ms: int) -> dict[str, Any] | None:
+    """A config item as an audit event has it; ``None`` for one that has nothing but an override that has ended."""
     if item is None:
         return None
-    policy = read_on_unavailable(item)
+    policy, override, limits = read_on_unavailable(item), read_override(item, now_ms), read_limits(item)
+    if not limits and override is None and override_end(item) is not None:
+        return None
     policies = {} if policy is None else {ON_UNAVAILABLE: policy}
-    return {"limits": {limit.name: _plain_limit(limit) for limit in read_limits(item)}, **version_of(item), **policies}
+    overrides = {} if override is None else {"override": _plain_override(override)}
+    return {"limits": _plain_limits(limits), **version_of(item), **policies, **overrides}
 
 
-def _plain_limit(limit: Limit) -> dict[str, int]:
-    return {name: getattr(limit, name) for name in ("capacity", "burst", "refill_amount", "refill_period")}
+def _plain_limit(limit: Limit) -> dict[str, int | bool]:
+    rule = {name: getattr(limit, name) for name in ("capacity", "burst", "refill_amount", "refill_period")}
+    return {**rule, "shadow": True} if limit.shadow else rule
 
 
-def _item(wanted: Change, limits: tuple[Limit, ...], before: Item | None) -> Item:
-    """The new item of a config."""
-    if wanted.keeps_limits and before is not None:
-        limits = tuple(read_limits(before))
-    carried = {name: value for name, value in (before or {}).items() if name in wanted.kept}
+def _plain_override(override: Override) -> dict[str, Any]:
+    until = override.until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {"until": until, "limits": _plain_limits(override.limits)}
+
+
+def _plain_limits(limits: Sequence[Limit]) -> dict[str, dict[str, int | bool]]:
+    return {limit.name: _plain_limit(limit) for limit in limits}
+
+
+def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:
+    """The new item of a config, ``None`` for none."""
+    limits = read_limits(before) if wanted.keeps_limits else wanted.limits or ()
+    override = read_override(before, now_ms) if isinstance(wanted.override, Unchanged) else wanted.override
+    kept = wanted.kept if wanted.limits is not None or wanted.keeps_limits else ()
+    carried = {name: value for name, value in (before or {}).items() if name in kept}
+    extra = {**carried, **wanted.extra}
+    if not limits and override is None and ON_UNAVAILABLE not in extra:
+        return None
+    beside = {} if override is None else override_attributes(override, alone=not limits)
     version = before[CONFIG_VERSION] + 1 if before else 1
     key, fixed = wanted.place.key, wanted.place.fixed
-    attributes = {**carried, **config_attributes(limits), **wanted.extra}
+    if override is not None and not limits:
+        fixed = {**fixed, **_index_keys_until(fixed, override.until_ms)}
+    attributes = {**extra, **config_attributes(limits), **beside}
     return {PK: key.pk, SK: key.sk, **fixed, **attributes, CONFIG_VERSION: version}
+
+
+def _index_keys_until(fixed: Mapping[str, str], until_ms: int) -> dict[str, str]:
+    """The index keys of an item that has nothing but an override, from which lists read its end."""
+    entity_id, resource = fixed[ENTITY_ID], fixed[RESOURCE]
+    return {
+        GSI3SK: keys.gsi3_sk_entity(entity_id, until_ms),
+        GSI4SK: keys.gsi4_sk_entity_config(resource, entity_id, until_ms),
+    }
 
 
 def version_of(item: Item) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Lists of the resources and entities that have limits, by indexes that may be behind the table by a moment."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...naming import check_identifier, check_resource
@@ -43,10 +44,10 @@ def entities_with_limits(namespace_state: NamespaceState, resource: str) -> Flow
     rows = IndexRows(namespace_state.namespace_id)
     query = Query(keys.gsi3_pk_entity_config(rows.namespace_id, resource), index="GSI3")
     found = yield from query_rows(
-        query, rows, lambda item: _checked(rows, EntityConfigAddress(resource, keys.decode(item[GSI3SK])), item)
+        query, rows, lambda item: _checked(rows, keys.parse_entity_sk(keys.encode(resource), item[GSI3SK]), item)
     )
     yield from report(rows)
-    return sorted(address.entity_id for address in found)
+    return sorted(address.entity_id for address in in_force(found, namespace_state))
 
 
 def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[str]]:
@@ -64,7 +65,8 @@ def resources_with_entity_limits(namespace_state: NamespaceState) -> Flow[list[s
     )
     while True:
         page: Page = yield from with_retries(query)
-        found = [address.resource for address in rows.read(page.items, lambda item: _address(rows, item))]
+        addresses = rows.read(page.items, lambda item: _address(rows, item))
+        found = [address.resource for address in in_force(addresses, namespace_state)]
         resources += dict.fromkeys(found)
         if page.next is None:
             yield from report(rows)
@@ -77,6 +79,12 @@ def _behind(query: Query, page: Page, found: list[str]) -> Query:
     if not found:
         return replace(query, start=page.next, limit=ENTRIES_OF_FIRST_PAGE)
     return replace(query, after=keys.gsi4_after_resource(found[-1]), start=None, limit=ENTRIES_PER_PAGE)
+
+
+def in_force(addresses: Iterable[EntityConfigAddress], namespace_state: NamespaceState) -> list[EntityConfigAddress]:
+    """The addresses without those that have nothing but an override that has ended."""
+    now_ms = namespace_state.now()
+    return [each for each in addresses if each.until_ms is None or now_ms < each.until_ms]
 
 
 def _resource(item: Item) -> str:

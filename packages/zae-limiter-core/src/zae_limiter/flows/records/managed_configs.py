@@ -39,6 +39,9 @@ def _validate_configs(configs: Mapping[ConfigPlace, StoredConfig | None]) -> dic
             raise ValidationError("configs", config, "must be a StoredConfig, or None for nothing")
         if config is not None and config.on_unavailable is not None and place != (None, None):
             raise ValidationError("on_unavailable", config.on_unavailable, "is for the system alone")
+        if config is not None and config.override is not None:
+            problem = "is for set_limits(override_until=): leave it out, and the one in force stays"
+            raise ValidationError("override", config.override, problem)
     return checked
 
 
@@ -48,13 +51,15 @@ def get_configs(
     """The stored configs by place, without empty places; read in batches, several at a time."""
     wanted = {_place(namespace_state, place).key: place for place in _validate_places(places)}
     found = yield from _read_many(list(wanted))
-    return {wanted[key]: read_config(item) for key, item in found.items()}
+    now_ms = namespace_state.now()
+    configs = ((wanted[key], read_config(item, now_ms)) for key, item in found.items())
+    return {place: config for place, config in configs if config is not None}
 
 
 def put_configs(
     namespace_state: NamespaceState, configs: Mapping[ConfigPlace, StoredConfig | None], cause: Cause
 ) -> Flow[BulkResult[ConfigPlace]]:
-    """Replace the configs at these places, or delete them (``None``), each with its audit event."""
+    """Replace the configs at these places, or delete them (``None``), each with its audit event; overrides stay."""
     changes = {place: _change(namespace_state, place, config) for place, config in _validate_configs(configs).items()}
     return (yield from change_many(namespace_state, changes, cause))
 

@@ -1,0 +1,29 @@
+"""The other shards of a bucket, as this process last saw them.
+
+Lives here: what they have. Never: which shard is asked (acquire.shard_selection).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ...limits import Limit
+from ...operations.values import NOTHING
+from ...sharding import calculate_balance, unseen_parts
+from ..process.namespace_state import CachedBucket, NamespaceState
+
+
+def headroom_elsewhere(
+    namespace_state: NamespaceState, cached: CachedBucket, limits: Sequence[Limit], now_ms: int
+) -> Mapping[str, int]:
+    """What all other shards have of each limit, debts included, in millitokens; an unseen shard counts as full."""
+    home = namespace_state.cached_buckets.get((cached.id.entity_id, cached.id.resource, 0))
+    if home is None or home.shard_count == 1:
+        return NOTHING
+    states = [state.repaired(now_ms) for state in namespace_state.states(home)]
+    counts = {state.id.shard: state.shard_count for state in states}
+    others = [state for state in states if state.id.shard != cached.id.shard]
+    return {
+        limit.name: calculate_balance(
+            [state.part(limit, now_ms) for state in others] + unseen_parts(limit, now_ms, counts), now_ms
+        )
+        for limit in limits
+    }

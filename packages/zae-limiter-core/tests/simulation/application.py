@@ -1,0 +1,94 @@
+"""A write of a bucket that took effect, as the oracle keeps it.
+
+Lives here: what changed, and whom it served. Never: what is right (oracle).
+"""
+
+from typing import NamedTuple
+
+from zae_limiter.flows.process.bucket_queue import BucketRequest
+
+from .bucket_items import LimitState
+
+
+class Change(NamedTuple):
+    """One limit across one write of a shard: ``before`` is its uncapped balance at that instant, ``net`` what ``tc``
+    grew by but for ``counted``, what the write only counted, ``ceiling`` what it is held to, ``whole`` the ceilings of
+    all shards, ``others_owe`` their debts; with ``new``, it begins.
+    """
+
+    before: int
+    net: int
+    ceiling: int
+    state: LimitState
+    whole: int
+    others_owe: int
+    new: bool
+    counted: int = 0
+
+    @property
+    def owed(self) -> int:
+        """What the shards owe before the write, where there are several."""
+        return self.others_owe + max(0, -self.before) if self.state.shards > 1 else 0
+
+
+class Application:
+    """One write that took effect, and, where its sender got the answer, the amounts that it served.
+
+    ``tried``: the part of ``unchecked`` that shadow limits gave; ``counted``: what it only counted; ``follows``: the
+    sender's confirmed write before it, of the same shard.
+    """
+
+    def __init__(
+        self,
+        pk: str,
+        decided_ms: int,
+        applied_ms: int,
+        instant_ms: int,
+        changes: dict[str, Change],
+        *,
+        moved: bool,
+        splits: bool,
+    ) -> None:
+        self.pk = pk
+        self.bucket, _, shard = pk.rpartition("#")
+        self.shard = int(shard)
+        self.decided_ms = decided_ms
+        self.applied_ms = applied_ms
+        self.instant_ms = instant_ms
+        self.changes = changes
+        self.moved = moved
+        self.splits = splits
+        self.repairs = False
+        self.dropped: set[str] = set()
+        self.life = 0
+        self.confirmed = False
+        self.checked: dict[str, int] = {}
+        self.unchecked: dict[str, int] = {}
+        self.given: dict[str, int] = {}
+        self.tried: dict[str, int] = {}
+        self.counted: dict[str, int] = {}
+        self.follows: Application | None = None
+
+    def carry(self, request: BucketRequest) -> None:
+        """The write served this request, too."""
+        tried = {name: amount for name, amount in request.trial.items() if amount and name not in request.spared}
+        for total, *parts in (
+            (self.checked, request.checked),
+            (self.unchecked, request.unchecked, tried),
+            (self.given, request.given),
+            (self.tried, tried),
+            (self.counted, request.counted, request.spared),
+        ):
+            for part in parts:
+                for limit, amount in part.items():
+                    total[limit] = total.get(limit, 0) + amount
+
+    @property
+    def shards(self) -> int:
+        """The number of shards that the item knew of."""
+        return max((change.state.shards for change in self.changes.values()), default=1)
+
+    def wanted(self, name: str) -> int | None:
+        """What the write took of a limit only because it was there."""
+        checked = self.checked.get(name)
+        return checked - self.given.get(name, 0) if checked else None

@@ -1,0 +1,53 @@
+"""Rules of overrides made wrong, to prove that the simulation finds it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from unittest.mock import patch
+
+from zae_limiter.flows.process import config_cache
+from zae_limiter.flows.process.config_cache import ConfigItems
+from zae_limiter.flows.records import limits as stored
+from zae_limiter.limits import Limit
+from zae_limiter.overrides import Override
+from zae_limiter.resolution import Level
+from zae_limiter.schema import configs
+
+
+def _endless(item: Any, now_ms: int) -> Any:
+    """An override holds for ever."""
+    until_ms = configs.override_end(item)
+    return None if until_ms is None else Override(configs.read_limits(item, "o"), until_ms)
+
+
+def _no_ends(self: ConfigItems, now_ms: int) -> list[int]:
+    """Resolved limits hold for the life of the cache, whatever ends meanwhile."""
+    return []
+
+
+def _own_limits(item: Any, now_ms: int) -> tuple[Limit, ...]:
+    """No reader heeds an override."""
+    return configs.read_limits(item)
+
+
+def _heeding_one_place(real: Callable[..., list[Level]]) -> Callable[..., list[Level]]:
+    """Readers heed the override of an entity on a resource, and not that on all."""
+
+    def levels(self: ConfigItems, now_ms: int) -> list[Level]:
+        first, default, *others = real(self, now_ms)
+        return [first, default._replace(limits=configs.read_limits(self.entity_default)), *others]
+
+    return levels
+
+
+OVERRIDE_FAULTS: Final[Mapping[str, Any]] = {
+    "an override that never ends": patch.object(configs, "read_override", _endless),
+    "an override that the cache outlives": patch.object(ConfigItems, "override_ends", _no_ends),
+    "an override that nobody heeds": patch.object(config_cache, "limits_in_force", _own_limits),
+    "an override on all resources that nobody heeds": patch.object(
+        ConfigItems, "levels", _heeding_one_place(ConfigItems.levels)
+    ),
+    "an override that goes with a change of the limits beneath it": patch.object(
+        stored, "read_override", lambda *_: None
+    ),
+    "an override in the place of the own limits": patch.object(stored, "read_limits", lambda _: ()),
+}

@@ -1,0 +1,19 @@
+"""What must be true of an acquire that comes long after the last change of the limits."""
+
+from .bucket_items import rule_of
+from .kernel import Violation
+from .oracle import Oracle
+
+
+def check_settled(oracle: Oracle, since: int) -> None:
+    """Raises ``Violation`` where an acquire was admitted by other limits than those stored.
+
+    ``since``: how many writes there were before it. A limit that no config names any more may still be there.
+    """
+    last = {write.bucket: write for write in oracle.applications[since:] if write.checked}
+    for write in last.values():
+        _, entity, resource = write.bucket.split("#")
+        wanted = {each.name: rule_of(each) for each in oracle.levels.at((entity, resource), write.applied_ms)}
+        has = {name: change.state.rule for name, change in write.changes.items() if name in wanted}
+        if has != wanted:
+            raise Violation(f"{write.pk}: long after the last change its limits are {has}, and not {wanted}")

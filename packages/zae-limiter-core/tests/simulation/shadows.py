@@ -1,0 +1,107 @@
+"""What shadow limits do in a history: the amounts that a write only counts, and what they would have refused.
+
+Lives here: batches noted beside their writes; whether tokens were there, or short. Never: a check of a write (oracle).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
+
+from zae_limiter.flows.bucket.batch import Batch
+from zae_limiter.flows.bucket.write_plans import ConsumeWrite, CreateWrite, ReshapeWrite
+from zae_limiter.operations.values import Operation, Put, Transact, Update
+
+from .application import Application
+from .bucket_items import LimitState
+
+Amounts = Mapping[str, int]
+
+
+class Noted:
+    """The amounts that each write only counts, by bucket; an operation is told by its identity."""
+
+    def __init__(self) -> None:
+        self._batches: dict[int, tuple[Any, Batch]] = {}
+
+    def of(self, operation: Operation[Any]) -> dict[str, Amounts]:
+        """What an operation only counts, by the bucket that it writes."""
+        writes = operation.writes if isinstance(operation, Transact) else (operation,)
+        return {
+            write.item["PK"] if isinstance(write, Put) else write.key.pk: self._batches[id(write)][1].counted
+            for write in writes
+            if isinstance(write, Put | Update) and id(write) in self._batches
+        }
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note the batch of each write that is planned meanwhile."""
+        with ExitStack() as stack:
+            for plan in (ConsumeWrite, ReshapeWrite, CreateWrite):
+                stack.enter_context(patch.object(plan, "write", self._noted(plan.write)))
+            yield
+
+    def _noted(self, write: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(plan: Any, batch: Batch) -> Any:
+            operation = write(plan, batch)
+            if batch.counted:
+                self._batches[id(operation)] = operation, batch
+            return operation
+
+        return noted
+
+
+def was_short(
+    writes: Sequence[Application],
+    limit: str,
+    wanted: int,
+    since_ms: int,
+    until_ms: int,
+    *,
+    behind_ms: int,
+    debts: bool,
+) -> bool:
+    """Whether at some instant the bucket held less, as seen by a process that is ``behind_ms`` behind.
+
+    With ``debts``, a debt of one shard lowers what the others hold.
+    """
+    shards: dict[int, tuple[int, LimitState, int]] = {}
+
+    def falls_short(at_ms: int) -> bool:
+        there = _held(shards, at_ms - behind_ms)
+        if wanted == 0 and not debts:  # a debt blocks the shard that carries it
+            return all(balance < 0 for balance in there)
+        return wanted > sum(there if debts else (max(Fraction(0), balance) for balance in there))
+
+    short = not shards
+    for write in writes:
+        change = write.changes.get(limit)
+        if change is None or write.applied_ms > until_ms:
+            continue
+        if change.new and write.shard == 0:
+            shards.clear()
+        shards[write.shard] = change.state.balance(write.instant_ms), change.state, write.applied_ms
+        falls = falls_short(max(write.applied_ms, since_ms))
+        short = falls if write.applied_ms < since_ms else short or falls
+    return short or not shards  # of a bucket that was never there, nothing is known
+
+
+def was_there(writes: Sequence[Application], limit: str, wanted: int, mine: Application) -> bool:
+    """Whether a state of the bucket's one shard, since the sender's write before, allows a write if nothing follows."""
+    first = 0 if mine.follows is None else writes.index(mine.follows)
+    known = writes[first : writes.index(mine)]
+    later = [*known[1:], mine]
+    if mine.follows is None or any(limit not in write.changes for write in known):
+        return True
+    if any(write.changes[limit].new for write in later):
+        return True  # where it was absent, it is full
+    at_ms, states = max(mine.decided_ms, mine.instant_ms), [write.changes[limit].state for write in known]
+    return any(min(state.ceiling, state.balance(at_ms)) >= wanted for state in states)
+
+
+def _held(shards: Mapping[int, tuple[int, LimitState, int]], at_ms: int) -> list[Fraction]:
+    return [
+        min(Fraction(state.ceiling), left + state.part.rate() * (at_ms - written_ms))
+        for left, state, written_ms in shards.values()
+    ]
