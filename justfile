@@ -83,7 +83,7 @@ test-pythons which="all":
             fi
             echo "== zae-limiter-$name on Python $version"
             uv run --isolated --python "$python" --package "zae-limiter-$name" --no-dev --group test --with pytest-xdist \
-                python -m pytest -n {{workers}} "${options[@]}" "${tests[@]}" < /dev/null || failed+=" $name on $version,"
+                python -m pytest -n {{workers}} --dist worksteal "${options[@]}" "${tests[@]}" < /dev/null || failed+=" $name on $version,"
         done
     done <<< "$found"
     [[ -z "$failed" ]] || { echo "failed:${failed%,}" >&2; exit 1; }
@@ -167,7 +167,7 @@ localstack-host port="4566":
 
 # Core's clients with its extras, and the tests that compare stores over the SDK, on one emulator; `just integration --transport sdk` is the whole suite
 integration-sdk:
-    uv run pytest -q -n {{workers}} packages/zae-limiter-core/tests/unit/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
+    uv run pytest -q -n {{workers}} --dist worksteal packages/zae-limiter-core/tests/unit/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
     just integration --transport sdk --target dynoxide -k "'stores_agree or every_method or same_script or test_failures or test_costs or concurrency'"
 
 # Histories of several processes on one table, on all cores: `just simulate --seeds 100000`, `just simulate --replay 17`
@@ -267,7 +267,7 @@ wheels-test: wheelhouse
         uv venv --quiet "$scratch/$name"
         uv pip install --quiet --python "$scratch/$name" --constraints "$scratch/siblings.txt" \
             "$PWD/wheelhouse/zae_limiter_$name-"*.whl --group "packages/zae-limiter-$name/pyproject.toml:test" pytest-xdist
-        "$scratch/$name/bin/pytest" -q -n {{workers}} "packages/zae-limiter-$name/tests"
+        "$scratch/$name/bin/pytest" -q -n {{workers}} --dist worksteal "packages/zae-limiter-$name/tests"
     done
 
 # Release one distribution: changelog, version, its siblings' bounds, commit, tag: `just release core 0.2.0`, `just release core 0.2.0 --dry-run`

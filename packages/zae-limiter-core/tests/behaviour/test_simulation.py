@@ -26,7 +26,7 @@ def test_no_history_breaks_the_invariant() -> None:
 def test_the_histories_are_worth_something() -> None:
     answers: dict[str, int] = {}
     lost = reshaped = created = split = dropped = returned = 0
-    for seed in range(1, 61):
+    for seed in range(1, 121):
         world, gone = simulate(seed), set()
         for _, caller, _ in world.callers:
             answers[caller.answer] = answers.get(caller.answer, 0) + 1

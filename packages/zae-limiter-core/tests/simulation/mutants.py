@@ -261,9 +261,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "batch with an adjust and no lower bound",
         fault=_patched(patch.object(ConsumeWrite, "_take", _taking_beside_adjust(ConsumeWrite._take))),
-        found_by=501,
+        found_by=1237,
     ),
-    Mutant("give-back without the existence condition", give_back_to_nobody, found_by=95),
+    Mutant("give-back without the existence condition", give_back_to_nobody),
     Mutant(
         "give-back of an unconfirmed write",
         fault=_patched(patch.object(BucketRequest, "admitted", property(_taken_or_not))),
@@ -274,7 +274,11 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(CommitRun, "_refused", _drop_who_lost(CommitRun._refused))),
     ),
     Mutant("compensation skipped", fault=_patched(patch.object(acquire, "give_back_all", _forget))),
-    Mutant("compensation between shards skipped", fault=_patched(patch.object(spread, "give_back_all", _forget))),
+    Mutant(
+        "compensation between shards skipped",
+        fault=_patched(patch.object(spread, "give_back_all", _forget)),
+        found_by=181,
+    ),
     Mutant("adjust on shard 0", fault=_patched(patch.object(lease, "_taken", _at_home))),
     Mutant(
         "ttl without debt",
@@ -284,7 +288,7 @@ MUTANTS: tuple[Mutant, ...] = (
             patch.object(commit_run, "expires_at", _expiry),
             patch.object(UpdateDraft, "expire", _expire_blindly),
         ),
-        found_by=256,
+        found_by=728,
     ),
     Mutant("ttl on shards", fault=_patched(patch.object(plans, "expires_at", _expiry_of_shards(plans.expires_at)))),
     Mutant("a limit re-added full", limit_readded_full),
@@ -323,12 +327,17 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(waiting, "_acquire_in_line", in_line_for_longer(waiting._acquire_in_line))),
     ),
     Mutant("no second try", fault=_patched(patch.object(waiting._Turn, "sleep_for", give_up))),
-    Mutant("a line that nobody looks at", fault=_patched(patch.object(WaitingLine, "is_next", lambda *_: True))),
+    Mutant(
+        "a line that nobody looks at",
+        fault=_patched(patch.object(WaitingLine, "is_next", lambda *_: True)),
+        found_by=430,
+    ),
     Mutant(
         "a line that keeps no tokens",
         fault=_patched(
             patch.object(WaitingLine, "is_next", lambda *_: True), patch.object(WaitingLine, "up_to", own_amounts)
         ),
+        found_by=324,
     ),
     Mutant(
         "a blocked limit that holds a token",
