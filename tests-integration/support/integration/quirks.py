@@ -35,8 +35,8 @@ DYNAMODB_LOCAL: Final = Quirks(
     two_items_units=2,
     counts_transactions=False,
     thousands=False,
-    acquires=1_500,  # slow: dynoxide shows the larger numbers
-    purged=2_000,
+    acquires=1_500,
+    purged=2_000,  # slow: dynoxide shows ten thousand, and a thousand changes
     changes=200,
 )
 # DynamoDB Local behind a gateway in Python.
