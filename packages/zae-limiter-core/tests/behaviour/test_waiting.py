@@ -14,7 +14,7 @@ from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.values import Update
 
 FAST = Limit.custom("rpm", 5, refill_amount=50, refill_period=1)  # 5 at once, then one every 20 ms
-LONG = 20.0
+LONG = 60.0  # a busy machine is held up for seconds
 
 
 async def drained(world: World, limit: Limit = FAST, **options: Any) -> Process:
