@@ -144,6 +144,7 @@ def test_what_was_changed_out_of_band_is_named_with_its_values_and_repaired(shel
         assert repository.get_limits("user-123", "gpt-4") == [Limit.per_minute("rpm", 500)]
 
 
+@ON_MOTO
 def test_an_override_is_shown_by_name_and_no_apply_touches_it(shell: Shell) -> None:
     file, place = shell.file(named("tenant-override")), ("user-123", "-r", "gpt-4", "-N", "tenant-override")
     shell.run("apply", "--yes", "-f", file)

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from ..errors import CommandError
 from .state_dir import StateDir
 
-TIMEOUT_SECONDS: Final = 10.0
+TIMEOUT_SECONDS: Final = 30.0
 
 Ending = Literal["is down", "was killed", "had crashed: nothing of it is left"]
 
