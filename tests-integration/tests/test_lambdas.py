@@ -24,7 +24,11 @@ pytestmark = pytest.mark.needs("lambda")
 
 ENTITIES = [f"key-{number}" for number in range(10)]
 MILLI = 1000
-PATIENT: dict[str, Any] = {"connect_timeout": 30, "read_timeout": 30, "acquire_timeout": None}  # a busy machine is not what this is about
+PATIENT: dict[str, Any] = {
+    "connect_timeout": 30,
+    "read_timeout": 30,
+    "acquire_timeout": None,
+}  # a busy machine is not what this is about
 
 
 @pytest.fixture
