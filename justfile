@@ -327,4 +327,4 @@ install-beside:
 beside: check checkov (integration-localstack "-k limits_template")
 
 # Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. The workflow runs more: CONTRIBUTING.md
-test-all: beside wheels-test (test-pythons "fast") integration integration-sdk (fuzz "--minutes" "0.5")
+test-all: beside wheels-test (test-pythons "fast") integration integration-sdk (fuzz "--minutes" "0.5" "--seed" "1")

@@ -1,7 +1,7 @@
 """The options of a repository, with their defaults and their checks."""
 
-import math
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict, Unpack
@@ -245,7 +245,7 @@ class BuilderBase:
 
 
 def _check_number(field: str, value: object, *, at_least: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < at_least:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not at_least <= value <= sys.float_info.max:
         raise ValidationError(field, value, f"must be a number of seconds, at least {at_least}")
 
 
