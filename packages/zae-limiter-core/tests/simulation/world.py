@@ -212,7 +212,7 @@ class World:
                 since = self.oracle.instant
                 self._admit(process, place, checks=False)
                 self.kernel.run()
-                if self.callers[-1][1].answer == "admitted" and not self.plan.conflicting:
+                if self.callers[-1][1].answer == "admitted" and self.plan.faultless and not self.plan.conflicting:
                     check_settled(self.oracle, since)
 
     def _change(self) -> None:
