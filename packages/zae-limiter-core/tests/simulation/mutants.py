@@ -330,14 +330,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a line that nobody looks at",
         fault=_patched(patch.object(WaitingLine, "is_next", lambda *_: True)),
-        found_by=430,
+        found_by=1320,
     ),
     Mutant(
         "a line that keeps no tokens",
         fault=_patched(
             patch.object(WaitingLine, "is_next", lambda *_: True), patch.object(WaitingLine, "up_to", own_amounts)
         ),
-        found_by=324,
+        found_by=526,
     ),
     Mutant(
         "a blocked limit that holds a token",

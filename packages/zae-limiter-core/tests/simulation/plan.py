@@ -87,8 +87,12 @@ class Plan:
 
     @property
     def keeps_order(self) -> bool:
-        """Whether callers of a process that wait for the same tokens get them in the order in which they came."""
-        return self.certain and not self.forgets_buckets and not self.wrong_clocks
+        """Whether callers of a process that wait for the same tokens get them in the order in which they came.
+
+        On a bucket of several shards a caller that one shard refuses may be overtaken on another one.
+        """
+        splits = self.splits or self.settings.split_above < Settings().split_above
+        return self.certain and not (splits or self.forgets_buckets or self.wrong_clocks)
 
     @property
     def certain(self) -> bool:
@@ -174,8 +178,10 @@ def _faultless(rng: Random) -> Plan:
 
 
 def _crowd(rng: Random) -> Plan:
-    """Many who wait for the tokens of few buckets."""
-    plan = replace(_faultless(rng), waiting=0.9, bursts=0.5, one_by_one=False)
+    """Many who wait for the tokens of few buckets, which have one shard."""
+    plan = _faultless(rng)
+    settings = replace(plan.settings, split_above=Settings().split_above, buckets_remembered=10_000)
+    plan = replace(plan, settings=settings, splits=0, wrong_clocks=False, waiting=0.9, bursts=0.5, one_by_one=False)
     return replace(plan, network=INSTANT) if rng.random() < 0.3 else plan
 
 
