@@ -89,10 +89,12 @@ class Plan:
     def keeps_order(self) -> bool:
         """Whether callers of a process that wait for the same tokens get them in the order in which they came.
 
-        On a bucket of several shards a caller that one shard refuses may be overtaken on another one.
+        On a bucket of several shards a caller that one shard refuses may be overtaken on another one; and who is behind
+        a slow request waits for it no longer than a second.
         """
         splits = self.splits or self.settings.split_above < Settings().split_above
-        return self.certain and not (splits or self.forgets_buckets or self.wrong_clocks)
+        odd = splits or self.forgets_buckets or self.wrong_clocks or self.network == SLOW
+        return self.certain and not odd
 
     @property
     def certain(self) -> bool:
