@@ -4,6 +4,8 @@ from collections.abc import Iterator
 import pytest
 
 from support.provisioner.provisions import World
+from support.provisioner.stack_replies import Replies, response_url
+from support.provisioner.stack_sender import Stack
 from zae_limiter_provisioner.handler import LOGGERS
 from zae_limiter_provisioner.table import _table
 
@@ -11,6 +13,17 @@ from zae_limiter_provisioner.table import _table
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+@pytest.fixture
+def replies() -> Iterator[Replies]:
+    with response_url() as replies:
+        yield replies
+
+
+@pytest.fixture
+def stack(world: World, replies: Replies, monkeypatch: pytest.MonkeyPatch) -> Stack:
+    return Stack(world, replies, monkeypatch)
 
 
 @pytest.fixture(autouse=True)

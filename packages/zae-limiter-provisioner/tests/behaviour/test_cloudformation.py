@@ -1,11 +1,10 @@
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, NAMESPACE, World, entities, limits, manifest, rpm
-from support.provisioner.stack_replies import Replies, response_url
+from support.provisioner.stack_replies import Replies
 from support.provisioner.stack_sender import OWNER, STACK, Stack, owner
 from zae_limiter.operations.errors import NotApplied, Reason, TransactionCancelled
 from zae_limiter.operations.values import BatchGet, Delete, Operation, Transact
@@ -14,17 +13,6 @@ from zae_limiter_provisioner import actions, cloudformation, reply_channel, writ
 from zae_limiter_provisioner.handler import on_event
 
 BETA = LimitsManifest.from_dict({**EVERY_LEVEL.to_dict(), "namespace": "tenant-beta"})
-
-
-@pytest.fixture
-def replies() -> Iterator[Replies]:
-    with response_url() as replies:
-        yield replies
-
-
-@pytest.fixture
-def stack(world: World, replies: Replies, monkeypatch: pytest.MonkeyPatch) -> Stack:
-    return Stack(world, replies, monkeypatch)
 
 
 def test_a_create_applies_with_numbers_as_text_and_replies_with_counts_and_the_hash(stack: Stack, world: World) -> None:

@@ -1,12 +1,10 @@
 """The mark of shadow limits: applied, exported, restored where somebody changed it, and told to a stack."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from support.provisioner.provisions import World, manifest
-from support.provisioner.stack_replies import Replies, response_url
 from support.provisioner.stack_sender import Stack
 from zae_limiter import Limit
 from zae_limiter_manifest import LimitsManifest
@@ -16,17 +14,6 @@ def marked(*names: str, count: int = 2) -> LimitsManifest:
     """A system and a resource with so many limits, of which these are shadow limits."""
     limits = {f"l{number}": {"capacity": 5, "shadow": f"l{number}" in names} for number in range(count)}
     return manifest(system={"limits": {"l0": limits["l0"]}}, resources={"gpt-4": {"limits": limits}})
-
-
-@pytest.fixture
-def replies() -> Iterator[Replies]:
-    with response_url() as replies:
-        yield replies
-
-
-@pytest.fixture
-def stack(world: World, replies: Replies, monkeypatch: pytest.MonkeyPatch) -> Stack:
-    return Stack(world, replies, monkeypatch)
 
 
 def test_an_apply_sets_keeps_and_removes_the_mark_and_an_export_has_it(world: World) -> None:

@@ -1,6 +1,5 @@
 """Whatever operation of an event fails: the reply comes and is true, and the next event ends as it was asked to."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -45,12 +44,6 @@ def operations_of(name: str) -> int:
 
 STEPS = [(name, at) for name in EVENTS for at in range(operations_of(name))]
 PROBLEMS = {"refused": NotApplied("refused"), "a mistake of ours": RuntimeError("a mistake of ours")}
-
-
-@pytest.fixture
-def replies() -> Iterator[Replies]:
-    with response_url() as replies:
-        yield replies
 
 
 @pytest.fixture(params=STEPS, ids=lambda step: f"{step[0]}-{step[1]}")
