@@ -36,7 +36,7 @@ from zae_limiter.sharding import halve
 from zae_limiter.token_bucket import ShardLimit
 
 from .kernel import Violation
-from .override_faults import OVERRIDE_FAULTS
+from .override_faults import MADE_AGAIN, OVERRIDE_FAULTS
 from .shadow_faults import all_amounts, all_in_shadow, given_by_debt, nothing, told_to_nobody
 from .tampers import (
     count_for_nobody,
@@ -343,6 +343,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a blocked limit that holds a token",
         fault=_patched(patch.object(Limit, "ceiling_milli", property(_at_least_one))),
     ),
+    Mutant("a config made again, taken for that which was read", fault=_patched(MADE_AGAIN), found_by=18951),
     Mutant("a date that is believed at once", fault=_patched(patch.object(TimeEstimate, "_enough", lambda *_: 1))),
     Mutant("dates that agree, believed against the rest", fault=_patched(patch.object(TimeEstimate, "_enough", _two))),
 )

@@ -5,7 +5,8 @@ from typing import TypeVar
 
 from ..audit import Cause
 from ..operations.errors import TransactionCancelled
-from ..operations.values import Check, Delete, Put, Transact, Update
+from ..operations.values import Check, Conditions, Delete, Item, Put, Transact, Update
+from ..schema.attributes import EVENT_ID
 from .retry import ATTEMPTS, RaceLost, with_retries
 from .steps import Flow
 
@@ -31,6 +32,15 @@ def optimistic(cause: Cause, attempt: Callable[[], Flow[tuple[Sequence[Write], T
         else:
             return result
     raise RaceLost
+
+
+def as_read(item: Item, version: str, *others: str) -> Conditions:
+    """The conditions that a record has the version that was read, the same event of its last change, and ``others``.
+
+    The version alone does not tell a record from one that was deleted and made again. An older release writes no event.
+    """
+    known = {name: item[name] for name in (version, EVENT_ID, *others) if name in item}
+    return Conditions(equals=known, absent=() if EVENT_ID in item else (EVENT_ID,))
 
 
 def lost_race(cancelled: TransactionCancelled) -> bool:

@@ -11,10 +11,10 @@ from ...naming import check_identifier
 from ...operations.errors import Reason, TransactionCancelled
 from ...operations.values import Conditions, Item, Key, Put, Query, Transact, Update
 from ...schema import keys
-from ...schema.attributes import CHILDREN, METADATA, PARENT_ID, PK, VERSION
+from ...schema.attributes import CHILDREN, EVENT_ID, METADATA, PARENT_ID, PK, VERSION
 from ...schema.entities import entity_item, read_entity, write_metadata
 from ..index_rows import IndexRows, query_rows, report
-from ..optimistic import Write, lost_race, optimistic
+from ..optimistic import Write, as_read, lost_race, optimistic
 from ..process.namespace_state import NamespaceState
 from ..retry import key_of, read, read_all, with_retries
 from ..steps import Flow
@@ -49,7 +49,8 @@ def create_entity(
         and (there := (yield from get_entity(namespace_state, entity_id))) is not None
     ):
         return there
-    put = Put(entity_item(namespace_state.namespace_id, entity), Conditions(absent=(PK,)))
+    item = {**entity_item(namespace_state.namespace_id, entity), EVENT_ID: cause.event_id()}
+    put = Put(item, Conditions(absent=(PK,)))
     audit_put = audit.event(namespace_state, cause, "entity_created", entity_id, before=None, after=plain(entity))
     joins = [] if parent_id is None else [_join(namespace_state, parent_id)]
     try:
@@ -57,9 +58,9 @@ def create_entity(
     except TransactionCancelled as cancelled:
         if not lost_race(cancelled):
             raise
-        item = cancelled.reasons[0].item
-        if exist_ok and item is not None:  # created by another process in between
-            return read_entity(item)
+        found = cancelled.reasons[0].item
+        if exist_ok and found is not None:  # created by another process in between
+            return read_entity(found)
         raise _not_created(entity, cancelled.reasons) from None
     namespace_state.configs.forget(meta_key(namespace_state, entity_id))
     return entity
@@ -119,7 +120,7 @@ def update_entity(
             _check_parent(after.parent_id, found.get(wanted[-1]), children=item[CHILDREN])
         if after.cascade and after.parent_id is None:
             raise ValidationError("cascade", after.cascade, "needs a parent_id to cascade to")
-        return _update(namespace_state, before, after, cause), after
+        return _update(namespace_state, item, after, cause), after
 
     entity = yield from optimistic(cause, attempt)
     namespace_state.configs.forget(meta_key(namespace_state, entity_id))
@@ -177,26 +178,25 @@ def _too_deep(parent_id: str, parent: Item) -> ValidationError:
     return ValidationError("parent_id", parent_id, problem)
 
 
-def _update(namespace_state: NamespaceState, before: Entity, after: Entity, cause: Cause) -> list[Write]:
+def _update(namespace_state: NamespaceState, item: Item, after: Entity, cause: Cause) -> list[Write]:
+    before = read_entity(item)
     audit_put = audit.event(
         namespace_state, cause, "entity_updated", after.entity_id, before=plain(before), after=plain(after)
     )
-    writes: list[Write] = [_rewrite(namespace_state, before, after), audit_put]
+    writes: list[Write] = [_rewrite(namespace_state, item, after, cause), audit_put]
     if after.parent_id != before.parent_id:
         writes += [] if before.parent_id is None else [leave(namespace_state, before.parent_id)]
         writes += [] if after.parent_id is None else [_join(namespace_state, after.parent_id)]
     return writes
 
 
-def _rewrite(namespace_state: NamespaceState, before: Entity, after: Entity) -> Update:
+def _rewrite(namespace_state: NamespaceState, item: Item, after: Entity, cause: Cause) -> Update:
     """The update of the record. It changes attributes, because the count of children changes meanwhile."""
-    is_as_seen: dict[str, Any] = {VERSION: before.version}
-    if after.parent_id is not None and before.parent_id is None:
-        is_as_seen[CHILDREN] = 0
-    item, old = (entity_item(namespace_state.namespace_id, each) for each in (after, before))
+    joins = after.parent_id is not None and PARENT_ID not in item
+    old, new = (entity_item(namespace_state.namespace_id, each) for each in (read_entity(item), after))
     return Update(
         meta_key(namespace_state, after.entity_id),
-        set={name: value for name, value in item.items() if value != old.get(name)},
-        remove=tuple(name for name in old if name not in item),
-        when=Conditions(equals=is_as_seen),
+        set={name: value for name, value in new.items() if value != old.get(name)} | {EVENT_ID: cause.event_id()},
+        remove=tuple(name for name in old if name not in new),
+        when=as_read(item, VERSION, *([CHILDREN] if joins else [])),
     )

@@ -11,14 +11,14 @@ from typing import Any
 from ...audit import Cause
 from ...exceptions import EntityHasChildrenError, EntityNotFoundError
 from ...naming import check_identifier
-from ...operations.values import Conditions, Delete, Item, Query
+from ...operations.values import Delete, Item, Query
 from ...schema import keys
-from ...schema.attributes import CHILDREN, ENTITY_ID, RESOURCE, VERSION
+from ...schema.attributes import CHILDREN, CONFIG_VERSION, ENTITY_ID, RESOURCE, VERSION
 from ...schema.entities import read_entity
 from ...schema.items import BucketId
 from ..bucket.reading import bucket_of_row
 from ..index_rows import IndexRows, query_rows, report
-from ..optimistic import Write, optimistic
+from ..optimistic import Write, as_read, optimistic
 from ..pages import delete_all, query_all
 from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import key_of, read
@@ -80,11 +80,11 @@ def _writes(
     """The transaction that deletes the record, if there is one, and the limits."""
     plain = {config[RESOURCE]: limits.plain(config, namespace_state.now()) for config in configs}
     before: dict[str, Any] = {"configs": {resource: config for resource, config in plain.items() if config}}
-    writes: list[Write] = [Delete(key_of(config), Conditions(equals=limits.version_of(config))) for config in configs]
+    writes: list[Write] = [Delete(key_of(config), as_read(config, CONFIG_VERSION)) for config in configs]
     if item is not None:
         entity = read_entity(item)
         before |= entities.plain(entity)
-        writes.append(Delete(key_of(item), Conditions(equals={VERSION: entity.version, CHILDREN: 0})))
+        writes.append(Delete(key_of(item), as_read(item, VERSION, CHILDREN)))  # without children
         writes += [] if entity.parent_id is None else [entities.leave(namespace_state, entity.parent_id)]
     return [*writes, audit.event(namespace_state, cause, "entity_deleted", entity_id, before=before, after=None)]
 

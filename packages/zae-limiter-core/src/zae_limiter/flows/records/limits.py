@@ -17,6 +17,7 @@ from ...schema import keys
 from ...schema.attributes import (
     CONFIG_VERSION,
     ENTITY_ID,
+    EVENT_ID,
     FINGERPRINT,
     GSI3PK,
     GSI3SK,
@@ -35,7 +36,7 @@ from ...schema.configs import (
     read_on_unavailable,
     read_override,
 )
-from ..optimistic import Write, optimistic
+from ..optimistic import Write, as_read, optimistic
 from ..process.namespace_state import NamespaceState
 from ..retry import read
 from ..steps import Flow
@@ -206,7 +207,7 @@ def writes_of(
     after, was = _item(wanted, before, now_ms), plain(before, now_ms)
     if _takes_nothing(wanted, before, now_ms):
         return ()
-    when = Conditions(absent=(PK,)) if before is None else Conditions(equals=version_of(before))
+    when = Conditions(absent=(PK,)) if before is None else as_read(before, CONFIG_VERSION)
     audit_put = audit.event(
         namespace_state,
         cause,
@@ -217,7 +218,8 @@ def writes_of(
         resource=place.resource,
         number=number,
     )
-    return Delete(place.key, when) if after is None else Put(after, when), audit_put
+    write = Delete(place.key, when) if after is None else Put({**after, EVENT_ID: cause.event_id(number)}, when)
+    return write, audit_put
 
 
 def _takes_nothing(wanted: Change, before: Item | None, now_ms: int) -> bool:
@@ -247,7 +249,7 @@ def plain(item: Item | None, now_ms: int) -> dict[str, Any] | None:
         return None
     policies = {} if policy is None else {ON_UNAVAILABLE: policy}
     overrides = {} if override is None else {"override": _plain_override(override)}
-    return {"limits": _plain_limits(limits), **version_of(item), **policies, **overrides}
+    return {"limits": _plain_limits(limits), CONFIG_VERSION: item[CONFIG_VERSION], **policies, **overrides}
 
 
 def _plain_limit(limit: Limit) -> dict[str, int | bool]:
@@ -289,8 +291,3 @@ def _index_keys_until(fixed: Mapping[str, str], until_ms: int) -> dict[str, str]
         GSI3SK: keys.gsi3_sk_entity(entity_id, until_ms),
         GSI4SK: keys.gsi4_sk_entity_config(resource, entity_id, until_ms),
     }
-
-
-def version_of(item: Item) -> dict[str, int]:
-    """The version of a config item, as an attribute."""
-    return {CONFIG_VERSION: item[CONFIG_VERSION]}
