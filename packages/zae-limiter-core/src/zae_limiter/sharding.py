@@ -27,10 +27,11 @@ def parent_of(shard: int) -> int:
 def unseen_shards(counts: Mapping[int, int]) -> list[int]:
     """The shards that exist but were not seen; ``counts`` has the shard count that each seen shard knows.
 
-    A shard whose parent has not been split yet does not exist. Empty if shard 0, which knows the newest count, was not
-    seen.
+    A shard whose parent was not split, as far as it was seen, is part of it. Shard 0 is split before any other, but may
+    have been seen before that. Empty if shard 0 was not seen.
     """
-    return [shard for shard in range(counts.get(0, 0)) if shard not in counts and _was_split_off(shard, counts)]
+    known = max(counts.values()) if 0 in counts else 0
+    return [shard for shard in range(known) if shard not in counts and _was_split_off(shard, counts)]
 
 
 def _was_split_off(shard: int, counts: Mapping[int, int]) -> bool:
@@ -79,7 +80,7 @@ def full_part(limit: Limit, at_ms: int, shard: int = 0, shards: int = 1) -> Part
 
 def unseen_parts(limit: Limit, at_ms: int, counts: Mapping[int, int]) -> list[Part]:
     """The limit on each shard that ``unseen_shards`` finds, at its ceiling."""
-    return [full_part(limit, at_ms, shard, counts[0]) for shard in unseen_shards(counts)]
+    return [full_part(limit, at_ms, shard, max(counts.values())) for shard in unseen_shards(counts)]
 
 
 def calculate_balance(parts: Sequence[Part], now_ms: int) -> int:

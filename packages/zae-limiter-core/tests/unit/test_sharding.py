@@ -13,6 +13,7 @@ from zae_limiter.sharding import (
     calculate_wait,
     halve,
     parent_of,
+    unseen_parts,
     unseen_shards,
 )
 from zae_limiter.token_bucket import NEVER, ShardLimit, reached_at, refill_bucket, share
@@ -171,6 +172,14 @@ def _missing(counts: dict[int, int]) -> set[int]:
         if shard not in counts and parent_of(shard) in {0, *found}:
             found.add(shard)
     return found
+
+
+def test_a_shard_is_missing_though_shard_0_was_seen_before_any_of_the_newest_splits() -> None:
+    assert unseen_shards({0: 2, 1: 4}) == [3]  # 2 is part of 0 still
+    assert unseen_shards({0: 2, 1: 8}) == [3, 5, 7]
+    assert [
+        part.shard_limit.ceiling_milli for part in unseen_parts(Limit.per_minute("rpm", 60), NOW, {0: 2, 1: 4})
+    ] == [15_000]
 
 
 def test_none_is_missing_where_shard_0_was_not_seen() -> None:
