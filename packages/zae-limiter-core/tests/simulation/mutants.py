@@ -326,11 +326,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "waiting beyond the budget",
         fault=_patched(patch.object(waiting, "_acquire_in_line", in_line_for_longer(waiting._acquire_in_line))),
     ),
-    Mutant("no second try", fault=_patched(patch.object(waiting._Turn, "sleep_for", give_up))),
+    Mutant("no second try", fault=_patched(patch.object(waiting._Caller, "sleep_for", give_up))),
     Mutant(
         "a line that nobody looks at",
         fault=_patched(patch.object(WaitingLine, "is_next", lambda *_: True)),
-        found_by=1320,
+        found_by=4587,
     ),
     Mutant(
         "a line that keeps no tokens",

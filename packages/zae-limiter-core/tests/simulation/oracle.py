@@ -140,31 +140,32 @@ class Oracle:
         until_ms: int,
         *,
         behind_ms: int,
-        debts: bool = False,
     ) -> bool:
         """Whether at some instant the bucket held less, as seen by a process that is ``behind_ms`` behind."""
         writes, behind_ms = self._writes_of(bucket), behind_ms + 2 * self._skew_ms
-        return was_short(writes, limit, wanted, since_ms, until_ms, behind_ms=behind_ms, debts=debts)
+        return was_short(writes, limit, wanted, since_ms, until_ms, behind_ms=behind_ms, debts=False)
 
     def _writes_of(self, bucket: str) -> list[Application]:
         return [write for write in self.applications if write.bucket == bucket]
 
     def check_spared(self, write: Application, limit: str, amount: int) -> None:
-        """A shadow limit would have refused only what was not there.
+        """A shadow limit would have refused only what was not there beside what the write took for others.
 
         Of other shards a process knows what it saw of them last, whenever that was. Nothing is known of one that
         forgets buckets, and of shards that have other rules than the one written, or had an anchor ahead.
         """
         writes = self._writes_of(write.bucket)
-        latest = {each.shard: each.changes.get(limit) for each in writes[: writes.index(write) + 1]}
+        before, wanted = writes[: writes.index(write)], amount + max(0, write.changes[limit].net)
+        latest = {each.shard: each.changes.get(limit) for each in (*before, write)}
         rules = {change and change.state.rule for change in latest.values()}
         if len(rules) > 1 or (len(latest) > 1 and write.bucket in self._disturbed):
             return
         since_ms = writes[0].applied_ms + 1
         if write.shards == 1:
             since_ms = 0 if write.follows is None else write.follows.applied_ms
-        if not self._forgetful and not self.was_short(
-            write.bucket, limit, amount, since_ms, write.applied_ms, behind_ms=BEHIND_MS, debts=True
+        behind_ms = BEHIND_MS + 2 * self._skew_ms
+        if not self._forgetful and not was_short(
+            before, limit, wanted, since_ms, write.applied_ms, behind_ms=behind_ms, debts=True
         ):
             raise Violation(f"{amount} of {limit} would have been refused, and was there since {since_ms}")
 

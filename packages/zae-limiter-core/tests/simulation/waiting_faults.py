@@ -9,7 +9,7 @@ from dataclasses import replace
 from zae_limiter.exceptions import RateLimitExceeded
 from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
 from zae_limiter.flows.process.namespace_state import NamespaceState
-from zae_limiter.flows.process.waiting_line import WaitingLine
+from zae_limiter.flows.process.waiting_line import Turn, WaitingLine
 from zae_limiter.flows.steps import Flow
 
 
@@ -25,5 +25,5 @@ def give_up(self: object, refusal: RateLimitExceeded) -> None:
     raise refusal
 
 
-def own_amounts(self: WaitingLine, number: int) -> Mapping[str, int]:
-    return self._turns[number]
+def own_amounts(self: WaitingLine, turn: Turn) -> Mapping[str, int]:
+    return self._turns[turn]

@@ -12,11 +12,12 @@ from ...resolution import Config, Resolved
 from ...schema.items import BucketState
 from ..process.bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket
+from ..process.waiting_line import Turn
 
 
 @dataclass(slots=True)  # never changed; not frozen, which would slow down every acquire
 class AcquireRequest:
-    """The arguments of an acquire; amounts in millitokens by limit. ``turn``: its number in a waiting line, if any."""
+    """The arguments of an acquire; amounts in millitokens by limit. ``turn``: its caller's, if that waits in a line."""
 
     entity_id: str
     resource: str
@@ -27,7 +28,7 @@ class AcquireRequest:
     on_unavailable: OnUnavailable | None = None
     rollback: bool = True
     max_wait: float = 0.0
-    turn: int = 0
+    turn: Turn | None = None
     shadow: bool = False
 
 
@@ -45,7 +46,7 @@ class Claim:
     config: Config
     amounts: Mapping[str, int]
     stale: bool = False
-    turn: int = 0
+    turn: Turn | None = None
     seen: Sequence[BucketState] = ()
     requests: list[BucketRequest] = field(default_factory=list)
     last: Sequence[BucketRequest] = ()
@@ -87,9 +88,9 @@ class Claim:
         bucket_request = BucketRequest(self.target.queue, checked, config, 1 if any(amounts.values()) else 0)
         if config.shadow:
             bucket_request.trial = self.trial
-        if self.turn:
-            bucket_request.turn = self.turn
-            self.cached.line.asks(self.turn, bucket_request)
+        if self.turn is not None:
+            bucket_request.turn = self.turn.number
+            self.turn.requests[self.cached.line] = bucket_request
         self.requests.append(bucket_request)
         self.last = (bucket_request,)
         return bucket_request

@@ -37,7 +37,7 @@ def validate_request(
         ("allow" if shadow else None) if on_unavailable is None else check_on_unavailable(on_unavailable),
         rollback is True or validate_flag("rollback", rollback),
         max_wait if type(max_wait) is float and max_wait == 0 else validate_max_wait(max_wait),
-        0,
+        None,
         shadow,
     )
 
