@@ -155,17 +155,19 @@ class Oracle:
         forgets buckets, and of shards that have other rules than the one written, or had an anchor ahead.
         """
         writes = self._writes_of(write.bucket)
-        before, wanted = writes[: writes.index(write)], amount + max(0, write.changes[limit].net)
+        before = writes[: writes.index(write)]
         latest = {each.shard: each.changes.get(limit) for each in (*before, write)}
         rules = {change and change.state.rule for change in latest.values()}
-        if len(rules) > 1 or (len(latest) > 1 and write.bucket in self._disturbed):
+        if self._forgetful or len(rules) > 1 or (len(latest) > 1 and write.bucket in self._disturbed):
             return
         since_ms = writes[0].applied_ms + 1
         if write.shards == 1:
             since_ms = 0 if write.follows is None else write.follows.applied_ms
-        behind_ms = BEHIND_MS + 2 * self._skew_ms
-        if not self._forgetful and not was_short(
-            before, limit, wanted, since_ms, write.applied_ms, behind_ms=behind_ms, debts=True
+        taken, behind_ms = max(0, write.changes[limit].net), BEHIND_MS + 2 * self._skew_ms
+        looks = ((*before, write), amount), (before, amount + taken)
+        if not any(
+            was_short(seen, limit, wanted, since_ms, write.applied_ms, behind_ms=behind_ms, debts=True)
+            for seen, wanted in looks
         ):
             raise Violation(f"{amount} of {limit} would have been refused, and was there since {since_ms}")
 
