@@ -136,6 +136,17 @@ async def test_a_debt_of_corrections_is_paid_back_before_the_shadow_limit_gives_
     assert await limiter.available("e", "r") == {"rpm": -5}
 
 
+async def test_corrections_of_a_limit_that_no_acquire_names_add_to_no_debt(world: World) -> None:
+    unnamed = Limit.per_minute("tpm", 1000, shadow=True)
+    limiter, _ = await world.process(default_limits=[Limit.per_minute("rpm", 1000), unnamed])
+    for _ in range(20):
+        async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+            await lease.settle(tpm=2000)
+    bucket = await limiter.repository.get_bucket("e", "r")
+    assert bucket is not None
+    assert [(each.available, each.consumed) for each in bucket.limits] == [(980, 20), (-1000, 40_000)]
+
+
 async def test_consume_in_a_block_is_judged_as_well(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
     async with limiter.acquire("e", "r", {"rpm": 4}) as lease:

@@ -9,6 +9,7 @@ from ...exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
 from ...limits import MILLI, check_amounts
 from ...operations.errors import BudgetSpent, StoreError
 from ...resolution import Config
+from ...sharding import calculate_balance
 from ..process.bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
@@ -138,7 +139,11 @@ def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: 
 def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     """Write the corrections, one write per shard. In an outage the policy decides, as for ``acquire``."""
     corrections = {name: _written(grant, name, amount) for name, amount in grant.corrections.items()}
-    made = [(claim, bucket_request) for claim in grant.claims for bucket_request in _corrections(claim, corrections)]
+    made = [
+        (claim, bucket_request)
+        for claim in grant.claims
+        for bucket_request in _corrections(namespace_state, claim, corrections)
+    ]
     error: StoreError | None
     try:
         yield from queue([bucket_request for _, bucket_request in made])
@@ -179,15 +184,15 @@ def _for_each(grant: Grant, amounts: Mapping[str, int]) -> list[Claim]:
     return more
 
 
-def _corrections(claim: Claim, corrections: Mapping[str, int]) -> list[BucketRequest]:
+def _corrections(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> list[BucketRequest]:
     """The requests of the corrections, one per shard."""
     taken, spared = _taken(claim), _spared(claim)
     first, counted = next(iter(taken)), dict[str, int]()
     parts: dict[_Place, dict[str, int]] = {}
     for name, amount in corrections.items():
         if name in claim.config.by_name:
-            if name in spared:
-                counted[name] = max(amount, -spared[name])
+            if name in spared or (amount > 0 and _is_spent(namespace_state, claim, name)):
+                counted[name] = max(amount, -spared.get(name, 0))
             for place, part in _divided(name, amount - counted.get(name, 0), taken):
                 parts.setdefault(place, {})[name] = part
     if counted:
@@ -196,6 +201,15 @@ def _corrections(claim: Claim, corrections: Mapping[str, int]) -> list[BucketReq
     if counted:
         made[first].counted = counted
     return [*made.values()]
+
+
+def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
+    """Whether a shadow limit that the lease did not try has nothing left, as far as this process has seen."""
+    if name not in claim.config.shadow or any(name in bucket_request.trial for bucket_request in claim.requests):
+        return False
+    now, limit = namespace_state.now(), claim.config.by_name[name]
+    states = [state.repaired(now) for state in namespace_state.states(claim.cached)]
+    return bool(states) and calculate_balance([state.part(limit, now) for state in states], now) <= 0
 
 
 def _spared(claim: Claim) -> dict[str, int]:
