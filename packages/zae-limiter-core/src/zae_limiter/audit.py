@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 AuditAction = Literal[
@@ -15,6 +16,11 @@ AuditAction = Literal[
     "bucket_reset",
     "bucket_credited",
 ]
+
+
+def iso_instant(now_ms: int) -> str:
+    """An instant (epoch ms) as an ISO time in UTC."""
+    return datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,10 @@ class Cause:
     def event_id(self, number: int = 0) -> str:
         """The event id of change ``number`` of this cause: unique, and sorted by time."""
         return f"{self.at}-{self.serial}-{number:05d}"
+
+    def again(self, now_ms: int) -> "Cause":
+        """The same cause for an attempt at another instant (epoch ms)."""
+        return replace(self, at=iso_instant(now_ms))
 
     def before(self, number: int) -> "Cause":
         """The same cause for a preceding change: with tokens of its own, and events that sort earlier."""

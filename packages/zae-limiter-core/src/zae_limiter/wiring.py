@@ -3,12 +3,11 @@
 import inspect
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .audit import Cause
+from .audit import Cause, iso_instant
 from .clock.system import Clock, SystemClock
 from .exceptions import ValidationError
 from .flows.process.namespace_state import NamespaceState
@@ -31,7 +30,7 @@ _serials = count()  # keeps the events of one millisecond in order
 
 def iso_time(clock: Clock) -> str:
     """The current time, as an ISO time in UTC."""
-    return datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso_instant(clock.now_ms())
 
 
 def clock_over(store: object, options: Options) -> Clock:

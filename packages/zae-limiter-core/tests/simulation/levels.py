@@ -50,13 +50,14 @@ class Levels:
 
     def intend(self, cause: Cause, key: Key, **changes: Any) -> None:
         """An administrator sends a change: fields of a version."""
-        self._intended[cause.event_id()] = key, changes
+        self._intended[cause.serial] = key, changes
 
     def saw(self, operation: Operation[Any], now_ms: int) -> None:
         """An operation took effect; changes are known by their audit events."""
         for write in operation.writes if isinstance(operation, Transact) else ():
-            if isinstance(write, Put) and write.item.get("event_id") in self._intended:
-                key, changes = self._intended.pop(write.item["event_id"])
+            serial = str(write.item.get("event_id")).split("-")[-2:-1] if isinstance(write, Put) else []
+            if serial and serial[0] in self._intended:
+                key, changes = self._intended.pop(serial[0])
                 self._versions[key].append(replace(self._versions[key][-1], from_ms=now_ms, **changes))
 
     def may_hold(self, place: tuple[str, str], limits: Iterable[Limit], span: Span) -> bool:

@@ -27,10 +27,11 @@ def event(
     resource: str | None = None,
     number: int = 0,
 ) -> Put:
-    """The put of a change's audit event, for the transaction of the change.
+    """The put of a change's audit event, for the transaction of the change, which has the time of this attempt.
 
     ``number`` distinguishes the changes of one cause.
     """
+    cause = cause.again(namespace_state.now())
     record = AuditEvent(
         event_id=cause.event_id(number),
         entity_id=entity_id,

@@ -1,4 +1,4 @@
-"""Changes of many configs at once: transactions of many changes each, several at a time.
+"""Changes of many configs at once: waves of transactions of many changes each.
 
 Lives here: how changes are grouped and repeated. Never: the writes of one change (limits).
 """
@@ -67,8 +67,17 @@ def change_many(namespace_state: NamespaceState, changes: Mapping[P, Change], ca
     waiting = [_Wanted(number, place, change) for number, (place, change) in enumerate(changes.items())]
     failures: dict[P, StoreError] = {}
     for attempt in range(ATTEMPTS):
-        batches = yield from _prepare(namespace_state, waiting, cause, attempt, failures)
-        waiting = yield from _send(batches, failures)
+        again: list[_Wanted[P]] = []
+        for number, wave in enumerate(_parts(waiting, CHANGES_PER_TRANSACTION * TRANSACTIONS_AT_ONCE)):
+            try:
+                batches = yield from _prepare(namespace_state, wave, cause, attempt, number)
+            except StoreError as error:
+                if not attempt and not number:
+                    raise  # nothing was written yet: the whole call fails
+                failures |= {wanted.place: error for wanted in wave}
+            else:
+                again += yield from _send(batches, failures)
+        waiting = again
         if not waiting:
             break
     failures |= {wanted.place: RaceLost() for wanted in waiting}
@@ -83,16 +92,10 @@ def _prepare(
     waiting: Sequence[_Wanted[P]],
     cause: Cause,
     attempt: int,
-    failures: dict[P, StoreError],
+    wave: int,
 ) -> Flow[list[_Batch[P]]]:
-    """The transactions for the changes, by the stored configs; a delete of nothing is left out."""
-    try:
-        found = yield from read_all([wanted.change.place.key for wanted in waiting])
-    except StoreError as error:
-        if attempt == 0:
-            raise  # nothing was written yet: the whole call fails
-        failures |= {wanted.place: error for wanted in waiting}
-        return []
+    """The transactions for the changes, by the stored configs; a delete of nothing is left out. Raises ``StoreError``."""
+    found = yield from read_all([wanted.change.place.key for wanted in waiting])
     to_write: list[tuple[_Wanted[P], tuple[Write, ...]]] = []
     for wanted in waiting:
         before = found.get(wanted.change.place.key)
@@ -101,7 +104,8 @@ def _prepare(
     together = [each for each in to_write if not each[0].alone]
     alone = [each for each in to_write if each[0].alone]
     parts = (*_parts(together, CHANGES_PER_TRANSACTION), *_parts(alone, 1))
-    return [_batch(part, cause.token(attempt, number)) for number, part in enumerate(parts)]
+    first = wave * CHANGES_PER_TRANSACTION * TRANSACTIONS_AT_ONCE
+    return [_batch(part, cause.token(attempt, number)) for number, part in enumerate(parts, first)]
 
 
 def _batch(part: Sequence[tuple[_Wanted[P], tuple[Write, ...]]], token: str) -> _Batch[P]:

@@ -49,9 +49,9 @@ def create_entity(
         and (there := (yield from get_entity(namespace_state, entity_id))) is not None
     ):
         return there
-    item = {**entity_item(namespace_state.namespace_id, entity), EVENT_ID: cause.event_id()}
-    put = Put(item, Conditions(absent=(PK,)))
     audit_put = audit.event(namespace_state, cause, "entity_created", entity_id, before=None, after=plain(entity))
+    item = {**entity_item(namespace_state.namespace_id, entity), EVENT_ID: audit_put.item[EVENT_ID]}
+    put = Put(item, Conditions(absent=(PK,)))
     joins = [] if parent_id is None else [_join(namespace_state, parent_id)]
     try:
         yield from with_retries(Transact((put, audit_put, *joins), cause.token(0)))
@@ -183,20 +183,20 @@ def _update(namespace_state: NamespaceState, item: Item, after: Entity, cause: C
     audit_put = audit.event(
         namespace_state, cause, "entity_updated", after.entity_id, before=plain(before), after=plain(after)
     )
-    writes: list[Write] = [_rewrite(namespace_state, item, after, cause), audit_put]
+    writes: list[Write] = [_rewrite(namespace_state, item, after, audit_put.item[EVENT_ID]), audit_put]
     if after.parent_id != before.parent_id:
         writes += [] if before.parent_id is None else [leave(namespace_state, before.parent_id)]
         writes += [] if after.parent_id is None else [_join(namespace_state, after.parent_id)]
     return writes
 
 
-def _rewrite(namespace_state: NamespaceState, item: Item, after: Entity, cause: Cause) -> Update:
+def _rewrite(namespace_state: NamespaceState, item: Item, after: Entity, event_id: str) -> Update:
     """The update of the record. It changes attributes, because the count of children changes meanwhile."""
     joins = after.parent_id is not None and PARENT_ID not in item
     old, new = (entity_item(namespace_state.namespace_id, each) for each in (read_entity(item), after))
     return Update(
         meta_key(namespace_state, after.entity_id),
-        set={name: value for name, value in new.items() if value != old.get(name)} | {EVENT_ID: cause.event_id()},
+        set={name: value for name, value in new.items() if value != old.get(name)} | {EVENT_ID: event_id},
         remove=tuple(name for name in old if name not in new),
         when=as_read(item, VERSION, *([CHILDREN] if joins else [])),
     )

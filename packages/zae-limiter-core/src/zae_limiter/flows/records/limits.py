@@ -218,7 +218,7 @@ def writes_of(
         resource=place.resource,
         number=number,
     )
-    write = Delete(place.key, when) if after is None else Put({**after, EVENT_ID: cause.event_id(number)}, when)
+    write = Delete(place.key, when) if after is None else Put({**after, EVENT_ID: audit_put.item[EVENT_ID]}, when)
     return write, audit_put
 
 
