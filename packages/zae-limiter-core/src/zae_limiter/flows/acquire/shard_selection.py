@@ -59,8 +59,8 @@ def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) ->
     """The last seen state of every shard; none if one of them is missing or stale."""
     count = claim.cached.shard_count
     states = [state for shard in range(count) if (state := _fresh(namespace_state, claim, shard, now_ms)) is not None]
-    # a bucket that this process forgot and saw again may have more shards than the claim's copy says
-    return states if len(states) == count == states[0].shard_count else ()
+    # the bucket may have more shards than the claim's copy says: seen again, or by a shard that was split since
+    return states if len(states) == count == max(state.shard_count for state in states) else ()
 
 
 def headroom_of(claim: Claim, states: Sequence[BucketState], now_ms: int) -> dict[int, dict[str, int]]:

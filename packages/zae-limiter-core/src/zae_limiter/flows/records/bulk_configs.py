@@ -94,7 +94,7 @@ def _prepare(
     attempt: int,
     wave: int,
 ) -> Flow[list[_Batch[P]]]:
-    """The transactions for the changes, by the stored configs; a delete of nothing is left out. Raises ``StoreError``."""
+    """The transactions for the changes, by the stored configs, without deletes of nothing. Raises ``StoreError``."""
     found = yield from read_all([wanted.change.place.key for wanted in waiting])
     to_write: list[tuple[_Wanted[P], tuple[Write, ...]]] = []
     for wanted in waiting:
