@@ -11,24 +11,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import NamedTuple
 
 from ...exceptions import RateLimitExceeded
 from ...limits import MILLI, Limit, LimitStatus
+from ...operations.errors import BudgetSpent
 from ...schema.items import BucketState
 from ...sharding import calculate_balance
-from ..bucket.serving import cached_bucket
 from ..process.namespace_state import CachedBucket, NamespaceState
-from ..process.waiting_line import Turn
+from ..process.waiting_line import LOOKS_AGAIN_MS, Turn
 from ..steps import Flow, Wait
 from .acquire import acquire, known_claims
 from .claims import AcquireRequest, Claim, Grant
 from .counting import count_refusal
 
-LONGEST_PAUSE_MS = 1000  # then a caller looks again: others may have left the line
 MOMENT_MS = 100
 MOMENTS_TO_FILL = 2  # a bucket must not fill up while its crowd waits for the next moment
-A_BIT_MS, PATIENCE = 1, 1000  # times that a caller looks again whether all before it are served
+A_BIT_MS = 2  # behind another one, times the distance, so that a long line does not look all the time
+PATIENCE_MS = 1000  # that a caller waits for a write of others
 JITTER = 0.1  # of the wait of a caller that waits alone
 LONGEST_JITTER_MS = 50
 
@@ -60,17 +59,20 @@ def _acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) -
 def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, caller: "_Caller") -> Flow[Grant]:
     begun, slept_ms, refused_ms = namespace_state.now(), 0.0, 0
     refusal: RateLimitExceeded | None = None
-    caller.join_others(known_claims(namespace_state, request) or ())
+    caller.join_others()
     while True:
         while (wait_ms := max(caller.wait_ms(), refused_ms)) or caller.is_blocked():
             left_ms = request.max_wait * 1000 - max(slept_ms, namespace_state.now() - begun)
             if wait_ms > left_ms or left_ms <= 0:  # at its end, one whom others are before does not overtake them
                 raise caller.too_late(refusal, max(wait_ms, A_BIT_MS))
-            pause_ms = min(caller.pause_ms(wait_ms), left_ms, LONGEST_PAUSE_MS)
+            pause_ms = min(caller.pause_ms(wait_ms), left_ms, caller.look_ms)
             caller.turn.due_ms = namespace_state.now() + math.ceil(pause_ms)
-            yield Wait(pause_ms / 1000)
+            try:
+                yield Wait(pause_ms / 1000)
+            except BudgetSpent:  # of the attempt before, which was refused at its very end
+                raise caller.too_late(refusal, max(wait_ms, A_BIT_MS)) from None
             slept_ms, refused_ms = slept_ms + pause_ms, 0
-        caller.turn.wake()
+        caller.turn.wake(namespace_state.now())
         try:
             grant = yield from acquire(namespace_state, replace(request, turn=caller.turn if caller.joined else None))
         except RateLimitExceeded as error:
@@ -83,75 +85,85 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, c
             return grant
 
 
-class _Place(NamedTuple):
-    """What a caller wants of a bucket in whose line it waits; amounts in millitokens by limit."""
-
-    limits: Mapping[str, Limit]
-    amounts: Mapping[str, int]
-
-
 class _Caller:
     """A caller in the line of its own bucket, and in that of the parent's while this is short for longer.
 
-    ``_short``: the bucket that is short for longest, as far as it is known.
+    ``_short``: the bucket that is short for longest, as far as it is known. ``_claims``: by the limits known last.
     """
 
     def __init__(self, namespace_state: NamespaceState, request: AcquireRequest) -> None:
         self._namespace_state = namespace_state
-        self._entity_id = request.entity_id
-        self._places: dict[CachedBucket, _Place] = {}
-        self._short: CachedBucket
-        self._patience = PATIENCE
-        self.turn = Turn(next(_arrivals))
+        self._request = request
+        self._claims: Sequence[Claim] = ()
+        self._lines: list[CachedBucket] = []
+        self._short: Claim | None = None
+        self._blocked_until_ms = 0
+        self._patient_since_ms = namespace_state.now()
+        self.turn = Turn(next(_arrivals), namespace_state.now())
 
     @property
     def joined(self) -> bool:
         """Whether it has a place."""
-        return bool(self._places)
+        return bool(self._lines)
 
-    def join_others(self, claims: Sequence[Claim]) -> None:
+    @property
+    def look_ms(self) -> int:
+        """The longest sleep without a look at the lines."""
+        return max((cached.line.look_ms for cached in self._lines), default=LOOKS_AGAIN_MS)
+
+    def join_others(self) -> None:
         """Join the line of its own bucket, and all lines that there are, if others wait already."""
-        if any(claim.cached.line and claim.checked for claim in claims):
-            for claim in claims:
-                if claim.checked and (claim.cached.line or claim is claims[0]):
-                    self._join(claim.cached, claim.config.enforced, claim.checked)
+        claims = known_claims(self._namespace_state, self._request) or []
+        if any(claim.cached.line and claim.checked for claim in claims) and not any(map(_is_hopeless, claims)):
+            self._join(claims, [claim.cached for claim in claims if claim.cached.line or claim is claims[0]])
+
+    def wait_ms(self) -> int:
+        """The time until the buckets have the amounts of all up to this turn; 0 if it is not known.
+
+        0 also for one that can never have its tokens, and for the first one if the limits are to be read again.
+        """
+        now = self._namespace_state.now()
+        claims = known_claims(self._namespace_state, self._request) if self.joined else None
+        is_to_read = claims is None or any(claim.stale for claim in claims)
+        if is_to_read and all(cached.line.is_first(self.turn, now) for cached in self._lines):
+            return 0
+        self._claims = claims or self._claims
+        if any(map(_is_hopeless, self._claims)):
+            self.leave()
+            return 0
+        longest = 0
+        for claim in self._claims:
+            if claim.cached in self._lines:
+                claim.cached.line.join(self.turn, claim.checked)  # if the others took it for gone
+                wait_ms = _wait_ms(claim, self._states(claim), claim.cached.line.up_to(self.turn, now), now)
+                if wait_ms > longest:
+                    longest, self._short = wait_ms, claim
+        return longest
 
     def is_blocked(self) -> bool:
-        """Whether it is the turn of another one first, who wakes in a moment, or whose write is under way."""
-        self._patience -= 1
-        return self._patience > 0 and not all(cached.line.is_next(self.turn) for cached in self._places)
+        """Whether it is the turn of another one first, who sleeps, or whose write is under way for no second yet."""
+        now = self._namespace_state.now()
+        found = [cached.line.blocker(self.turn, now) for cached in self._lines]
+        blockers = [blocker for blocker in found if blocker is not None]
+        if all(blocker.due_ms is not None for blocker in blockers):
+            self._patient_since_ms = now
+        self._blocked_until_ms = max(
+            (max(each.due_ms or 0, now + A_BIT_MS * each.distance) for each in blockers), default=now
+        )
+        return bool(blockers) and now - self._patient_since_ms < PATIENCE_MS
 
     def sleep_for(self, refusal: RateLimitExceeded) -> None:
         """Wait in the line of the bucket that is short for longest, and in that of the own one."""
-        worst = refusal.primary_violation
-        short = (self._entity_id, worst.entity_id)
-        for cached in [cached for cached in self._places if cached.id.entity_id not in short]:
-            del self._places[cached]
-            cached.line.leave(self.turn)
-        for entity_id in dict.fromkeys(short):
-            mine = [each for each in refusal.statuses if each.entity_id == entity_id and not each.limit.shadow]
-            if mine:
-                amounts = {status.limit_name: status.requested * MILLI for status in mine}
-                cached = cached_bucket(self._namespace_state, entity_id, worst.resource)
-                self._join(cached, {status.limit_name: status.limit for status in mine}, amounts)
+        claims = known_claims(self._namespace_state, self._request) or self._claims
+        short = refusal.primary_violation.entity_id
+        self._join(claims, [each.cached for each in claims if each is claims[0] or each.cached.id.entity_id == short])
         self.turn.sleep()
-        self._patience = PATIENCE
 
     def leave(self) -> None:
         """Leave the lines."""
-        for cached in self._places:
+        for cached in self._lines:
             cached.line.leave(self.turn)
-        self._places = {}
-
-    def wait_ms(self) -> int:
-        """The time until the buckets have the amounts of all up to this turn; 0 if it is not known."""
-        longest, now = 0, self._namespace_state.now()
-        for cached, place in self._places.items():
-            states, needed = self._states(cached), cached.line.up_to(self.turn)
-            waits = [_wait_ms(limit, states, needed.get(name, 0), now) for name, limit in place.limits.items()]
-            if max(waits) > longest:
-                longest, self._short = max(waits), cached
-        return longest
+        self._lines = []
 
     def pause_ms(self, wait_ms: int) -> int:
         """The wait, prolonged to a common moment of the crowd; at random for a caller that waits alone.
@@ -160,17 +172,23 @@ class _Caller:
         """
         now = self._namespace_state.now()
         if not wait_ms:
-            return max(A_BIT_MS, max(cached.line.due_ms(self.turn) for cached in self._places) - now)
-        line, limits = self._short.line, self._places[self._short].limits.values()
+            return max(A_BIT_MS, self._blocked_until_ms - now)
+        if self._short is None:  # this process no longer knows the bucket
+            return wait_ms
+        line, limits = self._short.cached.line, self._short.config.enforced.values()
         if len(line) == 1:
             return wait_ms + self._namespace_state.pick(1 + min(LONGEST_JITTER_MS, int(wait_ms * JITTER)))
-        fill_ms = min(1000 * each.burst * each.refill_period // each.refill_amount for each in limits)
+        fills = (1000 * each.burst * each.refill_period // each.refill_amount for each in limits)
+        fill_ms = min(fills, default=0)
         return wait_ms + (line.phase_ms - now - wait_ms) % max(1, min(MOMENT_MS, fill_ms // MOMENTS_TO_FILL))
 
     def too_late(self, refusal: RateLimitExceeded | None, wait_ms: int) -> RateLimitExceeded:
         """The refusal with the wait of the whole line, which the limits of the line's bucket have."""
-        statuses = self._statuses() if refusal is None else refusal.statuses
-        bucket = self._short.id.entity_id
+        if self._short is None and refusal is not None:  # this process no longer knows the bucket
+            return refusal
+        assert self._short is not None, "only a caller that was refused or is in a line waits"
+        statuses = self._statuses(self._short) if refusal is None else refusal.statuses
+        bucket = self._short.cached.id.entity_id
         return RateLimitExceeded(
             [
                 replace(status, exceeded=True, retry_after_seconds=max(wait_ms / 1000, status.retry_after_seconds))
@@ -180,42 +198,55 @@ class _Caller:
             ]
         )
 
-    def _join(self, cached: CachedBucket, limits: Mapping[str, Limit], amounts: Mapping[str, int]) -> None:
-        """Join the line of a bucket; a place in that line already is kept."""
-        before = self._places.get(cached)
-        if before is None:
-            if not cached.line:
-                cached.line.phase_ms = self._namespace_state.pick(MOMENT_MS)
-            cached.line.join(self.turn, amounts)
-        self._places[cached] = _Place(limits, amounts if before is None else before.amounts)
-        self._short = cached
+    def _join(self, claims: Sequence[Claim], lines: Sequence[CachedBucket]) -> None:
+        """Have a place in each of these lines, and in no other; one that there is already is kept."""
+        self._claims, self._short = claims, claims[0] if claims else None
+        for cached in self._lines:
+            if cached not in lines:
+                cached.line.leave(self.turn)
+        for claim in claims:
+            if claim.cached in lines and claim.checked:
+                self._short = claim
+                if claim.cached not in self._lines:
+                    if not claim.cached.line:
+                        claim.cached.line.phase_ms = self._namespace_state.pick(MOMENT_MS)
+                    claim.cached.line.join(self.turn, claim.checked)
+        self._lines = [claim.cached for claim in claims if claim.cached in lines and claim.checked]
 
-    def _states(self, cached: CachedBucket) -> list[BucketState]:
+    def _states(self, claim: Claim) -> list[BucketState]:
         now = self._namespace_state.now()
-        return [state.repaired(now) for state in self._namespace_state.states(cached)]
+        return [state.repaired(now) for state in self._namespace_state.states(claim.cached)]
 
-    def _statuses(self) -> list[LimitStatus]:
-        cached, now = self._short, self._namespace_state.now()
-        place = self._places[cached]
+    def _statuses(self, claim: Claim) -> list[LimitStatus]:
+        of, states, now = claim.cached.id, self._states(claim), self._namespace_state.now()
         return [
             LimitStatus(
-                entity_id=cached.id.entity_id,
-                resource=cached.id.resource,
+                entity_id=of.entity_id,
+                resource=of.resource,
                 limit_name=name,
-                limit=place.limits[name],
-                available=_balance(place.limits[name], self._states(cached), now) // MILLI,
+                limit=claim.config.by_name[name],
+                available=_balance(claim.config.by_name[name], states, now) // MILLI,
                 requested=amount // MILLI,
                 exceeded=True,
                 retry_after_seconds=0.0,
             )
-            for name, amount in place.amounts.items()
+            for name, amount in claim.checked.items()
         ]
 
 
-def _wait_ms(limit: Limit, states: list[BucketState], needed: int, now_ms: int) -> int:
-    """Milliseconds until the limit has so many millitokens, also above its ceiling; 0 if no state is known."""
-    short = needed - _balance(limit, states, now_ms) if states else 0
-    return max(0, -(-short * limit.refill_period // limit.refill_amount))
+def _is_hopeless(claim: Claim) -> bool:
+    """Whether the limits can never hold the amounts."""
+    return any(amount > claim.config.by_name[name].ceiling_milli for name, amount in claim.checked.items())
+
+
+def _wait_ms(claim: Claim, states: list[BucketState], needed: Mapping[str, int], now_ms: int) -> int:
+    """Milliseconds until the bucket has so many millitokens, also above its ceilings; 0 if no state is known."""
+    longest = 0
+    for name in claim.checked if states else ():
+        limit = claim.config.by_name[name]
+        short = needed.get(name, 0) - _balance(limit, states, now_ms)
+        longest = max(longest, -(-short * limit.refill_period // limit.refill_amount))
+    return longest
 
 
 def _balance(limit: Limit, states: list[BucketState], now_ms: int) -> int:

@@ -3,79 +3,185 @@
 Lives here: who is before whom, as plain data. Never: the pause of a caller (acquire.waiting).
 """
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
+from ...runtime import forks
 from .bucket_queue import BucketRequest
+
+LOOKS_AGAIN_MS: Final = 1000  # no caller sleeps longer without a look at the line, unless that is long
+LONGEST_LOOK_MS: Final = 5000
+GONE_MS: Final = 10_000  # behind its time, a caller is gone: its event loop or its process is
+OVERDUE_MS: Final = 100
+A_SORT: Final = 50_000  # what a line sorts in a millisecond, of the square of its length
 
 
 class Turn:
     """The place of one caller in all lines that it waits in: the number of its arrival.
 
     While it is ``awake``, it acquires: ``requests`` has what it has entered, by line. Else it sleeps until ``due_ms``.
+    ``scattered``: its requests are for several shards, which no write serves together.
     """
 
-    __slots__ = ("awake", "due_ms", "number", "requests")
+    __slots__ = ("awake", "due_ms", "number", "requests", "scattered")
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, now_ms: int) -> None:
         self.number = number
         self.awake = False
+        self.scattered = False
         self.requests: dict[WaitingLine, BucketRequest] = {}
-        self.due_ms = 0
+        self.due_ms = now_ms
 
-    def wake(self) -> None:
+    def wake(self, now_ms: int) -> None:
         """The turn has come: its caller acquires."""
-        self.requests, self.awake = {}, True
+        self.requests, self.awake, self.due_ms = {}, True, now_ms
 
     def sleep(self) -> None:
         """The tokens were not there: the caller waits again, in its place."""
         self.awake = False
 
+    def asks(self, line: "WaitingLine", request: BucketRequest, *, scattered: bool) -> None:
+        """The caller has entered a request."""
+        self.requests[line] = request
+        self.scattered |= scattered
+
     def lets_pass(self) -> bool:
         """Whether the next turn need not wait: a write that is under way may still refuse this one."""
         requests = list(self.requests.values()) if self.awake else []
-        return bool(requests) and all(each.admitted or each in each.queue.waiting for each in requests)
+        return bool(requests) and all(
+            each.admitted or each in each.queue.waiting or (self.scattered and each.outcome is None)
+            for each in requests
+        )
+
+
+class Blocker(NamedTuple):
+    """One that has to be served first: when it looks again, ``None`` while its write is under way; its distance."""
+
+    due_ms: int | None
+    distance: int
+
+
+class _Place(NamedTuple):
+    """One turn of a sorted line; ``sums`` has the amounts of all up to it."""
+
+    number: int
+    turn: Turn
+    amounts: Mapping[str, int]
+    sums: Mapping[str, int]
 
 
 class WaitingLine:
     """First come, first served: the turns of those that wait, with their amounts in millitokens by limit.
 
-    Threads may share it.
+    Threads may share it. A forked child begins with nobody in line.
 
     ``phase_ms`` shifts the moments at which a crowd acquires, so that those of two processes do not coincide.
     """
 
-    __slots__ = ("_turns", "phase_ms")
+    __slots__ = ("_amounts", "_generation", "_in_order", "_is_sorted", "_sorted_ms", "phase_ms")
 
     def __init__(self) -> None:
-        self._turns: dict[Turn, Mapping[str, int]] = {}
         self.phase_ms = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._generation = forks.generation
+        self._amounts: dict[Turn, Mapping[str, int]] = {}
+        self._in_order: list[_Place] = []
+        self._is_sorted = True
+        self._sorted_ms = 0
 
     def __len__(self) -> int:
-        return len(self._turns)
+        return len(self._amounts) if self._generation == forks.generation else 0
 
     def join(self, turn: Turn, amounts: Mapping[str, int]) -> None:
-        """Wait for these amounts."""
-        self._turns[turn] = amounts
+        """Wait for these amounts; a place that there is already is kept."""
+        if self._generation != forks.generation:
+            self._begin()
+        if turn in self._amounts:
+            return
+        self._amounts[turn] = amounts
+        last = self._in_order[-1] if self._in_order else None
+        if last is not None and last.number > turn.number:
+            self._sorted_ms = 0
+        self._in_order.append(_behind(last, turn, amounts))
+        self._is_sorted = False
 
     def leave(self, turn: Turn) -> None:
         """End the wait."""
-        self._turns.pop(turn, None)
+        if self._amounts.pop(turn, None) is not None:
+            self._is_sorted = False
 
-    def is_next(self, turn: Turn) -> bool:
-        """Whether all before this turn are served, or wait for the same write."""
-        return all(each.number >= turn.number or each.lets_pass() for each in list(self._turns))
+    @property
+    def look_ms(self) -> int:
+        """The longest sleep without a look at the line: a thousand looks a second at most."""
+        return min(max(LOOKS_AGAIN_MS, len(self)), LONGEST_LOOK_MS)
 
-    def due_ms(self, turn: Turn) -> int:
-        """The instant at which the last of those before this turn looks again; 0 if none of them sleeps."""
-        before = (each for each in list(self._turns) if each.number < turn.number and not each.awake)
-        return max((each.due_ms for each in before), default=0)
+    def is_first(self, turn: Turn, now_ms: int) -> bool:
+        """Whether nobody is before this turn."""
+        return next(self._before(turn, now_ms), None) is None
 
-    def up_to(self, turn: Turn) -> dict[str, int]:
+    def blocker(self, turn: Turn, now_ms: int) -> Blocker | None:
+        """The first one before this turn that is neither served nor waits for the same write; ``None`` if none is.
+
+        One that oversleeps blocks nobody: its process is too busy, and a crowd must not wait for it one by one.
+        """
+        before = list(self._before(turn, now_ms))
+        for place, each in enumerate(before):
+            if each.awake and not each.lets_pass():
+                return Blocker(None, len(before) - place)
+            if not each.awake and now_ms - each.due_ms <= OVERDUE_MS:
+                return Blocker(each.due_ms, len(before) - place)
+        return None
+
+    def up_to(self, turn: Turn, now_ms: int) -> dict[str, int]:
         """The amounts of this turn and of all before it that are not served; the last seen state has the others."""
-        sums: dict[str, int] = {}
-        for each, amounts in list(self._turns.items()):
-            request = each.requests.get(self) if each.awake else None
-            if each.number <= turn.number and (request is None or not request.admitted):
-                for name, amount in amounts.items():
-                    sums[name] = sums.get(name, 0) + amount
+        places = self._places(now_ms)
+        behind = bisect_right(places, turn.number, key=_number_of)
+        sums = dict(places[behind - 1].sums) if behind else {}
+        for place in places:
+            has_left = place.turn not in self._amounts
+            if place.number > turn.number or not (has_left or place.turn.awake):
+                break  # what has left behind one that sleeps is told by the next sort
+            request = place.turn.requests.get(self)
+            if has_left or (request is not None and request.admitted):
+                for name, amount in place.amounts.items():
+                    sums[name] -= amount
         return sums
+
+    def _before(self, turn: Turn, now_ms: int) -> Iterator[Turn]:
+        for place in self._places(now_ms):
+            if place.number >= turn.number:
+                return
+            if place.turn in self._amounts:
+                yield place.turn
+
+    def _places(self, now_ms: int) -> list[_Place]:
+        """The turns by number. A long line is sorted again only some time after somebody left.
+
+        Those that are gone leave.
+        """
+        if self._generation != forks.generation:
+            self._begin()
+        since_ms = now_ms - self._sorted_ms
+        if (
+            not self._is_sorted and since_ms >= len(self._in_order) ** 2 // A_SORT
+        ) or not 0 <= since_ms < LOOKS_AGAIN_MS:
+            for turn in [each for each in list(self._amounts) if now_ms - each.due_ms > GONE_MS]:
+                self._amounts.pop(turn, None)
+            in_order: list[_Place] = []
+            for turn, amounts in sorted(self._amounts.copy().items(), key=lambda entry: entry[0].number):
+                in_order.append(_behind(in_order[-1] if in_order else None, turn, amounts))
+            self._in_order, self._is_sorted, self._sorted_ms = in_order, True, now_ms
+        return self._in_order
+
+
+def _behind(last: _Place | None, turn: Turn, amounts: Mapping[str, int]) -> _Place:
+    before = {} if last is None else last.sums
+    sums = {name: before.get(name, 0) + amounts.get(name, 0) for name in {**before, **amounts}}
+    return _Place(turn.number, turn, amounts, sums)
+
+
+def _number_of(place: _Place) -> int:
+    return place.number
