@@ -187,6 +187,41 @@ async def test_a_crowd_of_one_child_does_not_hold_up_the_others_of_its_parent(wo
     assert all(isinstance(answer, RepositoryClosedError) for answer in await outcomes(*crowd))
 
 
+async def test_who_can_never_pass_is_refused_at_once_though_others_wait(world: World) -> None:
+    limiter, _ = await drained(world)
+    first = asyncio.ensure_future(waits(limiter, 5))
+    await asyncio.sleep(0.02)
+    with pytest.raises(RateLimitExceeded, match="can never pass"):
+        await waits(limiter, 50)
+    assert await waits(limiter) < LONG / 4
+    await first
+
+
+@pytest.mark.parametrize("changed", ["in this process", "in another one"])
+async def test_a_whole_line_learns_that_its_limit_blocks_now(world: World, changed: str) -> None:
+    process = await world.process(clock=SystemClock(), config_cache_ttl=1)
+    admin = process if changed == "in this process" else await world.process(clock=SystemClock())
+    await admin.limiter.set_resource_defaults("r", [Limit.per_minute("rpm", 1)])
+    await take(process.limiter, "e", "r", rpm=1)
+    line = [asyncio.ensure_future(waits(process.limiter, max_wait=600)) for _ in range(5)]
+    await asyncio.sleep(0.05)
+    await admin.limiter.set_resource_defaults("r", [Limit.custom("rpm", 0)])
+    answers = await asyncio.wait_for(outcomes(*line), LONG)
+    assert all(isinstance(each, RateLimitExceeded) and math.isinf(each.retry_after_seconds) for each in answers)
+    with pytest.raises(RateLimitExceeded, match="is blocked"):
+        await waits(process.limiter)
+
+
+async def test_a_line_learns_that_its_limit_was_raised(world: World) -> None:
+    process, admin = [await world.process(clock=SystemClock(), config_cache_ttl=1) for _ in range(2)]
+    await admin.limiter.set_resource_defaults("r", [Limit.per_hour("rpm", 2)])
+    await take(process.limiter, "e", "r", rpm=2)
+    line = [asyncio.ensure_future(waits(process.limiter, max_wait=600_000)) for _ in range(3)]
+    await asyncio.sleep(0.05)
+    await admin.limiter.set_resource_defaults("r", [Limit.per_second("rpm", 1000)])
+    assert len(await asyncio.wait_for(asyncio.gather(*line), LONG)) == 3
+
+
 async def test_the_budget_of_an_acquire_does_not_run_while_it_waits(world: World) -> None:
     limiter, _ = await drained(world, Limit.per_second("rpm", 2), acquire_timeout=0.3)
     assert await waits(limiter, 2) > 0.5

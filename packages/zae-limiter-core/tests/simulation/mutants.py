@@ -329,13 +329,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("no second try", fault=_patched(patch.object(waiting._Caller, "sleep_for", give_up))),
     Mutant(
         "a line that nobody looks at",
-        fault=_patched(patch.object(WaitingLine, "is_next", lambda *_: True)),
+        fault=_patched(patch.object(WaitingLine, "blocker", lambda *_: None)),
         found_by=4587,
     ),
     Mutant(
         "a line that keeps no tokens",
         fault=_patched(
-            patch.object(WaitingLine, "is_next", lambda *_: True), patch.object(WaitingLine, "up_to", own_amounts)
+            patch.object(WaitingLine, "blocker", lambda *_: None), patch.object(WaitingLine, "up_to", own_amounts)
         ),
         found_by=526,
     ),
