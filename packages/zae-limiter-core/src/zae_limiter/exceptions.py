@@ -163,7 +163,7 @@ class EntityNotFoundError(EntityError):
     """The entity does not exist."""
 
     def __str__(self) -> str:
-        return f"there is no entity {self.entity_id!r}: create it first"
+        return f"there is no entity {self.entity_id!r}: check the id and the namespace"
 
 
 class EntityExistsError(EntityError):

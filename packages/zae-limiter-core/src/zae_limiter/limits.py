@@ -22,9 +22,9 @@ ConfigSource = Literal["entity", "entity_default", "resource", "system"]
 class Limit:
     """At most ``burst`` tokens at once, and ``refill_amount`` more in every ``refill_period`` seconds.
 
-    ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. A capacity of 0 blocks: every acquire of the
-    limit is refused. A ``shadow`` limit counts and decides like any other, but refuses nobody. Amounts are
-    whole tokens, the period whole seconds. Raises ``ValidationError``.
+    ``capacity`` is the nominal amount; the bucket's ceiling is ``burst``. A capacity of 0 blocks: every acquire that
+    asks for tokens of the limit is refused. A ``shadow`` limit counts and decides like any other, but refuses nobody.
+    Amounts are whole tokens, the period whole seconds. Raises ``ValidationError``.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Limit:
 
     @property
     def blocks(self) -> bool:
-        """Whether the capacity is 0, so that no acquire of the limit ever passes."""
+        """Whether the capacity is 0, so that no acquire of its tokens ever passes."""
         return self.capacity == 0
 
     @classmethod

@@ -316,6 +316,21 @@ async def test_a_limit_that_the_bucket_has_not_is_refused_and_nothing_is_written
     assert wire.sent() == ["BatchGet"]
 
 
+async def test_a_blocked_limit_gets_no_credit_until_the_bucket_follows_its_raise(world: World) -> None:
+    limiter, wire = await world.process()
+    await limiter.set_limits("e", [Limit.per_minute("rpm", 0), TPM], "r")
+    await take(limiter, "e", "r", tpm=9_000)
+    wire.sent()
+    with pytest.raises(ValidationError, match="tokens 'rpm': has a capacity of 0 and holds no tokens: raise it"):
+        await limiter.repository.credit_bucket("e", "r", {"rpm": 5, "tpm": 5})
+    assert wire.sent() == ["BatchGet"]
+    await limiter.set_limits("e", [RPM, TPM], "r")
+    assert not await passes(limiter, "e", "r", rpm=1)
+    world.clock.advance(ms=1)
+    assert await limiter.repository.credit_bucket("e", "r", {"rpm": 5, "tpm": 5})
+    assert await limiter.available("e", "r") == {"rpm": 5, "tpm": 5}
+
+
 async def test_an_amount_of_nothing_waits_for_the_anchor_before_it_is_judged(world: World) -> None:
     limiter, wire = await world.process(default_limits=[RPM])
     async with limiter.acquire("e", "r", {"rpm": 60}) as lease:

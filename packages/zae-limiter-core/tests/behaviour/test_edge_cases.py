@@ -13,10 +13,12 @@ from zae_limiter import (
     Limit,
     NamespaceNotFoundError,
     ProvisionerState,
+    RateLimiterUnavailable,
     RateLimitExceeded,
     StoredConfig,
     ValidationError,
 )
+from zae_limiter.operations.errors import Unreachable
 from zae_limiter.operations.values import Transact
 
 RPM = Limit.per_minute("rpm", 60)
@@ -45,6 +47,29 @@ async def test_an_amount_of_zero_takes_nothing_and_is_refused_in_debt_alone(worl
         await take(limiter, "e", "r", rpm=0)
     with pytest.raises(ValidationError, match="no such limit on r: there are rpm"):
         await take(limiter, "e", "r", tpm=0)
+
+
+async def test_an_amount_of_zero_passes_a_blocked_limit(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_minute("rpm", 0), Limit.per_minute("tpm", 9)])
+    await take(limiter, "e", "r", rpm=0)
+    await take(limiter, "e", "r", rpm=0, tpm=1)
+    assert await limiter.is_available("e", "r", {"rpm": 0})
+    assert not await limiter.is_available("e", "r", {"rpm": 1})
+    with pytest.raises(RateLimitExceeded, match="1 rpm requested, which is blocked"):
+        await take(limiter, "e", "r", rpm=1)
+
+
+@pytest.mark.parametrize("policy", ["allow", "block"])
+async def test_what_only_asks_raises_in_an_outage_where_an_acquire_goes_on(world: World, policy: str) -> None:
+    limits = [Limit.per_minute("rpm", 9, shadow=policy == "block")]
+    limiter, wire = await world.process(default_limits=limits, on_unavailable=policy)
+    await take(limiter, "e", "r", rpm=1)
+    wire.break_down(Unreachable("connection refused"))
+    async with limiter.acquire("e", "r", {"rpm": 1}) as lease:
+        assert lease.degraded
+    for asking in (limiter.is_available, limiter.time_until_available):
+        with pytest.raises(RateLimiterUnavailable):
+            await asking("e", "r", {"rpm": 1})
 
 
 async def test_an_amount_for_a_limit_that_does_not_exist_takes_nothing(world: World) -> None:
@@ -78,7 +103,7 @@ async def test_deleting_limits_that_are_not_set_does_nothing(world: World) -> No
 
 async def test_deleting_an_entity_or_a_namespace_that_is_not_there_is_an_error(world: World) -> None:
     limiter, _ = await world.process()
-    with pytest.raises(EntityNotFoundError):
+    with pytest.raises(EntityNotFoundError, match="there is no entity 'nobody': check the id and the namespace"):
         await limiter.delete_entity("nobody")
     with pytest.raises(NamespaceNotFoundError):
         await limiter.repository.delete_namespace("nowhere")
@@ -194,6 +219,15 @@ async def test_two_spellings_of_one_place_are_refused_before_anything_is_written
     assert wire.sent() == []
     with pytest.raises(ValidationError, match="another spelling of Unicode"):
         ProvisionerState(managed_entities={"é": ["r"], "e\u0301": ["r"]})
+
+
+async def test_two_spellings_of_one_place_are_one_in_a_call_that_reads_or_deletes(world: World) -> None:
+    limiter, _ = await world.process()
+    places = [("é", "r"), ("e\u0301", "r")]
+    await limiter.set_limits("é", [RPM], "r")
+    assert await limiter.repository.get_configs(places) == {("é", "r"): StoredConfig((RPM,))}
+    assert (await limiter.delete_many_limits(places)).done == (("é", "r"),)
+    assert await limiter.get_limits("é", "r") == []
 
 
 async def test_ids_are_listed_in_their_order_whatever_it_is_in_keys(world: World) -> None:

@@ -1,12 +1,21 @@
 """Limits that replace an entity's own until an instant; in both variants."""
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from support.core.worlds import Process, World, drain, passes, take
-from zae_limiter import Limit, Override, RateLimiterUnavailable, StoredConfig, ValidationError
+from zae_limiter import (
+    EntityNotFoundError,
+    Limit,
+    Override,
+    RateLimiterUnavailable,
+    RateLimitExceeded,
+    StoredConfig,
+    ValidationError,
+)
 from zae_limiter.operations.errors import Unreachable
 from zae_limiter.operations.values import BatchGet, Get, Item, Key
 from zae_limiter.schema import keys
@@ -227,6 +236,41 @@ async def test_deleting_the_entity_deletes_its_overrides(world: World) -> None:
     await process.limiter.set_limits("e", [MORE], "r", override_until=at(world, hours=1))
     await process.limiter.delete_entity("e")
     assert config(world, process, "e", "r") is None
+
+
+async def test_an_entity_with_nothing_but_an_ended_override_is_not_there_to_delete(world: World) -> None:
+    process = await world.process()
+    limiter = process.limiter
+    await limiter.set_limits("e", [MORE], "r", override_until=at(world, seconds=10))
+    world.clock.advance(ms=10_000)
+    with pytest.raises(EntityNotFoundError):
+        await limiter.delete_entity("e")
+    assert [each.action for each in (await process.repository.get_audit_events("e")).events] == ["override_set"]
+    assert config(world, process, "e", "r") is not None  # TTL removes it
+    await limiter.set_resource_defaults("r", [OWN])
+    await take(limiter, "e", "r", rpm=1)
+    await limiter.delete_entity("e")
+    assert (config(world, process, "e", "r"), world.bucket_of(limiter, "e", "r")) == (None, None)
+
+
+async def test_a_wait_does_not_look_ahead_to_the_end_of_an_override(world: World) -> None:
+    process = await world.process()
+    limiter = process.limiter
+    await limiter.set_limits("e", [OWN], "r")
+    await limiter.set_limits("e", [BLOCKED], "r", override_until=at(world, seconds=1))
+    assert await limiter.time_until_available("e", "r", {"rpm": 1}) == math.inf
+    with pytest.raises(RateLimitExceeded, match="blocked") as caught:
+        await limiter.acquire("e", "r", {"rpm": 1}, max_wait=60).__aenter__()
+    assert caught.value.retry_after_seconds == math.inf
+    slow = Limit.custom("rpm", 1, refill_amount=1, refill_period=8)
+    await limiter.set_limits("f", [Limit.per_second("rpm", 100)], "r")
+    await limiter.set_limits("f", [slow], "r", override_until=at(world, seconds=2))
+    await take(limiter, "f", "r", rpm=1)
+    assert await limiter.time_until_available("f", "r", {"rpm": 1}) == 8
+    with pytest.raises(RateLimitExceeded):
+        await limiter.acquire("f", "r", {"rpm": 1}, max_wait=7).__aenter__()
+    world.clock.advance(seconds=2)
+    assert await limiter.time_until_available("f", "r", {"rpm": 1}) < 0.01
 
 
 async def test_a_bad_end_is_refused_before_any_request(world: World) -> None:

@@ -35,12 +35,31 @@ def test_json_has_everything_about_buckets(used: Table) -> None:
 
 
 def test_where_there_is_no_bucket_it_would_be_full(table: Table) -> None:
-    assert (
-        run("bucket", "show", "key").stdout
-        == "There is no bucket of key in namespace default: all tokens are available.\n"
+    assert run("bucket", "show", "key").stdout == (
+        "There is no bucket of key in namespace default: "
+        "all tokens are available, unless limits block, which --resource NAME shows.\n"
     )
     done = run("bucket", "show", "key", "-r", "gpt-4")
     assert done.stdout == "There is no bucket of key on gpt-4 in namespace default: all tokens are available.\n"
+
+
+def test_a_blocked_entity_without_a_bucket_has_no_tokens(table: Table) -> None:
+    blocked, tried = Limit.per_minute("rpm", 0), Limit.per_minute("tries", 0, shadow=True)
+    table.repository.set_limits("key", [blocked, tried, Limit.per_minute("tpm", 9)], "gpt-4")
+    done = run("bucket", "show", "key", "-r", "gpt-4")
+    assert done.stdout == "There is no bucket of key on gpt-4 in namespace default: a capacity of 0 blocks rpm.\n"
+    for command in (["reset", "key", "-r", "gpt-4", "-y"], ["credit", "key", "-r", "gpt-4", "-t", "rpm:1"]):
+        assert refused("bucket", *command) == (
+            "there is no bucket of key on gpt-4: a capacity of 0 blocks rpm, and nothing was written"
+        )
+
+
+def test_a_blocked_limit_of_a_bucket_gets_no_credit(table: Table) -> None:
+    table.repository.set_limits("key", [Limit.per_minute("rpm", 0), Limit.per_minute("tpm", 9)], "gpt-4")
+    with SyncRateLimiter(table.repository).acquire("key", "gpt-4", {"tpm": 9}):
+        pass
+    problem = "tokens 'rpm': has a capacity of 0 and holds no tokens: raise it"
+    assert refused("bucket", "credit", "key", "-r", "gpt-4", "-t", "rpm:1", "-t", "tpm:1").startswith(problem)
 
 
 def test_reset_unblocks_an_entity_at_once_and_is_audited(used: Table) -> None:

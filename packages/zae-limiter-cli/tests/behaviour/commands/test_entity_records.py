@@ -34,6 +34,12 @@ def test_an_entity_is_made_shown_and_listed_under_its_parent(table: Table) -> No
     assert told("entity", "children", "team") == [["ENTITY", "CASCADE", "NAME"], ["key", "yes", "A", "key"]]
 
 
+def test_an_entity_that_may_exist_is_made_once_and_shown_as_it_is(table: Table) -> None:
+    made = document("entity", "create", "key", "--exist-ok", "--entity-name", "A key")
+    assert document("entity", "create", "key", "--exist-ok", "--entity-name", "Another name") == made
+    assert len(table.repository.get_audit_events("key").events) == 1
+
+
 def test_people_see_a_line_for_each_field(table: Table) -> None:
     assert told("entity", "create", "key", "-m", "b=2", "-m", "a=1")[:5] == [
         ["entity", "key"],

@@ -16,7 +16,7 @@ MOST_KEYS = 50
 LONGEST_KEY = 128
 LONGEST_VALUE = 1024
 DEEPEST_VALUE = 16
-LARGEST_NUMBER = 2**63 - 1
+SMALLEST_NUMBER, LARGEST_NUMBER = -(2**63), 2**63 - 1
 LARGEST_METADATA = 16 * 1024  # bytes; the audit event of a change has the metadata twice
 OwnPlace = tuple[str, str]  # entity id and resource
 P = TypeVar("P")
@@ -153,8 +153,9 @@ def validate_json(field: str, value: object, *, depth: int = DEEPEST_VALUE) -> A
         _validate_size(field, value, LONGEST_VALUE)
         return str.__str__(value)
     if isinstance(value, int | float):
-        if not (math.isfinite(value) if isinstance(value, float) else abs(value) <= LARGEST_NUMBER):
-            raise ValidationError(field, value, f"must be a finite number, as an integer at most {LARGEST_NUMBER}")
+        if not (math.isfinite(value) if isinstance(value, float) else SMALLEST_NUMBER <= value <= LARGEST_NUMBER):
+            problem = f"must be a finite number, as an integer from {SMALLEST_NUMBER} to {LARGEST_NUMBER}"
+            raise ValidationError(field, value, problem)
         return float(value) if isinstance(value, float) else int(value)
     if not isinstance(value, Mapping | list | tuple):
         raise ValidationError(

@@ -47,7 +47,8 @@ class SyncBucketMethods(SyncFlowRunner):
         """Add ``tokens`` to a bucket, by limit, up to its ceiling; returns whether there was one.
 
         The count of consumed tokens does not change, and the parent's bucket is left alone. Audited and obeyed like
-        ``reset_bucket``. Raises ``ValidationError``, also for a limit that the bucket lacks.
+        ``reset_bucket``. Raises ``ValidationError``, also for a limit that the bucket lacks, or
+        whose capacity is 0 there.
         """
         cause = self._cause(principal)
         return self._run(bucket_admin.credit_bucket(self.namespace_state, entity_id, resource, tokens, cause))

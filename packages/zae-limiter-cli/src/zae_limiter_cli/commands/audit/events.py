@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @connected
 @in_namespace
 @click.option("--entity", metavar="ID", help="Changes of this entity, its limits and its buckets.")
-@click.option("--resource", metavar="NAME", help="Changes of this resource's defaults.")
+@click.option("--resource", "-r", metavar="NAME", help="Changes of this resource's defaults.")
 @click.option("--system", is_flag=True, help="Changes of the system's defaults.")
 @rows_option
 @output_option

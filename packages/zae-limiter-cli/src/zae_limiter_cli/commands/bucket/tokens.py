@@ -38,18 +38,21 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, resource: 
     """Show the tokens that ENTITY_ID has left of each resource it used, over all shards.
 
     The limits are those of the bucket: it follows a change of limits at its next acquire. SHADOWED counts the acquires
-    that were admitted although shadow limits would have refused them. A resource without a bucket has all its tokens.
-    Without --resource the list may miss a bucket of the last second.
+    that were admitted although shadow limits would have refused them. A resource without a bucket has all its tokens,
+    unless limits block, which --resource shows. Without --resource the list may miss a bucket of the last second.
     """
     with open_namespace(connection, namespace) as repository:
         found = [_marked(repository, each) for each in repository.get_buckets(entity_id, resource)]
-    if output == "json":
-        say_json([plain_bucket(each) for each in found])
-    elif found:
-        say_buckets(found)
-    else:
-        of = entity_id if resource is None else f"{entity_id} on {resource}"
-        click.echo(f"There is no bucket of {of} in namespace {namespace}: all tokens are available.")
+        if output == "json":
+            say_json([plain_bucket(each) for each in found])
+        elif found:
+            say_buckets(found)
+        elif resource is None:
+            left = "all tokens are available, unless limits block, which --resource NAME shows"
+            click.echo(f"There is no bucket of {entity_id} in namespace {namespace}: {left}.")
+        else:
+            left = _left_without_bucket(repository, entity_id, resource)
+            click.echo(f"There is no bucket of {entity_id} on {resource} in namespace {namespace}: {left}.")
 
 
 @click.command()
@@ -80,7 +83,7 @@ def reset(
             _find(repository, entity_id, resource)
             confirm(f"Make the bucket of {entity_id} on {resource} full?")
         if not repository.reset_bucket(entity_id, resource, principal=principal):
-            raise _no_bucket(entity_id, resource)
+            raise _no_bucket(repository, entity_id, resource)
         _show_after(repository, entity_id, resource, output)
 
 
@@ -105,13 +108,13 @@ def credit(
     """Add tokens to a bucket of ENTITY_ID, up to its burst. The parent's bucket does not change."""
     with open_namespace(connection, namespace) as repository:
         if not repository.credit_bucket(entity_id, resource, tokens, principal=principal):
-            raise _no_bucket(entity_id, resource)
+            raise _no_bucket(repository, entity_id, resource)
         _show_after(repository, entity_id, resource, output)
 
 
 def _find(repository: "SyncRepository", entity_id: str, resource: str) -> "Bucket":
     if (found := repository.get_bucket(entity_id, resource)) is None:
-        raise _no_bucket(entity_id, resource)
+        raise _no_bucket(repository, entity_id, resource)
     return found
 
 
@@ -123,10 +126,15 @@ def _marked(repository: "SyncRepository", bucket: "Bucket") -> "Bucket":
     return replace(bucket, limits=tuple(marked))
 
 
-def _no_bucket(entity_id: str, resource: str) -> CommandError:
-    return CommandError(
-        f"there is no bucket of {entity_id} on {resource}: all tokens are available, and nothing was written"
-    )
+def _no_bucket(repository: "SyncRepository", entity_id: str, resource: str) -> CommandError:
+    left = _left_without_bucket(repository, entity_id, resource)
+    return CommandError(f"there is no bucket of {entity_id} on {resource}: {left}, and nothing was written")
+
+
+def _left_without_bucket(repository: "SyncRepository", entity_id: str, resource: str) -> str:
+    limits, _, _ = repository.resolve_limits(entity_id, resource)
+    blocked = [limit.name for limit in limits if limit.blocks and not limit.shadow]
+    return f"a capacity of 0 blocks {', '.join(blocked)}" if blocked else "all tokens are available"
 
 
 def _show_after(repository: "SyncRepository", entity_id: str, resource: str, output: OutputForm) -> None:

@@ -36,6 +36,7 @@ def _record_options(function: Function) -> Function:
 @click.argument("entity_id")
 @_record_options
 @click.option("--cascade", is_flag=True, help="Let its acquires consume from the parent, too.")
+@click.option("--exist-ok", is_flag=True, help="Leave an entity that is there already as it is, and show it.")
 @principal_option
 @output_option
 def create(
@@ -47,12 +48,15 @@ def create(
     parent: str | None,
     metadata: Mapping[str, str],
     cascade: bool,
+    exist_ok: bool,
     principal: str,
     output: OutputForm,
 ) -> None:
     """Create the entity ENTITY_ID. Only an entity with a parent must be created; limits and buckets work without."""
     with open_namespace(connection, namespace) as repository:
-        made = repository.create_entity(entity_id, entity_name, parent, cascade, metadata, principal=principal)
+        made = repository.create_entity(
+            entity_id, entity_name, parent, cascade, metadata, exist_ok=exist_ok, principal=principal
+        )
     show_entity(made, output)
 
 

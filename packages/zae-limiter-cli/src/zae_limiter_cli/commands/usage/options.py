@@ -17,13 +17,13 @@ def query_options(function: Function) -> Function:
     return _asking(
         function,
         click.option("--entity", metavar="ID", help="Usage of this entity; with --resource, on that resource only."),
-        click.option("--resource", metavar="NAME", help="Usage of this resource by all entities."),
+        click.option("--resource", "-r", metavar="NAME", help="Usage of this resource by all entities."),
     )
 
 
 def resource_options(function: Function) -> Function:
     """The same for a command about all entities of a resource."""
-    return _asking(function, click.option("--resource", metavar="NAME", required=True, help="The resource."))
+    return _asking(function, click.option("--resource", "-r", metavar="NAME", required=True, help="The resource."))
 
 
 def _asking(function: Function, *subject: Callable[[Any], Any]) -> Function:

@@ -53,7 +53,9 @@ def top(
     from ...usage.showing import plain_top, say_top
 
     assert query.resource is not None, "the option is required"
-    count = COUNTS.get(by) or check_limit_name("--by", by)
+    count = COUNTS.get(by, by)
+    if count not in COUNTS.values():
+        check_limit_name("--by", by)
     with open_namespace(connection, namespace) as repository:
         found = repository.get_top_usage(
             query.resource, by=count, window=query.window, start=query.start, end=query.end, limit=rows

@@ -62,6 +62,12 @@ def credit_bucket(
         limits = _limits_of(states)
         for name in credit.keys() - limits.keys():
             raise ValidationError("tokens", name, f"is no limit of the bucket, which has: {', '.join(sorted(limits))}")
+        for name in credit:
+            if limits[name].blocks:
+                problem = (
+                    "has a capacity of 0 and holds no tokens: raise it, which the next acquire brings to the bucket"
+                )
+                raise ValidationError("tokens", name, problem)
         given = {name: amount // MILLI for name, amount in credit.items()}
         audit_put = _event(namespace_state, cause, "bucket_credited", states, {"credited": given})
         return [*(_credited(state, credit) for state in states), audit_put]

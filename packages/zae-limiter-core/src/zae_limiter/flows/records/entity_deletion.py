@@ -42,7 +42,8 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
         if item is not None and item[CHILDREN]:
             raise EntityHasChildrenError(entity_id, item[CHILDREN])
         configs = yield from _configs(namespace_state, entity_id)
-        if item is None and not configs:
+        now_ms = namespace_state.now()
+        if item is None and not any(limits.plain(config, now_ms) for config in configs):
             yield from _refuse_nothing(namespace_state, entity_id)
         yield from _delete_limits(namespace_state, configs[CONFIGS_IN_TRANSACTION:], cause.before(next(rounds)))
         return _writes(namespace_state, entity_id, item, configs[:CONFIGS_IN_TRANSACTION], cause), configs
