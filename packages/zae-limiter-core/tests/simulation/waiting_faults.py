@@ -25,5 +25,5 @@ def give_up(self: object, refusal: RateLimitExceeded) -> None:
     raise refusal
 
 
-def own_amounts(self: WaitingLine, turn: Turn, now_ms: int) -> Mapping[str, int]:  # noqa: ARG001 - as it is called
+def own_amounts(self: WaitingLine, turn: Turn, now_ms: int) -> Mapping[str, int]:
     return self._amounts[turn]
