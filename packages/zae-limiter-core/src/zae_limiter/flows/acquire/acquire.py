@@ -257,10 +257,7 @@ def refusal_statuses(namespace_state: NamespaceState, claims: Sequence[Claim]) -
     """The statuses of a refusal; for a bucket of several shards from all of them, if they can be read."""
     for claim in claims:
         try:
-            if claim.turn is None:
-                claim.seen = (yield from read_shards(namespace_state, claim)) if claim.is_split else ()
-            else:  # one who waits asks again
-                claim.seen = namespace_state.states(claim.cached) if claim.is_split else ()
+            claim.seen = (yield from read_shards(namespace_state, claim)) if claim.is_split else ()
         except StoreError:  # also a spent budget: the refusal itself is certain
             claim.seen = namespace_state.states(claim.cached)
     return statuses_before(claims, namespace_state.now())

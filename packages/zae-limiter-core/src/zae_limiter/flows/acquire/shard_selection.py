@@ -131,9 +131,10 @@ def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]
 def _fresh(namespace_state: NamespaceState, claim: Claim, shard: int, now_ms: int) -> BucketState | None:
     of = claim.cached.id
     cached = namespace_state.cached_buckets.get((of.entity_id, of.resource, shard))
-    if cached is None or cached.is_ahead(now_ms) or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms):
+    if cached is None or cached.is_ahead(now_ms):
         return None
-    return cached.state
+    is_good = claim.turn is not None or cached.is_fresh(now_ms, namespace_state.settings.staleness_ms)
+    return cached.state if is_good else None  # one who waits asks again, and a crowd must not read them one by one
 
 
 def _headroom(claim: Claim, state: BucketState, name: str, now_ms: int) -> int:

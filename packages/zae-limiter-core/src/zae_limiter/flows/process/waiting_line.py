@@ -3,7 +3,7 @@
 Lives here: who is before whom, as plain data. Never: the pause of a caller (acquire.waiting).
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -127,12 +127,12 @@ class WaitingLine:
 
         One that oversleeps blocks nobody: its process is too busy, and a crowd must not wait for it one by one.
         """
-        before = list(self._before(turn, now_ms))
-        for place, each in enumerate(before):
-            if each.awake and not each.lets_pass():
-                return Blocker(None, len(before) - place)
-            if not each.awake and now_ms - each.due_ms <= OVERDUE_MS:
-                return Blocker(each.due_ms, len(before) - place)
+        for each in self._before(turn, now_ms):
+            blocks = not each.lets_pass() if each.awake else now_ms - each.due_ms <= OVERDUE_MS
+            if blocks:
+                places = self._in_order
+                own, other = (bisect_left(places, number, key=_number_of) for number in (turn.number, each.number))
+                return Blocker(None if each.awake else each.due_ms, max(1, own - other))
         return None
 
     def up_to(self, turn: Turn, now_ms: int) -> dict[str, int]:
