@@ -102,11 +102,10 @@ class WaitingLine:
         if turn in self._amounts:
             return
         self._amounts[turn] = amounts
-        last = self._in_order[-1] if self._in_order else None
-        if last is not None and last.number > turn.number:
-            self._sorted_ms = 0
-        self._in_order.append(_behind(last, turn, amounts))
         self._is_sorted = False
+        last = self._in_order[-1] if self._in_order else None
+        if last is None or last.number < turn.number:  # any other one has its place by the next sort
+            self._in_order.append(_behind(last, turn, amounts))
 
     def leave(self, turn: Turn) -> None:
         """End the wait."""
