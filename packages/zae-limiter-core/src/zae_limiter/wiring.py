@@ -102,7 +102,9 @@ def of_call(given: T | Callable[..., T], args: Sequence[Any], kwargs: Mapping[st
 
 
 def check_decorated(function: object, *, asynchronous: bool) -> None:
-    """Raise ``ValidationError`` for a function of the other variant, whose body would run outside the block."""
+    """Raise ``ValidationError`` for a function of the other variant, or one that yields: both run outside the block."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ValidationError("function", function, "yields: use `acquire` inside it, around what it does")
     if inspect.iscoroutinefunction(function) != asynchronous:
         kind, limiter = ("async def", "SyncRateLimiter") if asynchronous else ("def", "RateLimiter")
         raise ValidationError("function", function, f"must be a function by `{kind}`: {limiter} has the other kind")

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections.abc import AsyncIterator, Iterator
 from functools import partial, wraps
 from typing import Any
 
@@ -287,3 +288,23 @@ async def test_a_function_of_the_other_variant_is_refused(world: World) -> None:
 
     with pytest.raises(ValidationError, match="function"):
         target.limit("e", "r", {"rpm": 1})(use if world.variant == "async" else asynchronous)
+
+
+async def test_a_function_that_yields_is_refused(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[FAST])
+    target: Any = limiter if world.variant == "async" else limiter._target  # type: ignore[attr-defined]
+
+    def generator() -> Iterator[int]:
+        yield 1
+
+    async def asynchronous() -> AsyncIterator[int]:
+        yield 1
+
+    for function in (generator, asynchronous):
+        with pytest.raises(ValidationError, match="yields"):
+            target.limit("e", "r", {"rpm": 1})(function)
+
+
+async def test_a_wait_of_ages_has_no_bound(world: World) -> None:
+    limiter, _ = await drained(world)
+    assert await waits(limiter, max_wait=10**400) < LONG

@@ -159,7 +159,8 @@ def _claim(
         config = Config(request.default_limits, config.read_at_ms)
     if request.shadow:
         config = replace(config, shadow=frozenset(config.by_name))
-    return Claim(cached, choose_shard(namespace_state, cached), resolved, config, request.amounts, stale, request.turn)
+    target = choose_shard(namespace_state, cached)
+    return Claim(cached, target, resolved, config, request.amounts, stale, request.turn, request.max_wait > 0)
 
 
 def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:

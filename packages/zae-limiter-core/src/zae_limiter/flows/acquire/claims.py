@@ -38,6 +38,7 @@ class Claim:
 
     ``cached`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
     try. ``seen``: the states that decided without a request. ``error``: why the shards could not be read.
+    ``waits``: its caller waits for tokens.
     """
 
     cached: CachedBucket
@@ -47,6 +48,7 @@ class Claim:
     amounts: Mapping[str, int]
     stale: bool = False
     turn: Turn | None = None
+    waits: bool = False
     seen: Sequence[BucketState] = ()
     requests: list[BucketRequest] = field(default_factory=list)
     last: Sequence[BucketRequest] = ()

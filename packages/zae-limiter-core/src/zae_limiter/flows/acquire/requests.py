@@ -1,12 +1,16 @@
 """Checks of the arguments of an acquire."""
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from ...exceptions import ValidationError
 from ...limits import Limit, OnUnavailable, check_amounts, check_limits, check_on_unavailable
 from ...naming import check_identifier, check_resource
 from ..validation import validate_bucket, validate_flag
 from .claims import AcquireRequest
+
+LONGEST_WAIT: Final = 10**9  # seconds; whoever waits for longer waits without a bound
 
 
 def validate_request(
@@ -45,7 +49,7 @@ def validate_request(
 def validate_max_wait(seconds: object) -> float:
     """The time that a caller waits at most, in seconds. Raises ``ValidationError``."""
     if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds >= 0:
-        return float(seconds)
+        return float(seconds) if seconds < LONGEST_WAIT else math.inf
     raise ValidationError("max_wait", seconds, "must be a number of seconds, 0 or more; math.inf for no bound")
 
 

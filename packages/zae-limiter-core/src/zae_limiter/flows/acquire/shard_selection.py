@@ -42,9 +42,14 @@ def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -
 
 
 def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[BucketState]]:
-    """All shards of the bucket: from the copies if all are fresh, else as the store has them, repaired."""
+    """All shards of the bucket: from the copies if all are fresh, else as the store has them, repaired.
+
+    A crowd that waits goes by copies of any age: it asks again, and must not read them one by one.
+    """
     begun = namespace_state.now()
     states = cached_shards(namespace_state, claim, begun)
+    if not states and claim.waits and claim.cached.line:
+        states = [state.repaired(begun) for state in namespace_state.states(claim.cached)]
     if states:
         return states
     [states] = yield from read_whole([claim.cached.id])
@@ -131,10 +136,9 @@ def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]
 def _fresh(namespace_state: NamespaceState, claim: Claim, shard: int, now_ms: int) -> BucketState | None:
     of = claim.cached.id
     cached = namespace_state.cached_buckets.get((of.entity_id, of.resource, shard))
-    if cached is None or cached.is_ahead(now_ms):
+    if cached is None or cached.is_ahead(now_ms) or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms):
         return None
-    is_good = claim.turn is not None or cached.is_fresh(now_ms, namespace_state.settings.staleness_ms)
-    return cached.state if is_good else None  # one who waits asks again, and a crowd must not read them one by one
+    return cached.state
 
 
 def _headroom(claim: Claim, state: BucketState, name: str, now_ms: int) -> int:

@@ -60,7 +60,6 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, c
     begun, slept_ms, refused_ms = namespace_state.now(), 0.0, 0
     refusal: RateLimitExceeded | None = None
     caller.join_others()
-    request = replace(request, turn=caller.turn)
     while True:
         while (wait_ms := max(caller.wait_ms(), refused_ms)) or caller.is_blocked():
             left_ms = request.max_wait * 1000 - max(slept_ms, namespace_state.now() - begun)
@@ -75,7 +74,7 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, c
             slept_ms, refused_ms = slept_ms + pause_ms, 0
         caller.turn.wake(namespace_state.now())
         try:
-            grant = yield from acquire(namespace_state, request)
+            grant = yield from acquire(namespace_state, replace(request, turn=caller.turn if caller.joined else None))
         except RateLimitExceeded as error:
             if math.isinf(error.retry_after_seconds):
                 raise
