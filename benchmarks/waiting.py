@@ -1,7 +1,7 @@
 """A crowd that waits for one bucket: the rate that it gets, its requests, its order.
 
-Lives here: two real processes against dynoxide, whose callers acquire with ``max_wait``. Never: a caller that gives up
-by itself, but for those that are cancelled.
+Lives here: two real processes against dynoxide, and crowds of one process in memory, whose callers acquire with
+``max_wait``. Never: a caller that gives up by itself, but for those that are cancelled.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ TABLE = "zae-limiter-benchmarks"
 RATE = 50
 PROCESSES, WAITERS, CANCELLED = 2, 500, 50  # waiters of each process, and how many of them are cancelled
 MAX_WAIT = 120.0
+CROWDS, CROWDS_RATE = (1_000, 5_000), 500  # of one process in memory
 
 
 class Run(NamedTuple):
@@ -52,6 +53,27 @@ def measure() -> list[Row]:
         Row("waiters that a later one of their process overtook", sum(run.overtaken for run in runs), at_most=0),
         Row("places that cancelled waiters left behind", sum(run.left_behind for run in runs), at_most=0),
         Row("waited in all", admitted[-1] - admitted[0], "s"),
+        *(row for callers in CROWDS for row in asyncio.run(_in_memory(callers))),
+    ]
+
+
+async def _in_memory(callers: int) -> list[Row]:
+    """CPU of a crowd in one process, whose line is as long as the crowd."""
+    limits = [Limit.per_second("rps", CROWDS_RATE)]
+    async with RateLimiter(Repository.in_memory(), default_limits=limits) as limiter:
+
+        async def caller(amount: int = 1) -> None:
+            async with limiter.acquire("everyone", "gpt-4", {"rps": amount}, max_wait=MAX_WAIT):
+                pass
+
+        await caller(CROWDS_RATE)
+        begun, cpu = time.monotonic(), time.process_time()
+        await asyncio.gather(*(caller() for _ in range(callers)))
+        took, cpu = time.monotonic() - begun, time.process_time() - cpu
+    who = f"{callers:,} callers of one process, in memory"
+    return [
+        Row(f"{who}: granted of what is due", 100 * callers / CROWDS_RATE / took, "%", at_least=80),
+        Row(f"{who}: CPU of each admission", 1e6 * cpu / callers, "us"),
     ]
 
 
