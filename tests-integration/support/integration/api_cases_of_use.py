@@ -160,7 +160,7 @@ async def leases(api_case: ApiCase) -> None:
     with pytest.raises(LeaseExpiredError):
         lease.keep()
     unused = limiter.acquire("e", "r", {"rpm": 1})
-    for name in ("consumed", "degraded", "shadowed", "statuses", "waited"):
+    for name in ("consumed", "corrected", "degraded", "shadowed", "statuses", "waited"):
         with pytest.raises(LeaseExpiredError):
             getattr(unused, name)
     of_other_variant: Any = len if api_case.harness.variant == "async" else leases
