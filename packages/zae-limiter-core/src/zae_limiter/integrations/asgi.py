@@ -15,11 +15,13 @@ from typing import Any, Final, TypeAlias, TypeVar, Unpack
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..settings import AcquireOptions
+from . import inbox
 from .answers import ANSWERED, Answer, Answers, NotServed, served
-from .inbox import Inbox, Message, Receive
 from .leases import Leases
 
 Scope = MutableMapping[str, Any]
+Message = inbox.Message
+Receive = inbox.Receive
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 T = TypeVar("T")
@@ -47,7 +49,7 @@ class Exchange:
     """One request and its answer, with the leases that it holds."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, answers: Answers) -> None:
-        self._scope, self._inbox, self._send = scope, Inbox(receive), send
+        self._scope, self._inbox, self._send = scope, inbox.Inbox(receive), send
         self._answers = answers
         self._leases = Leases()
         self._status: int | None = None

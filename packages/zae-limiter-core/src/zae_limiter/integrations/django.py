@@ -146,7 +146,9 @@ class _SyncMiddleware(_Middleware):
         try:
             response = self._get_response(request)
         except BaseException as error:
-            leases.end(None if _done_nonetheless(request, error) else error)
+            if _done_nonetheless(request, error):
+                leases.keep()
+            leases.end(error)
             raise
         if not self._rule.serves(leases, response):
             leases.end(NotServed())
@@ -177,9 +179,10 @@ class _AsyncMiddleware(_Middleware):
         try:
             response = await self._get_response(request)
         except BaseException as error:
-            if done := _done_nonetheless(request, error):
+            if _done_nonetheless(request, error):
+                leases.keep()
                 await sync_to_async(_nothing)()  # behind the view, on its thread
-            await leases.end(None if done else error)
+            await leases.end(error)
             raise
         if not self._rule.serves(leases, response):
             await leases.end(NotServed())
