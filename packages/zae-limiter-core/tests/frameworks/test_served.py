@@ -172,7 +172,7 @@ def test_what_costs_nothing_has_no_fields(served: Served, user: str) -> None:
     assert not {"ratelimit", "ratelimit-policy"} & set(answer.headers)
 
 
-@pytest.mark.parametrize("name", ["asgi", "starlette", "fastapi"], indirect=True)  # which see that the client leaves
+@pytest.mark.parametrize("name", ["asgi", "starlette", "fastapi", "django-asgi"], indirect=True)  # which see it
 def test_a_client_that_leaves_before_the_answer_gets_the_tokens_back(served: Served, user: str) -> None:
     with served.asking("/gone", user):
         settles(served, user, TAKEN)

@@ -29,7 +29,7 @@ OfScope: TypeAlias = T | Callable[[Scope], T | Awaitable[T]]
 
 LEASE: Final = "rate_limit_lease"  # of scope["state"]
 _EXCHANGE: Final = "zae_limiter.exchange"  # of the scope
-_NOBODY: Final = Answer(499, {"Content-Length": "0"}, b"")  # middleware further out may need one
+_NOBODY: Final = Answer(499, {"Content-Length": "0"}, b"")  # middleware further out may insist on an answer
 
 
 class ClientLeft(Exception):
@@ -80,7 +80,8 @@ class Exchange:
                 raise
             await self._reply(self._answers.to(error, self._scope["path"]))
         except ClientLeft:
-            await self._reply(_NOBODY)
+            if self._status is None:
+                await self._reply(_NOBODY)
         finally:
             self._inbox.close()
 

@@ -30,8 +30,8 @@ class _Entered(Generic[L]):
         for lease in self._entered:
             lease.keep()
 
-    def _forget(self) -> None:
-        """Nothing can be kept any more. What the application has settled counts, however its request ends."""
+    def _close(self) -> None:
+        """Keep what the application has settled, however its request ends; nothing is kept from now on."""
         for lease in self._entered:
             if lease.corrected:
                 lease.keep()
@@ -52,7 +52,7 @@ class Leases(_Entered[Lease]):
 
     async def end(self, error: BaseException | None = None) -> None:
         """End them all, once: an error gives back what is not kept or settled. What cannot be written is logged."""
-        self._forget()
+        self._close()
         try:
             await self._stack.__aexit__(type(error) if error else None, error, None)
         except InfrastructureError:
@@ -73,7 +73,7 @@ class SyncLeases(_Entered[SyncLease]):
 
     def end(self, error: BaseException | None = None) -> None:
         """End them all, once: an error gives back what is not kept or settled. What cannot be written is logged."""
-        self._forget()
+        self._close()
         try:
             self._stack.__exit__(type(error) if error else None, error, None)
         except InfrastructureError:

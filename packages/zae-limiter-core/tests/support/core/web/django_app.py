@@ -1,5 +1,6 @@
 """Django: a site for WSGI with the sync limiter, one for ASGI with the async one, one for ASGI with the sync one."""
 
+import asyncio
 import os
 import sys
 import time
@@ -99,13 +100,17 @@ async def async_more(request: Any) -> Any:
     await async_lease_of(request).consume(tokens=limits.MORE)
 
 
+async def gone(request: Any) -> Any:
+    await asyncio.sleep(3600)  # Django cancels it
+
+
 async def async_balance(request: Any) -> Any:
     return JsonResponse(await limits.present().available(user(request), "api"))
 
 
 views = {"answer": answer, "stream": stream, "endless": endless, "late": late, "more": more, "balance": balance}
 if KIND == "async":
-    views = {name: globals()[f"async_{name}"] for name in views}
+    views = {name: globals()[f"async_{name}"] for name in views} | {"gone": gone}
 views |= {"fail": fail, "broken": broken}
 urlpatterns = [path(name, view) for name, view in views.items()]
 
