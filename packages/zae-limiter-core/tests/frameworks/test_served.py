@@ -90,12 +90,12 @@ def left(served: Served, user: str) -> dict[str, int]:
     return {name: found[name] for name in WHOLE}
 
 
-def settles(served: Served, user: str, wanted: dict[str, int]) -> None:
-    """The balance becomes this, once the server has noticed that the client left."""
+def settles(served: Served, user: str, *wanted: dict[str, int]) -> None:
+    """The balance becomes one of these, once the server has noticed that the client left."""
     end = time.monotonic() + 20
-    while (found := left(served, user)) != wanted and time.monotonic() < end:
+    while (found := left(served, user)) not in wanted and time.monotonic() < end:
         time.sleep(0.05)
-    assert found == wanted
+    assert found in wanted
 
 
 def test_an_answer_has_the_fields_of_the_draft(served: Served, user: str) -> None:
@@ -181,6 +181,7 @@ def test_a_client_that_leaves_before_the_answer_gets_the_tokens_back(served: Ser
 
 @pytest.mark.parametrize("name", ["asgi", "starlette", "fastapi", "django-asgi", "django-threads"], indirect=True)
 def test_work_is_charged_though_its_client_left_before_the_answer(served: Served, user: str) -> None:
+    settled = {"requests": 4, "tokens": 993}
     with served.asking("/late", user):
-        settles(served, user, {"requests": 4, "tokens": 899})  # it has begun
-    settles(served, user, {"requests": 4, "tokens": 993})
+        settles(served, user, {"requests": 4, "tokens": 899}, settled)  # at work; done, if the machine is busy
+    settles(served, user, settled)
