@@ -182,6 +182,7 @@ def test_a_client_that_leaves_before_the_answer_gets_the_tokens_back(served: Ser
 @pytest.mark.parametrize("name", ["asgi", "starlette", "fastapi", "django-asgi", "django-threads"], indirect=True)
 def test_work_is_charged_though_its_client_left_before_the_answer(served: Served, user: str) -> None:
     settled = {"requests": 4, "tokens": 993}
+    assert left(served, user) == WHOLE  # its server has made its limiter, once
     with served.asking("/late", user):
         settles(served, user, {"requests": 4, "tokens": 899}, settled)  # at work; done, if the machine is busy
     settles(served, user, settled)
