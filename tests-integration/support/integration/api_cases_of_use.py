@@ -141,7 +141,7 @@ async def leases(api_case: ApiCase) -> None:
         await lease.adjust(rpm=3)
         await lease.release(rpm=1)
         await lease.settle(rpm=17)
-        assert (lease.consumed, lease.waited) == ({"rpm": 17}, 0)
+        assert (lease.consumed, lease.corrected, lease.waited) == ({"rpm": 17}, True, 0)
         await refused(RateLimitExceeded, lease.consume(rpm=60))
         await refused(ValidationError, lease.consume(tpm=1), lease.adjust(rpm=-18), lease.release(rpm=-1))
     assert await limiter.available("e", "r") == {"rpm": 43}
@@ -160,7 +160,7 @@ async def leases(api_case: ApiCase) -> None:
     with pytest.raises(LeaseExpiredError):
         lease.keep()
     unused = limiter.acquire("e", "r", {"rpm": 1})
-    for name in ("consumed", "degraded", "shadowed", "statuses", "waited"):
+    for name in ("consumed", "corrected", "degraded", "shadowed", "statuses", "waited"):
         with pytest.raises(LeaseExpiredError):
             getattr(unused, name)
     of_other_variant: Any = len if api_case.harness.variant == "async" else leases

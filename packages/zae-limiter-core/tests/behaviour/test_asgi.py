@@ -3,12 +3,13 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from support.core.web.limits import GoneStore
-from zae_limiter import Lease, Limit, Options, RateLimiter, Repository, ValidationError
+from zae_limiter import Lease, Limit, Options, RateLimiter, RateLimitExceeded, Repository, ValidationError
 from zae_limiter.integrations.asgi import (
     AnswerMiddleware,
     Exchange,
@@ -24,6 +25,7 @@ pytest_plugins = ["zae_limiter.testing.plugin"]
 RPM = Limit.per_minute("rpm", 10)
 START = {"type": "http.response.start", "status": 200, "headers": [(b"x-own", b"1")]}
 BODY = {"type": "http.response.body", "body": b"hello"}
+GONE = {"type": "http.disconnect"}
 
 
 class Failed(Exception):
@@ -37,6 +39,7 @@ class World:
         self.limiter = limiter
         self.sent: list[Message] = []
         self.received: list[Message] = []
+        self.later: Message | None = None  # after a while
 
     async def ask(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], **more: Any) -> None:
         """One request to an application behind the middleware."""
@@ -46,6 +49,9 @@ class World:
         await middleware({"type": "http", "path": "/here"}, self.receive, self.send)
 
     async def receive(self) -> Message:
+        if not self.received and (later := self.later):
+            await asyncio.sleep(0.2)
+            return later
         return self.received.pop(0) if self.received else await asyncio.Future()
 
     async def send(self, message: Message) -> None:
@@ -120,28 +126,86 @@ async def test_a_cancelled_request_keeps_only_what_has_begun_to_be_answered(worl
     assert await world.left() == (9 if begun else 10)
 
 
-async def test_an_application_that_never_answers_gives_back(world: World) -> None:
-    async def app(*_: Any) -> None:
-        return
+@pytest.mark.parametrize("looks", [False, True])
+async def test_an_application_that_never_answers_gives_back(world: World, *, looks: bool) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if looks:
+            assert await receive() == GONE
 
+    world.received = [GONE]
     await world.ask(app)
     assert await world.left() == 10
 
 
-async def test_a_disconnect_that_the_application_saw_gives_back_even_if_it_answers(world: World) -> None:
+@pytest.mark.parametrize("looks", [False, True])
+async def test_an_answer_to_a_client_that_has_left_is_charged_because_the_work_is_done(
+    world: World, *, looks: bool
+) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()
+        if looks:  # as Starlette's streams do, beside their work
+            assert await receive() == GONE
         await hello(scope, receive, send)
 
-    world.received = [{"type": "http.disconnect"}]
+    world.received = [GONE]
     await world.ask(app)
-    assert await world.left() == 10
-
-
-async def test_a_disconnect_that_nobody_looked_for_keeps_because_the_work_is_done(world: World) -> None:
-    world.received = [{"type": "http.disconnect"}]
-    await world.ask(hello)
     assert await world.left() == 9
+
+
+@pytest.mark.parametrize("end", ["raises", "is cancelled", "answers 500", "never answers"])
+async def test_what_the_application_settled_counts_however_it_ends(world: World, end: str) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await lease_of(scope).settle(rpm=4)
+        if end == "raises":
+            raise Failed
+        if end == "is cancelled":
+            raise asyncio.CancelledError
+        if end == "answers 500":
+            await send({**START, "status": 500})
+
+    with suppress(Failed, asyncio.CancelledError):
+        await world.ask(app)
+    assert await world.left() == 6
+
+
+async def test_a_client_that_leaves_while_it_waits_leaves_the_line(world: World) -> None:
+    async def app(*_: Any) -> None:
+        pytest.fail("the application ran")
+
+    await world.ask(hello, cost={"rpm": 10})
+    world.received = [{"type": "http.request", "body": b"question"}, GONE]
+    await asyncio.wait_for(world.ask(app, max_wait=60.0), 5)
+    assert [message.get("status") for message in world.sent] == [499, None]
+    with pytest.raises(RateLimitExceeded) as caught:
+        await world.limiter.acquire("user", "api", {"rpm": 1}, [RPM]).__aenter__()
+    assert caught.value.retry_after_seconds <= 6  # of one token: nobody else is in the line
+
+
+async def test_a_request_that_waited_gets_every_message_of_its_client() -> None:
+    world = World(RateLimiter(Repository.in_memory()))
+    fast = [Limit.custom("rpm", 1, refill_amount=20, refill_period=1)]
+    body = [{"type": "http.request", "body": part, "more_body": True} for part in (b"a", b"b")]
+    seen: list[Message] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        assert lease_of(scope).waited > 0
+        seen.extend([await receive(), await receive(), await receive()])
+        await hello(scope, receive, send)
+
+    last = {"type": "http.request", "body": b"c"}
+    await world.ask(hello, limits=fast)
+    world.received, world.later = [*body], last
+    await world.ask(app, limits=fast, max_wait=60.0)
+    assert seen == [*body, last]
+
+
+async def test_a_cancelled_request_that_waits_leaves_the_line(world: World) -> None:
+    await world.ask(hello, cost={"rpm": 10})
+    asking = asyncio.create_task(world.ask(hello, max_wait=60.0))
+    await asyncio.sleep(0.01)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert len(asyncio.all_tasks()) == 1
 
 
 async def test_a_server_error_gives_back_unless_the_lease_is_kept(world: World) -> None:

@@ -383,6 +383,9 @@ async def test_settle_sets_what_was_really_used(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM, TPM])
     async with limiter.acquire("e", "r", {"rpm": 1, "tpm": 500}) as lease:
         await lease.consume(tpm=100)
+        before = lease.corrected
+        await lease.settle(tpm=lease.consumed["tpm"])
+        assert (before, lease.corrected) == (False, True)  # though nothing changes
         await lease.settle(tpm=250)
         assert lease.consumed == {"rpm": 1, "tpm": 250}
         await lease.settle(tpm=900)

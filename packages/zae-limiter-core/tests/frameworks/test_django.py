@@ -1,5 +1,6 @@
 """What only Django has: streams of the other kind than the middleware, and middleware inside middleware."""
 
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ pytest.importorskip("django", reason="django is not installed: `just test-framew
 from django.conf import settings
 from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
+from django.urls import ResolverMatch
 
 from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.integrations.django import AsyncRateLimits, RateLimits, async_lease_of, lease_of
@@ -98,6 +100,34 @@ def test_what_a_view_raises_gives_back(limiter: SyncRateLimiter, kind: type[Base
     with pytest.raises(kind):
         RateLimits(limiter, **WHAT)(view)(request())
     assert left(limiter) == 10
+
+
+async def test_what_was_settled_counts_though_the_view_raises(
+    limiter: SyncRateLimiter, async_limiter: RateLimiter
+) -> None:
+    def view(request: Any) -> Any:
+        lease_of(request).settle(rpd=4)
+        raise ZeroDivisionError
+
+    async def async_view(request: Any) -> Any:
+        await async_lease_of(request).settle(rpd=4)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        RateLimits(limiter, **WHAT)(view)(request())
+    with pytest.raises(ZeroDivisionError):
+        await AsyncRateLimits(async_limiter, **WHAT)(async_view)(request())
+    assert (left(limiter), await async_limiter.available("ann", "api")) == (6, {"rpd": 6})
+
+
+async def test_a_cancelled_async_view_gives_back(async_limiter: RateLimiter) -> None:
+    async def view(request: Any) -> Any:
+        request.resolver_match = ResolverMatch(view, (), {})
+        raise CancelledError
+
+    with pytest.raises(CancelledError):
+        await AsyncRateLimits(async_limiter, **WHAT)(view)(request())
+    assert await async_limiter.available("ann", "api") == {"rpd": 10}
 
 
 def test_a_request_that_nothing_limits_has_no_lease() -> None:

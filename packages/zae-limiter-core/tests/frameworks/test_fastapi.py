@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed: `just test-frameworks newest` has it")
-from fastapi import APIRouter, Depends, FastAPI, Header
+from fastapi import APIRouter, Depends, FastAPI, Header, WebSocket
 from pydantic import BaseModel
 
 from zae_limiter import Lease, Limit, RateLimiter, Repository
@@ -58,8 +58,10 @@ def application() -> FastAPI:
 async def ask(app: FastAPI, path: str, body: bytes = b"") -> tuple[int, dict[bytes, bytes], bytes]:
     sent: list[Any] = []
 
+    messages = [{"type": "http.request", "body": body}, {"type": "http.disconnect"}]
+
     async def receive() -> Any:
-        return {"type": "http.request", "body": body}
+        return messages.pop(0)
 
     async def send(message: Any) -> None:
         sent.append(message)
@@ -111,3 +113,61 @@ def test_the_document_of_a_router_has_429_too() -> None:
     app.include_router(router, prefix="/v1")
     install(app)
     assert "429" in app.openapi()["paths"]["/v1/limited"]["get"]["responses"]
+
+
+def own(**more: Any) -> RateLimited:
+    limiter = RateLimiter(Repository.in_memory(), default_limits=LIMITS)
+    return RateLimited(limiter, **{"identity": lambda: "ann", "resource": "api", "cost": {"tpm": 60}, **more})
+
+
+@pytest.mark.parametrize("where", ["application", "router"])
+async def test_a_websocket_beside_limited_routes_works_and_is_not_limited(where: str) -> None:
+    dependencies, sent = [Depends(own())], list[Any]()
+    app = FastAPI(dependencies=dependencies if where == "application" else None)
+    router = APIRouter(dependencies=dependencies if where == "router" else None)
+    install(app)
+
+    @router.get("/limited")
+    async def answer() -> None: ...
+
+    @router.websocket("/socket")
+    async def socket(socket: WebSocket) -> None:
+        await socket.accept()
+
+    app.include_router(router)
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    for _ in range(3):
+        await app({"type": "websocket", "path": "/socket", "query_string": b"", "headers": []}, receive, send)
+    assert [each["type"] for each in sent] == ["websocket.accept"] * 3
+    assert "429" in app.openapi()["paths"]["/limited"]["get"]["responses"]
+
+
+async def test_a_request_that_costs_nothing_has_no_lease() -> None:
+    app = FastAPI()
+    install(app)
+
+    @app.post("/free")
+    async def answer(lease: Annotated[Lease | None, Depends(own(cost={}))]) -> bool:
+        return lease is None
+
+    status, headers, body = await ask(app, "/free")
+    assert (status, body, b"ratelimit" in headers) == (200, b"true", False)
+
+
+async def test_a_client_that_leaves_while_it_waits_leaves_the_line() -> None:
+    app = FastAPI()
+    install(app)
+    limited, ran = own(max_wait=60.0), list[str]()
+
+    @app.post("/answer")
+    async def answer(prompt: Prompt, lease: Annotated[Lease, Depends(limited)]) -> None:
+        ran.append(prompt.text)
+
+    assert [(await ask(app, "/answer", b'{"text": "hello"}'))[0] for _ in range(2)] == [200, 499]
+    assert ran == ["hello"]

@@ -1,5 +1,7 @@
 """What only Flask has: a lease in its context, and views that may be async."""
 
+from contextlib import nullcontext
+
 import pytest
 
 pytest.importorskip("flask", reason="flask is not installed: `just test-frameworks newest` has it")
@@ -42,6 +44,12 @@ def application(limiter: SyncRateLimiter, *, installed: bool = True) -> Flask:
     def fail() -> str:
         raise ZeroDivisionError
 
+    @app.get("/settled")
+    @limited
+    def settled() -> str:
+        current_lease().settle(rpd=3)
+        raise ZeroDivisionError
+
     @app.get("/free")
     def free() -> str:
         return str(current_lease())
@@ -77,6 +85,15 @@ def test_an_exception_that_flask_does_not_answer_gives_back(limiter: SyncRateLim
     with pytest.raises(ZeroDivisionError):
         app.test_client().get("/fail")
     assert left(limiter) == 10
+
+
+@pytest.mark.parametrize("propagates", [False, True])
+def test_what_was_settled_counts_though_the_view_raises(limiter: SyncRateLimiter, *, propagates: bool) -> None:
+    app = application(limiter)
+    app.config["PROPAGATE_EXCEPTIONS"] = propagates
+    with pytest.raises(ZeroDivisionError) if propagates else nullcontext():
+        assert app.test_client().get("/settled").status_code == 500
+    assert left(limiter) == 7
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,14 @@ APPS = {
     "flask-every": App("gunicorn", "flask", "flask_app:every"),
     "django-wsgi": App("gunicorn", "django", "django_app:app", "sync"),
     "django-asgi": App("uvicorn", "django", "django_app:app", "async"),
+    "django-threads": App("uvicorn", "django", "django_app:app", "sync on asgi"),
 }
+ALL = [name for name in APPS if name != "django-threads"]  # it turns a stream without an end into a list
 WHOLE = {"requests": 5, "tokens": 1000}
 TAKEN = {"requests": 4, "tokens": 900}
 
 
-HERE = [name for name, app in APPS.items() if not app.missing()]
+HERE = [name for name in ALL if not APPS[name].missing()]
 
 
 @pytest.fixture(scope="module", params=HERE)
@@ -88,12 +90,12 @@ def left(served: Served, user: str) -> dict[str, int]:
     return {name: found[name] for name in WHOLE}
 
 
-def settles(served: Served, user: str, wanted: dict[str, int]) -> None:
-    """The balance becomes this, once the server has noticed that the client left."""
+def settles(served: Served, user: str, *wanted: dict[str, int]) -> None:
+    """The balance becomes one of these, once the server has noticed that the client left."""
     end = time.monotonic() + 20
-    while (found := left(served, user)) != wanted and time.monotonic() < end:
+    while (found := left(served, user)) not in wanted and time.monotonic() < end:
         time.sleep(0.05)
-    assert found == wanted
+    assert found in wanted
 
 
 def test_an_answer_has_the_fields_of_the_draft(served: Served, user: str) -> None:
@@ -170,8 +172,17 @@ def test_what_costs_nothing_has_no_fields(served: Served, user: str) -> None:
     assert not {"ratelimit", "ratelimit-policy"} & set(answer.headers)
 
 
-@pytest.mark.parametrize("name", ["asgi", "starlette", "fastapi"], indirect=True)  # which see that the client leaves
+@pytest.mark.parametrize("name", ["asgi", "starlette", "fastapi", "django-asgi"], indirect=True)  # which see it
 def test_a_client_that_leaves_before_the_answer_gets_the_tokens_back(served: Served, user: str) -> None:
     with served.asking("/gone", user):
         settles(served, user, TAKEN)
     settles(served, user, WHOLE)
+
+
+@pytest.mark.parametrize("name", ["asgi", "starlette", "fastapi", "django-asgi", "django-threads"], indirect=True)
+def test_work_is_charged_though_its_client_left_before_the_answer(served: Served, user: str) -> None:
+    settled = {"requests": 4, "tokens": 993}
+    assert left(served, user) == WHOLE  # its server has made its limiter, once
+    with served.asking("/late", user):
+        settles(served, user, {"requests": 4, "tokens": 899}, settled)  # at work; done, if the machine is busy
+    settles(served, user, settled)

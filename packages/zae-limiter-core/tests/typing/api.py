@@ -177,6 +177,7 @@ async def a_lease_is_entered_with_the_word_of_its_variant(limiter: RateLimiter, 
         assert_type(lease.consumed, dict[str, int])
         assert_type(lease.statuses, list[LimitStatus])
         assert_type(lease.degraded, bool)
+        assert_type(lease.corrected, bool)
         lease.keep()
     with blocking as sync_lease:
         assert_type(sync_lease, SyncLease)

@@ -75,6 +75,11 @@ class Lease:
         return {name: amount // MILLI for name, amount in self._grant.consumed.items()}
 
     @property
+    def corrected(self) -> bool:
+        """Whether the block has called ``settle``, ``adjust`` or ``release``."""
+        return bool(self._grant.corrections)
+
+    @property
     def waited(self) -> float:
         """The seconds that the acquire waited for its tokens."""
         return self._grant.waited

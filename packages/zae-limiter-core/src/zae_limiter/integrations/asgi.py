@@ -1,24 +1,27 @@
 """Middleware of ASGI, for Starlette, FastAPI, Litestar, Quart and any other: it needs no framework.
 
 A request takes its tokens before the application runs. They are kept once an answer begins that is no server error
-(5xx). They go back if the application raises before its answer begins, if its answer is a server error, or if it has
-received ``http.disconnect`` before its answer begins. Corrections (``lease.settle``) are written when the application
-ends, so after the last byte of a stream. Websockets and lifespans pass through.
+(5xx), whether or not the client is still there. They go back if the application raises or stops before its answer
+begins, or if its answer is a server error, unless it has settled: what it settled always counts. Corrections
+(``lease.settle``) are written when the application ends, so after the last byte of a stream. A client that leaves while
+its request waits (``max_wait``) leaves the line. Websockets and lifespans pass through.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from inspect import isawaitable
 from typing import Any, Final, TypeAlias, TypeVar, Unpack
 
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..settings import AcquireOptions
+from . import inbox
 from .answers import ANSWERED, Answer, Answers, NotServed, served
 from .leases import Leases
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
+Message = inbox.Message
+Receive = inbox.Receive
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 T = TypeVar("T")
@@ -26,6 +29,11 @@ OfScope: TypeAlias = T | Callable[[Scope], T | Awaitable[T]]
 
 LEASE: Final = "rate_limit_lease"  # of scope["state"]
 _EXCHANGE: Final = "zae_limiter.exchange"  # of the scope
+_NOBODY: Final = Answer(499, {"Content-Length": "0"}, b"")  # middleware further out may insist on an answer
+
+
+class ClientLeft(Exception):
+    """The client left while its request waited for tokens."""
 
 
 def lease_of(scope: Mapping[str, object]) -> Lease:
@@ -41,11 +49,10 @@ class Exchange:
     """One request and its answer, with the leases that it holds."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, answers: Answers) -> None:
-        self._scope, self._receive, self._send = scope, receive, send
+        self._scope, self._inbox, self._send = scope, inbox.Inbox(receive), send
         self._answers = answers
         self._leases = Leases()
         self._status: int | None = None
-        self._left = False
 
     @classmethod
     def of(cls, scope: Scope) -> "Exchange":
@@ -54,9 +61,14 @@ class Exchange:
             return found
         raise LookupError("no middleware of zae_limiter serves this request: install it in the application")
 
-    async def acquire(self, lease: Lease) -> Lease:
-        """Take the tokens until the request ends. Raises the errors of ``acquire``."""
-        self._scope.setdefault("state", {})[LEASE] = await self._leases.enter(lease)
+    async def acquire(self, lease: Lease, *, waits: bool = False) -> Lease:
+        """Take the tokens until the request ends. Raises the errors of ``acquire``.
+
+        ``waits``: the acquire may wait for its tokens. Raises ``ClientLeft`` if the client does not.
+        """
+        entering = self._leases.enter(lease)
+        await (self._enter_unless_gone(entering) if waits else entering)
+        self._scope.setdefault("state", {})[LEASE] = lease
         return lease
 
     async def run(self, app: App) -> None:
@@ -67,11 +79,16 @@ class Exchange:
             if self._status is not None:
                 raise
             await self._reply(self._answers.to(error, self._scope["path"]))
+        except ClientLeft:
+            if self._status is None:
+                await self._reply(_NOBODY)
+        finally:
+            self._inbox.close()
 
     async def _run(self, app: App) -> None:
         self._scope[_EXCHANGE] = self
         try:
-            await app(self._scope, self._listen, self._answer)
+            await app(self._scope, self._inbox.get, self._answer)
         except BaseException as error:
             await self._leases.end(error)
             raise
@@ -79,13 +96,19 @@ class Exchange:
 
     @property
     def _served(self) -> bool:
-        return self._status is not None and served(self._status) and not self._left
+        return self._status is not None and served(self._status)
 
-    async def _listen(self) -> Message:
-        message = await self._receive()
-        if message["type"] == "http.disconnect" and self._status is None:
-            self._left = True
-        return message
+    async def _enter_unless_gone(self, entering: Coroutine[Any, Any, Lease]) -> None:
+        waiting, watching = asyncio.ensure_future(entering), asyncio.ensure_future(self._inbox.until_gone())
+        try:
+            await asyncio.wait({waiting, watching}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done() and watching.result():
+                raise ClientLeft
+            await waiting
+        finally:
+            waiting.cancel()
+            watching.cancel()
+            await asyncio.gather(waiting, watching, return_exceptions=True)
 
     async def _answer(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -152,7 +175,9 @@ class RateLimitMiddleware:
         if scope["type"] == "http" and (cost := await resolve(self._cost, scope)):
             limiter = await resolve(self._limiter, scope)
             identity, resource = await resolve(self._identity, scope), await resolve(self._resource, scope)
-            await Exchange.of(scope).acquire(limiter.acquire(identity, resource, cost, **self._options))
+            await Exchange.of(scope).acquire(
+                limiter.acquire(identity, resource, cost, **self._options), waits=bool(self._options.get("max_wait"))
+            )
         await self._app(scope, receive, send)
 
 

@@ -1,15 +1,18 @@
 """Middleware of Django. Needs the extra ``django``.
 
 Make an instance in a module of your own, and name it in ``settings.MIDDLEWARE``, like ``"mysite.limits.middleware"``.
-The tokens are kept once a response is there that is no server error (5xx); a server error gives them back. Corrections
-(``lease.settle``) are written when the view has returned, or when the server has sent or closed a stream.
+The tokens are kept once a response is there that is no server error (5xx); a server error gives them back, unless the
+view has settled. Corrections (``lease.settle``) are written when the view has returned, or when the server has sent or
+closed a stream. If the client of an ASGI server leaves, Django cancels an ``async`` view, which gives back; a view on a
+thread goes on to its end, and so keeps.
 """
 
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, Unpack
 
-from asgiref.sync import markcoroutinefunction, sync_to_async
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
 from django.http import HttpResponse
 
 from ..aio.lease import Lease
@@ -143,6 +146,8 @@ class _SyncMiddleware(_Middleware):
         try:
             response = self._get_response(request)
         except BaseException as error:
+            if _done_nonetheless(request, error):
+                leases.keep()
             leases.end(error)
             raise
         if not self._rule.serves(leases, response):
@@ -174,6 +179,9 @@ class _AsyncMiddleware(_Middleware):
         try:
             response = await self._get_response(request)
         except BaseException as error:
+            if _done_nonetheless(request, error):
+                leases.keep()
+                await sync_to_async(_nothing)()  # behind the view, on its thread
             await leases.end(error)
             raise
         if not self._rule.serves(leases, response):
@@ -189,6 +197,15 @@ class _AsyncMiddleware(_Middleware):
             limiter = await resolve(rule.limiter, request)
             identity, resource = await resolve(rule.identity, request), await resolve(rule.resource, request)
             await leases.enter(limiter.acquire(identity, resource, cost, **rule.options))
+
+
+def _done_nonetheless(request: Any, error: BaseException) -> bool:
+    """Whether a view goes on though its client has left: nobody can cancel a thread."""
+    match = request.resolver_match
+    return isinstance(error, CancelledError) and match is not None and not iscoroutinefunction(match.func)
+
+
+def _nothing() -> None: ...
 
 
 class _Stream:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import Parameter, Signature
 from typing import Any, Final, Unpack, cast
 
-from fastapi import Depends, FastAPI, Request, routing
+from fastapi import Depends, FastAPI, routing
 from fastapi.dependencies.models import Dependant
+from fastapi.requests import HTTPConnection
 
 from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
@@ -39,7 +40,9 @@ REFUSAL: Final[dict[str, Any]] = {
 
 
 class RateLimited:
-    """A dependency that takes the request's tokens and is their lease.
+    """A dependency that takes the request's tokens and is their lease; ``None`` if nothing is limited.
+
+    It limits no websocket, and no request that costs nothing (``{}``).
 
     ``identity`` is a dependency that returns the entity's id. ``limiter``, ``resource`` and ``cost`` (tokens by limit)
     are values, or dependencies that return them. ``options`` are those of ``acquire``.
@@ -58,17 +61,26 @@ class RateLimited:
         given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost}
         self.__signature__ = Signature(  # FastAPI reads it, and so resolves what was given
             [
-                Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request),
+                Parameter("connection", Parameter.KEYWORD_ONLY, annotation=HTTPConnection),
                 *(Parameter(name, Parameter.KEYWORD_ONLY, default=_depends(value)) for name, value in given.items()),
             ]
         )
 
     async def __call__(
-        self, *, request: Request, limiter: RateLimiter, identity: str, resource: str, cost: Mapping[str, int]
-    ) -> Lease:
+        self,
+        *,
+        connection: HTTPConnection,
+        limiter: RateLimiter,
+        identity: str,
+        resource: str,
+        cost: Mapping[str, int],
+    ) -> Lease | None:
         """Take the tokens. Raises the errors of ``acquire``."""
+        if connection.scope["type"] == "websocket" or not cost:
+            return None
         lease = limiter.acquire(identity, resource, cost, **self._options)
-        return await Exchange.of(request.scope).acquire(lease)
+        waits = bool(self._options.get("max_wait"))
+        return await Exchange.of(connection.scope).acquire(lease, waits=waits)
 
 
 def install(app: FastAPI, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> None:
@@ -101,10 +113,10 @@ def _depends(value: Any) -> Any:
 def _limited_operations(app: FastAPI, paths: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """What the document says of the routes that have a ``RateLimited``."""
     for route in _routes(app):
-        dependant = getattr(route, "dependant", None)
-        if dependant is not None and _limits(dependant):
+        dependant, methods = getattr(route, "dependant", None), getattr(route, "methods", None)
+        if dependant is not None and methods and _limits(dependant):  # a websocket has no methods
             documented = paths.get(route.path_format, {})  # without the routes that are left out of the document
-            yield from (documented[name] for method in route.methods if (name := method.lower()) in documented)
+            yield from (documented[name] for method in methods if (name := method.lower()) in documented)
 
 
 def _routes(app: FastAPI) -> Iterable[Any]:

@@ -30,6 +30,13 @@ class _Entered(Generic[L]):
         for lease in self._entered:
             lease.keep()
 
+    def _close(self) -> None:
+        """Keep what the application has settled, however its request ends; nothing is kept from now on."""
+        for lease in self._entered:
+            if lease.corrected:
+                lease.keep()
+        self._entered.clear()
+
 
 class Leases(_Entered[Lease]):
     """The leases of a request on an event loop."""
@@ -44,8 +51,8 @@ class Leases(_Entered[Lease]):
         return lease
 
     async def end(self, error: BaseException | None = None) -> None:
-        """End them all, once: an error gives back what is not kept. What cannot be written is logged."""
-        self._entered.clear()
+        """End them all, once: an error gives back what is not kept or settled. What cannot be written is logged."""
+        self._close()
         try:
             await self._stack.__aexit__(type(error) if error else None, error, None)
         except InfrastructureError:
@@ -65,8 +72,8 @@ class SyncLeases(_Entered[SyncLease]):
         return lease
 
     def end(self, error: BaseException | None = None) -> None:
-        """End them all, once: an error gives back what is not kept. What cannot be written is logged."""
-        self._entered.clear()
+        """End them all, once: an error gives back what is not kept or settled. What cannot be written is logged."""
+        self._close()
         try:
             self._stack.__exit__(type(error) if error else None, error, None)
         except InfrastructureError:

@@ -5,7 +5,8 @@
 | `/answer` | answers `{"user": ...}` |
 | `/stream` | sends three parts; settles 30 tokens after the last |
 | `/endless` | sends parts until the client leaves; settles 7 tokens then |
-| `/gone` | waits until the client has left, then answers (ASGI only) |
+| `/gone` | waits until the client has left, then gives up (ASGI only) |
+| `/late` | consumes a token, works for a while before it answers, settles 7 tokens however it ends (ASGI only) |
 | `/fail` | raises |
 | `/broken` | answers 500 itself |
 | `/more` | consumes more tokens than there are |

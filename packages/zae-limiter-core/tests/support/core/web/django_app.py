@@ -1,10 +1,13 @@
-"""Django: one site for WSGI with the sync limiter, one for ASGI with the async one."""
+"""Django: a site for WSGI with the sync limiter, one for ASGI with the async one, one for ASGI with the sync one."""
 
+import asyncio
 import os
 import sys
+import time
 from typing import Any
 
 import django
+from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 from django.urls import path
@@ -12,7 +15,7 @@ from django.urls import path
 from support.core.web import limits
 from zae_limiter.integrations.django import AsyncRateLimits, RateLimits, async_lease_of, lease_of
 
-KIND = os.environ["ZAEL_TEST_DJANGO"]  # sync, async
+KIND, _, ON = os.environ["ZAEL_TEST_DJANGO"].partition(" on ")  # sync, async, sync on asgi
 
 
 def user(request: Any) -> str:
@@ -67,6 +70,20 @@ def balance(request: Any) -> Any:
     return JsonResponse(limits.sync_present().available(user(request), "api"))
 
 
+def late(request: Any) -> Any:
+    lease_of(request).consume(tokens=1)
+    time.sleep(limits.WORK_SECONDS)
+    lease_of(request).settle(tokens=7)
+    return HttpResponse("nobody reads this")
+
+
+def async_late(request: Any) -> Any:  # on a thread, for an async middleware
+    async_to_sync(async_lease_of(request).consume)(tokens=1)
+    time.sleep(limits.WORK_SECONDS)
+    async_to_sync(async_lease_of(request).settle)(tokens=7)
+    return HttpResponse("nobody reads this")
+
+
 async def async_answer(request: Any) -> Any:
     return answer(request)
 
@@ -83,13 +100,17 @@ async def async_more(request: Any) -> Any:
     await async_lease_of(request).consume(tokens=limits.MORE)
 
 
+async def gone(request: Any) -> Any:
+    await asyncio.sleep(3600)  # Django cancels it
+
+
 async def async_balance(request: Any) -> Any:
     return JsonResponse(await limits.present().available(user(request), "api"))
 
 
-views = {"answer": answer, "stream": stream, "endless": endless, "more": more, "balance": balance}
+views = {"answer": answer, "stream": stream, "endless": endless, "late": late, "more": more, "balance": balance}
 if KIND == "async":
-    views = {name: globals()[f"async_{name}"] for name in views}
+    views = {name: globals()[f"async_{name}"] for name in views} | {"gone": gone}
 views |= {"fail": fail, "broken": broken}
 urlpatterns = [path(name, view) for name, view in views.items()]
 
@@ -100,7 +121,7 @@ settings.configure(
     MIDDLEWARE=[f"{__name__}.{KIND}_middleware"],
 )
 django.setup()
-if KIND == "async":
+if KIND == "async" or ON == "asgi":
     from django.core.asgi import get_asgi_application
 
     app = get_asgi_application()

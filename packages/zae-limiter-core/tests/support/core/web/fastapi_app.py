@@ -43,9 +43,15 @@ async def endless(lease: Limited) -> StreamingResponse:
 
 
 @router.get("/gone")
-async def gone(request: Request, lease: Limited) -> str:
+async def gone(request: Request, lease: Limited) -> None:
     await limits.until_gone(request.is_disconnected)
-    return "nobody reads this"
+    raise HTTPException(503)
+
+
+@router.get("/late")
+async def late(lease: Limited) -> StreamingResponse:
+    await limits.work(lease)
+    return StreamingResponse(limits.endless(lease))
 
 
 @app.get("/fail")

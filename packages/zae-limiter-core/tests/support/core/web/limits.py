@@ -15,6 +15,7 @@ from zae_limiter.stores import MemoryStore, SyncMemoryStore
 LIMITS: Final = [Limit.per_day("requests", 5), Limit.per_day("tokens", 1000)]
 COST: Final = {"requests": 1, "tokens": 100}
 MORE: Final = 10_000
+WORK_SECONDS: Final = 1.0  # of `/late`
 UNITS: Final = {"tokens": "tokens"}
 PARTS: Final = (b"one ", b"two ", b"three ")
 
@@ -80,6 +81,11 @@ def cost_of(path: str) -> dict[str, int]:
 async def until_gone(is_disconnected: Callable[[], Awaitable[bool]]) -> None:
     while not await is_disconnected():  # noqa: ASYNC110 - that is how Starlette's requests tell
         await asyncio.sleep(0.02)
+
+
+async def work(lease: Any) -> None:
+    await lease.consume(tokens=1)
+    await asyncio.sleep(WORK_SECONDS)
 
 
 async def parts(lease: Any) -> AsyncIterator[bytes]:

@@ -49,8 +49,11 @@ async def respond(scope: Scope, receive: Receive, send: Send) -> None:
     if path == "/more":
         await lease_of(scope).consume(tokens=limits.MORE)
     if path == "/gone":
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        return await until_gone(receive)
+    if path == "/late":
+        await limits.work(lease_of(scope))
+        await until_gone(receive)
+        await lease_of(scope).settle(tokens=7)
     if path in {"/stream", "/endless"}:
         lease = lease_of(scope)
         return await stream(limits.parts(lease) if path == "/stream" else limits.endless(lease), receive, send)
@@ -63,12 +66,8 @@ async def respond(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def stream(parts: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-    async def left() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
     await begin(send, 200)
-    leaving = asyncio.ensure_future(left())
+    leaving = asyncio.ensure_future(until_gone(receive))
     async for part in parts:
         await send({"type": "http.response.body", "body": part, "more_body": True})
         if leaving.done():
@@ -76,6 +75,11 @@ async def stream(parts: AsyncIterator[bytes], receive: Receive, send: Send) -> N
             return
     leaving.cancel()
     await send({"type": "http.response.body", "body": b""})
+
+
+async def until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def begin(send: Send, status: int) -> None:

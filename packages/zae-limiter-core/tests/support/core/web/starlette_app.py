@@ -25,7 +25,12 @@ async def endless(request: Request) -> Response:
 
 async def gone(request: Request) -> Response:
     await limits.until_gone(request.is_disconnected)
-    return Response("nobody reads this")
+    return Response("nobody reads this", 503)
+
+
+async def late(request: Request) -> Response:
+    await limits.work(lease_of(request.scope))
+    return StreamingResponse(limits.endless(lease_of(request.scope)))
 
 
 async def fail(request: Request) -> Response:
@@ -46,7 +51,9 @@ async def balance(request: Request) -> Response:
 
 
 app = Starlette(
-    routes=[Route(f"/{each.__name__}", each) for each in (answer, stream, endless, gone, fail, broken, more, balance)],
+    routes=[
+        Route(f"/{each.__name__}", each) for each in (answer, stream, endless, gone, late, fail, broken, more, balance)
+    ],
     middleware=[
         Middleware(
             RateLimitMiddleware,
