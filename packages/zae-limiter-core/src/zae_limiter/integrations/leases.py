@@ -7,7 +7,7 @@ import logging
 from collections.abc import Hashable
 from contextlib import AsyncExitStack, ExitStack
 from time import monotonic
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from ..aio.lease import Lease
 from ..exceptions import InfrastructureError
@@ -80,7 +80,7 @@ class SyncLeases(_Entered[SyncLease]):
             log.warning(UNWRITTEN, exc_info=True)
 
 
-E = TypeVar("E", Leases, SyncLeases)
+E = TypeVar("E", bound=_Entered[Any])
 K = TypeVar("K", bound=Hashable)
 MAX_OPEN: Final = 10_000
 MAX_OPEN_SECONDS: Final = 3600.0
