@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from support.core.shards import split_into
+from support.core.shards import aim_at, split_into
 from support.core.worlds import World, outcomes, passes, take, until
 from zae_limiter import Lease, LeaseExpiredError, Limit, RateLimiter, RateLimitExceeded, ValidationError
 from zae_limiter.operations.errors import OutcomeUnknown
@@ -364,6 +364,18 @@ async def test_a_lease_shows_the_corrections_of_every_shard(world: World) -> Non
         await lease.settle(rpd=5)
         assert standing(lease) == {"rpd": (85, 864)}
     assert await limiter.available("e", "r") == {"rpd": 85}
+
+
+async def test_a_lease_shows_the_corrections_of_a_shard_that_was_split_meanwhile(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_day("rpd", 100)])
+    async with limiter.acquire("e", "r", {"rpd": 10}) as lease:
+        split_into(world, limiter, 2)
+        aim_at(limiter, 0)
+        await lease.consume(rpd=16)
+        assert standing(lease)["rpd"][0] == 29  # of the shard that the process has seen
+        await lease.release(rpd=20)
+        assert standing(lease)["rpd"][0] == 49
+    assert await limiter.available("e", "r") == {"rpd": 94}
 
 
 async def test_a_status_tells_when_the_next_whole_token_is_there(world: World) -> None:

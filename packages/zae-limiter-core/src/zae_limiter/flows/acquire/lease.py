@@ -144,10 +144,11 @@ def statuses(namespace_state: NamespaceState, grant: Grant) -> list[LimitStatus]
 
 def _owed(claim: Claim, corrections: Mapping[str, int]) -> Owed:
     """The corrections by shard; without those of shadow limits that are only counted."""
-    return {
-        made.queue: {**made.unchecked, **{name: -amount for name, amount in made.given.items()}}
-        for made in _corrections(claim, corrections)
-    }
+    owed: dict[BucketQueue, Mapping[str, int]] = {}
+    for made in _corrections(claim, corrections):
+        amounts = {**made.unchecked, **{name: -amount for name, amount in made.given.items()}}
+        owed[made.queue] = _sum(owed.get(made.queue, {}), amounts)
+    return owed
 
 
 def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
