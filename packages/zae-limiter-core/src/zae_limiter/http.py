@@ -1,7 +1,7 @@
 """Header fields and problem documents for HTTP servers, made of a lease or of a refusal: pure functions.
 
-The fields are those of https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/ (revision 10), the
-documents those of RFC 9457.
+The fields are those of https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/ (revision 10): ``t`` is
+the time until additional quota is there, which is the next whole token. The documents are those of RFC 9457.
 """
 
 import math
@@ -14,6 +14,7 @@ from .limits import LimitStatus
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 QUOTA_EXCEEDED: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 STATUS: Final = 429
+MOST: Final = 999_999_999_999_999  # of an integer in structured fields (RFC 9651)
 
 
 class HasStatuses(Protocol):
@@ -27,10 +28,10 @@ class HasStatuses(Protocol):
 def headers(result: HasStatuses, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> dict[str, str]:
     """The header fields of an answer, by name: ``RateLimit-Policy``, ``RateLimit``, and ``Retry-After`` of a refusal.
 
-    Each limit is a policy by its name, a parent's is ``parent.NAME``. ``units`` has the quota unit of limits that count
+    Each limit is a policy by its name, a parent's is ``parent/NAME``. ``units`` has the quota unit of limits that count
     something else than requests, like ``{"tpm": "tokens"}``. ``legacy`` adds ``X-RateLimit-*`` of the scarcest limit.
     A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields, and no
-    shadow limit has any.
+    shadow limit has any. Raises ``ValueError`` for a unit that no field can have.
     """
     named = list(_named(result.statuses))
     if not named:
@@ -68,7 +69,7 @@ def _named(statuses: Sequence[LimitStatus]) -> Iterator[tuple[str, LimitStatus]]
         if status.limit.shadow:
             continue
         own = status.entity_id == statuses[0].entity_id
-        yield status.limit_name if own else f"parent.{status.limit_name}", status
+        yield status.limit_name if own else f"parent/{status.limit_name}", status
 
 
 def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:
@@ -76,21 +77,18 @@ def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:
     limit = status.limit
     unit = f";qu={_string(units[status.limit_name])}" if status.limit_name in units else ""
     window = -(-limit.capacity * limit.refill_period // limit.refill_amount) or limit.refill_period
-    return f"{_string(name)};q={limit.capacity}{unit};w={window}"
+    return f"{_string(name)};q={_integer(limit.capacity)}{unit};w={_integer(window)}"
 
 
 def _quota(name: str, status: LimitStatus) -> str:
-    """What is left, and the seconds until it suffices after a refusal, else until the quota is whole."""
+    """What is left, and the seconds until it suffices after a refusal, else until there is more."""
     seconds = _reset_seconds(status)
-    reset = "" if math.isinf(seconds) else f";t={math.ceil(seconds)}"
-    return f"{_string(name)};r={max(0, status.available)}{reset}"
+    reset = "" if math.isinf(seconds) else f";t={_integer(math.ceil(seconds))}"
+    return f"{_string(name)};r={_integer(max(0, status.available))}{reset}"
 
 
 def _reset_seconds(status: LimitStatus) -> float:
-    if status.exceeded:
-        return status.retry_after_seconds
-    limit = status.limit
-    return max(0, limit.capacity - status.available) * limit.refill_period / limit.refill_amount
+    return status.retry_after_seconds if status.exceeded else status.next_token_seconds
 
 
 def _legacy(named: Sequence[tuple[str, LimitStatus]]) -> dict[str, str]:
@@ -112,9 +110,19 @@ def _sentence(name: str, status: LimitStatus) -> str:
     return f"{asked}, {max(0, status.available)} available; retry in {math.ceil(status.retry_after_seconds)} s"
 
 
+def _integer(number: int) -> int:
+    """An integer of structured fields: a larger one becomes the largest."""
+    return min(number, MOST)
+
+
+def is_string(text: object) -> bool:
+    """Whether structured fields (RFC 9651) can have the text as a string."""
+    return isinstance(text, str) and text.isascii() and text.isprintable()
+
+
 def _string(text: str) -> str:
-    """A string of structured fields (RFC 9651). Raises ``ValueError`` for characters that it cannot have."""
-    if not (text.isascii() and text.isprintable()):
+    """A string of structured fields. Raises ``ValueError`` if it cannot be one."""
+    if not is_string(text):
         raise ValueError(f"no string of a header field: {text!r}")
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

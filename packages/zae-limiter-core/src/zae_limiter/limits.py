@@ -1,5 +1,6 @@
 """The rule (`Limit`), its status at a check (`LimitStatus`), and checks of limits and amounts."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -125,7 +126,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class LimitStatus:
-    """The status of one limit at a check; amounts in tokens, ``retry_after_seconds`` may be ``math.inf``."""
+    """The status of one limit at a check; amounts in tokens, ``retry_after_seconds`` may be ``math.inf``.
+
+    ``next_token_seconds``: until the next whole token is there; ``math.inf`` if none comes, as at the ceiling.
+    """
 
     entity_id: str
     resource: str
@@ -135,6 +139,7 @@ class LimitStatus:
     requested: int
     exceeded: bool
     retry_after_seconds: float
+    next_token_seconds: float = math.inf
 
     @property
     def deficit(self) -> int:

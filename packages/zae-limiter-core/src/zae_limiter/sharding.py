@@ -5,10 +5,10 @@ Amounts are in millitokens, instants in epoch milliseconds. Shard ``k`` of ``n``
 millitoken, also while only some of the shards have been split.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from .limits import Limit
+from .limits import MILLI, Limit
 from .token_bucket import NEVER, ShardLimit, reached_at, refill_bucket, share
 
 MAX_SHARDS: Final = 64
@@ -100,16 +100,33 @@ def calculate_wait(parts: Sequence[Part], cost_milli: int, now_ms: int) -> float
     """
     if _covers(parts, cost_milli, now_ms):
         return 0.0
-    if cost_milli > sum(shard_limit.ceiling_milli for shard_limit, _ in parts):
+    if cost_milli > _ceiling(parts):
         return NEVER
+    return _seconds_until(parts, now_ms, lambda at_ms: _covers(parts, cost_milli, at_ms))
+
+
+def calculate_next_token(parts: Sequence[Part], now_ms: int) -> float:
+    """Seconds from ``now_ms`` until one more whole token is there, after a debt the first; ``NEVER`` at the ceiling."""
+    next_milli = (max(0, calculate_balance(parts, now_ms) // MILLI) + 1) * MILLI
+    if next_milli > _ceiling(parts):
+        return NEVER
+    return _seconds_until(parts, now_ms, lambda at_ms: calculate_balance(parts, at_ms) >= next_milli)
+
+
+def _seconds_until(parts: Sequence[Part], now_ms: int, holds: Callable[[int], bool]) -> float:
+    """Seconds to the first millisecond at which a condition holds that holds once all shards are full."""
     short, enough = (
         now_ms,
         max(reached_at(shard_limit, tokens, shard_limit.ceiling_milli) for shard_limit, tokens in parts),
     )
     while enough - short > 1:  # headroom never falls with time
         middle = (short + enough) // 2
-        short, enough = (short, middle) if _covers(parts, cost_milli, middle) else (middle, enough)
+        short, enough = (short, middle) if holds(middle) else (middle, enough)
     return (enough - now_ms) / 1000
+
+
+def _ceiling(parts: Sequence[Part]) -> int:
+    return sum(shard_limit.ceiling_milli for shard_limit, _ in parts)
 
 
 def _covers(parts: Sequence[Part], cost_milli: int, now_ms: int) -> bool:

@@ -98,13 +98,16 @@ def build_limit_status(
     shard_limit: ShardLimit, tokens_milli: int, cost_milli: int, now_ms: int, *, entity_id: str, resource: str
 ) -> LimitStatus:
     """The status of the limit at ``now_ms``, for a request of ``cost_milli``."""
+    available = calculate_available(shard_limit, tokens_milli, now_ms)
+    next_milli = (max(0, available) + 1) * MILLI
     return LimitStatus(
         entity_id=entity_id,
         resource=resource,
         limit_name=shard_limit.limit.name,
         limit=shard_limit.limit,
-        available=calculate_available(shard_limit, tokens_milli, now_ms),
+        available=available,
         requested=cost_milli // MILLI,
         exceeded=not would_refill_satisfy(shard_limit, tokens_milli, cost_milli, now_ms),
         retry_after_seconds=calculate_retry_after(shard_limit, tokens_milli, cost_milli, now_ms),
+        next_token_seconds=calculate_retry_after(shard_limit, tokens_milli, next_milli, now_ms),
     )

@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 from support.core.web.limits import GoneStore
-from zae_limiter import Lease, Limit, Options, RateLimiter, RateLimitExceeded, Repository, ValidationError
+from zae_limiter import (
+    Lease,
+    Limit,
+    Options,
+    RateLimiter,
+    RateLimiterUnavailable,
+    RateLimitExceeded,
+    Repository,
+    ValidationError,
+)
+from zae_limiter.integrations.answers import Answers
 from zae_limiter.integrations.asgi import (
     AnswerMiddleware,
     Exchange,
@@ -85,7 +95,8 @@ async def test_the_fields_are_those_of_the_drafts_examples(world: World) -> None
     burst, daily = Limit.per_minute("burst", 100), Limit.per_day("daily", 1000)
     await world.ask(hello, cost={"burst": 1, "daily": 1}, limits=[burst, daily], resource="two")
     assert dict(world.sent[0]["headers"])[b"ratelimit-policy"] == b'"burst";q=100;w=60, "daily";q=1000;w=86400'
-    await world.ask(hello, cost={"default": 50}, limits=[Limit.per_minute("default", 100)], resource="one")
+    default = Limit.custom("default", 100, refill_amount=2)
+    await world.ask(hello, cost={"default": 50}, limits=[default], resource="one")
     assert dict(world.sent[0]["headers"])[b"ratelimit"] == b'"default";r=50;t=30'
 
 
@@ -261,7 +272,7 @@ async def test_middleware_inside_middleware_answers_once_and_ends_both(world: Wo
     await world.ask(inner)
     assert world.sent[0]["headers"][1:] == [
         (b"ratelimit-policy", b'"rpm";q=10;w=60'),
-        (b"ratelimit", b'"rpm";r=7;t=18'),
+        (b"ratelimit", b'"rpm";r=7;t=6'),
     ]
     assert await world.left() == 7
 
@@ -306,6 +317,27 @@ async def test_corrections_that_cannot_be_written_are_logged_and_the_answer_goes
 def test_a_unit_that_no_field_can_have_is_refused_at_once(limiter: RateLimiter) -> None:
     with pytest.raises(ValidationError, match="printable ASCII"):
         AnswerMiddleware(hello, units={"rpm": "Anträge"})
+    units: Any = {"rpm": 5}
+    with pytest.raises(ValidationError, match=r"units\['rpm'\] 5: must be a string"):
+        AnswerMiddleware(hello, units=units)
+    units = "tokens"
+    with pytest.raises(ValidationError, match="units 'tokens': must map"):
+        AnswerMiddleware(hello, units=units)
+
+
+@pytest.mark.parametrize(
+    ("path", "instance"),
+    [
+        ("/answers/1", "/answers/1"),
+        ("//evil.example/x", "/evil.example/x"),
+        ("/a\r\nb c?#%", "/a%0D%0Ab%20c%3F%23%25"),
+        ("/\ufffd\udcff", "/%EF%BF%BD%3F"),
+        ("", "/"),
+    ],
+)
+def test_the_instance_of_a_document_is_a_uri_reference_on_this_server(path: str, instance: str) -> None:
+    answer = Answers().to(RateLimiterUnavailable("away"), path)
+    assert json.loads(answer.body)["instance"] == instance
 
 
 @pytest.mark.parametrize("kind", ["websocket", "lifespan"])

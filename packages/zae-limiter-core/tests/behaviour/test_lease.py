@@ -2,11 +2,13 @@
 # ruff: noqa: PT012 - a block under a lease that raises takes more than one line
 
 import asyncio
+import math
 
 import pytest
 
+from support.core.shards import aim_at, split_into
 from support.core.worlds import World, outcomes, passes, take, until
-from zae_limiter import LeaseExpiredError, Limit, RateLimiter, RateLimitExceeded, ValidationError
+from zae_limiter import Lease, LeaseExpiredError, Limit, RateLimiter, RateLimitExceeded, ValidationError
 from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.operations.values import Update
 
@@ -16,6 +18,11 @@ TPM = Limit.per_minute("tpm", 6000)
 
 class BodyError(Exception):
     """What goes wrong in a block."""
+
+
+def standing(lease: Lease) -> dict[str, tuple[int, float]]:
+    """What is left of each limit, and the seconds until there is more, rounded up."""
+    return {each.limit_name: (each.available, -(-each.next_token_seconds // 1)) for each in lease.statuses}
 
 
 async def test_consumption_is_written_before_the_block_runs(world: World) -> None:
@@ -321,6 +328,67 @@ async def test_a_lease_shows_how_its_limits_stand_behind_its_writes(world: World
         await lease.consume(rpm=5)
         shown = {each.limit_name: (each.available, each.requested, each.exceeded) for each in lease.statuses}
         assert shown == {"rpm": (45, 15, False), "tpm": (5900, 100, False)}
+
+
+async def test_a_lease_shows_its_corrections_before_they_are_written(world: World) -> None:
+    limiter, wire = await world.process(default_limits=[Limit.per_day("tpd", 10_000), RPM])
+    async with limiter.acquire("e", "r", {"tpd": 500}) as lease:
+        wire.sent()
+        await lease.settle(tpd=20)
+        assert standing(lease) == {"tpd": (9980, 9)}
+        await lease.settle(tpd=12_000)
+        assert standing(lease) == {"tpd": (-2000, 17289)}
+        await lease.release(tpd=11_000)
+        await lease.adjust(tpd=-900, rpm=61)
+        assert standing(lease) == {"tpd": (9900, 9), "rpm": (-1, 2)}
+        assert wire.sent() == []
+    assert {name: left for name, (left, _) in standing(lease).items()} == await limiter.available("e", "r")
+
+
+async def test_a_lease_never_shows_more_than_its_limits_hold(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    await take(limiter, "e", "r", rpm=5)
+    async with limiter.acquire("e", "r", {"rpm": 10}) as lease:
+        world.clock.advance(8)
+        await lease.consume(rpm=0)
+        await lease.settle(rpm=0)
+        assert [(each.available, each.next_token_seconds) for each in lease.statuses] == [(60, math.inf)]
+
+
+async def test_a_lease_shows_the_corrections_of_every_shard(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_day("rpd", 100)])
+    await take(limiter, "e", "r", rpd=10)
+    split_into(world, limiter, 4)
+    async with limiter.acquire("e", "r", {"rpd": 80}) as lease:
+        assert standing(lease) == {"rpd": (10, 864)}
+        await lease.settle(rpd=5)
+        assert standing(lease) == {"rpd": (85, 864)}
+    assert await limiter.available("e", "r") == {"rpd": 85}
+
+
+async def test_a_lease_shows_the_corrections_of_a_shard_that_was_split_meanwhile(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_day("rpd", 100)])
+    async with limiter.acquire("e", "r", {"rpd": 10}) as lease:
+        split_into(world, limiter, 2)
+        aim_at(limiter, 0)
+        await lease.consume(rpd=16)
+        assert standing(lease)["rpd"][0] == 29  # of the shard that the process has seen
+        await lease.release(rpd=20)
+        assert standing(lease)["rpd"][0] == 49
+    assert await limiter.available("e", "r") == {"rpd": 94}
+
+
+async def test_a_status_tells_when_the_next_whole_token_is_there(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_day("rpd", 100)])
+    await take(limiter, "e", "r", rpd=100)
+    world.clock.advance(2.25 * 864)
+    async with limiter.acquire("e", "r", {"rpd": 1}) as lease:
+        assert standing(lease) == {"rpd": (1, 648)}
+    seconds = lease.statuses[0].next_token_seconds
+    world.clock.advance(seconds - 0.001)
+    assert await limiter.available("e", "r") == {"rpd": 1}
+    world.clock.advance(0.001)
+    assert await limiter.available("e", "r") == {"rpd": 2}
 
 
 async def test_counts_acquires_not_corrections_and_not_those_that_were_refused(world: World) -> None:

@@ -1,5 +1,6 @@
 """What only Flask has: a lease in its context, and views that may be async."""
 
+import re
 from contextlib import nullcontext
 
 import pytest
@@ -63,10 +64,10 @@ def left(limiter: SyncRateLimiter) -> int:
     return limiter.available("ann", "api")["rpd"]
 
 
-def test_a_view_settles_and_the_fields_show_what_was_taken(limiter: SyncRateLimiter) -> None:
+def test_a_view_settles_and_the_fields_show_what_is_left(limiter: SyncRateLimiter) -> None:
     response = application(limiter).test_client().get("/answer")
-    assert response.headers["RateLimit"] == '"rpd";r=9;t=8640'
-    assert response.headers["X-RateLimit-Remaining"] == "9"
+    assert re.fullmatch(r'"rpd";r=7;t=86\d\d', response.headers["RateLimit"])
+    assert response.headers["X-RateLimit-Remaining"] == "7"
     response.close()
     assert left(limiter) == 7
 

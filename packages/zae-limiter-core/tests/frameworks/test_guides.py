@@ -53,7 +53,9 @@ def test_the_first_example_limits_as_its_page_shows(page: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["fastapi", "flask", "streaming"])
+@pytest.mark.parametrize(
+    "page", ["fastapi", "flask", "hierarchy", "outages", "shadow", "streaming", "waiting", "workers"]
+)
 def test_every_example_has_types_that_mypy_accepts(page: str, tmp_path: Path) -> None:
     needs("mypy", "fastapi", "flask")
     for number, (_, code) in enumerate(examples(page)):
@@ -68,11 +70,13 @@ def test_the_chat_settles_what_it_has_streamed(tmp_path: Path) -> None:
     code = examples("streaming")[1][1].replace('per_minute("tpm"', 'per_day("tpm"')  # which does not refill meanwhile
     (tmp_path / "main.py").write_text(code, encoding="utf-8")
     with serving("uvicorn", "main:app", tmp_path) as served:
+        refused = [served.post("/chat", {"text": "tell me more", "max_tokens": n}).status for n in (-4, 0, 10**16)]
         first, second = (served.post("/chat", {"text": "tell me more", "max_tokens": 97}) for _ in range(2))
+    assert refused == [422, 422, 422]
     assert first.body == b"tell me more "
     assert first.headers["ratelimit-policy"] == '"tpm";q=10000;qu="tokens";w=86400'
-    assert first.headers["ratelimit"] == '"tpm";r=9900;t=864'
-    assert second.headers["ratelimit"] == '"tpm";r=9897;t=890'  # 3 were used, of 100
+    assert first.headers["ratelimit"] == '"tpm";r=9900;t=9'
+    assert second.headers["ratelimit"] == '"tpm";r=9897;t=9'  # 3 were used, of 100
 
 
 @pytest.mark.slow

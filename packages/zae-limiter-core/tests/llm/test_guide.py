@@ -26,6 +26,14 @@ def test_the_page_has_an_example_of_each_client() -> None:
     ]
 
 
+def test_every_example_has_types_that_mypy_accepts(tmp_path: Path) -> None:
+    for number, code in enumerate(EXAMPLES):
+        (tmp_path / f"example_{number}.py").write_text(code, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "."]
+    done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("code", EXAMPLES, ids=["openai", "anthropic", "langchain", "litellm"])
 def test_an_example_does_what_it_says(code: str, tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text(code, encoding="utf-8")

@@ -193,6 +193,20 @@ async def test_a_cancelled_call_never_takes_more_than_its_estimate(
     assert left(limiter) in ({"rpm": 4, "tpm": 1000 - ESTIMATE}, WHOLE)
 
 
+def test_a_call_whose_end_nobody_tells_is_forgotten_after_an_hour(
+    limiter: SyncRateLimiter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits, now = TokenLimits(limiter, **PLACE), 0.0
+    monkeypatch.setattr("zae_limiter.integrations.leases.monotonic", lambda: now)
+    runs = [uuid4() for _ in range(3)]
+    for run, now in zip(runs, (0.0, 1.0, 3601.0), strict=True):  # noqa: B007 - the clock reads it
+        limits.on_chat_model_start({}, [[HumanMessage(PROMPT)]], run_id=run, invocation_params={"max_tokens": 100})
+    assert len(limits._open) == 2
+    for run in runs:
+        limits.on_llm_error(ConnectionError(), run_id=run)
+    assert (len(limits._open), left(limiter)) == (0, {"rpm": 4, "tpm": 1000 - ESTIMATE})
+
+
 async def test_calls_at_the_same_time_are_admitted_up_to_the_limit(
     provider: Provider, limiter: SyncRateLimiter
 ) -> None:

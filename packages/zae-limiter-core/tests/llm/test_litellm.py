@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -69,7 +70,7 @@ def test_an_answer_has_the_header_fields_where_litellm_lets_a_callback_add_them(
         _, headers, _ = proxy.post(key, {"model": "plain", "messages": ASKED, "max_tokens": 100, "stream": stream})
         assert ("ratelimit" in headers) == asks
     if asks:
-        assert headers["ratelimit"].startswith('"rpm";r=3;t=34560, "tpm";r=860;t=')
+        assert headers["ratelimit"].startswith('"rpm";r=3;t=17')
 
 
 def test_tokens_are_taken_while_the_provider_answers(proxy: Proxy, client: openai.OpenAI, key: str) -> None:
@@ -96,6 +97,45 @@ def test_a_refusal_is_a_429_and_no_request_goes_out(
     assert 0 < int(headers["retry-after"]) <= 17280
     assert headers["ratelimit-policy"] == '"rpm";q=5;w=86400, "tpm";q=1000;qu="tokens";w=86400'
     assert key not in refused.value.response.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses", "/v1/messages"]
+)
+def test_a_refusal_has_its_fields_on_every_path_that_passes_them_on(proxy: Proxy, key: str, path: str) -> None:
+    texts = {"messages": ASKED, "prompt": "x", "input": "x" * 5000}
+    body = {"model": "plain", **texts, "max_tokens": 1001, "max_output_tokens": 1001}
+    status, headers, _ = proxy.post(key, body, path)
+    dropped = version("litellm") == "1.80.0" and path in {"/v1/completions", "/v1/messages"}
+    assert (status, headers.get("ratelimit")) == (429, None if dropped else '"tpm";r=1000')
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"fallbacks": ["plain"]},
+        {"fallbacks": [{"model": "plain", "messages": ASKED}]},
+        {"fallbacks": [{"broken": ["plain"]}]},
+        {"context_window_fallbacks": [{"broken": [{"model": "plain"}]}]},
+        {"content_policy_fallbacks": [{"*": ["plain"]}]},
+        {"model": "broken,plain"},
+    ],
+)
+def test_a_client_names_no_model_beside_the_one_whose_limits_count(
+    proxy: Proxy, provider: Provider, key: str, named: dict[str, Any]
+) -> None:
+    status, _, body = proxy.post(key, {"model": "broken", "messages": ASKED, **named})
+    assert (status, provider.asked) == (400, []), body
+    assert (b"limits of its own" in body) == ("model" not in named)
+    assert proxy.left(key, "plain") == proxy.left(key, "broken") == WHOLE
+
+
+async def test_a_fallback_on_the_same_resource_is_the_same_call() -> None:
+    limiter = RateLimiter(Repository.in_memory(), default_limits=[Limit.per_day("rpm", 10)])
+    limits = RateLimits(limiter, identity=str, resource=lambda data: "all", tokens=None)
+    call: Any = {"model": "m", "messages": ASKED, "fallbacks": ["other"]}
+    await limits.async_pre_call_hook("ann", None, call, "acompletion")
+    assert await limiter.available("ann", "all") == {"rpm": 9}
 
 
 @pytest.mark.parametrize("options", [{"include_usage": True}, {"include_usage": False}, None])
@@ -173,7 +213,7 @@ def test_a_client_that_leaves_a_stream_of_anthropics_api_has_used_its_estimate(p
 
 
 async def test_calls_whose_end_nobody_tells_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zae_limiter.integrations.litellm.MAX_OPEN", 3)
+    monkeypatch.setattr("zae_limiter.integrations.leases.MAX_OPEN", 3)
     limiter = RateLimiter(
         Repository.in_memory(), default_limits=[Limit.per_day("rpm", 10), Limit.per_day("tpm", 10_000)]
     )

@@ -2,11 +2,12 @@
 
 import json
 import math
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pytest
 
-from zae_limiter import Limit, LimitStatus, RateLimitExceeded
+from zae_limiter import Limit, LimitStatus, RateLimitExceeded, ValidationError
 from zae_limiter.http import QUOTA_EXCEEDED, headers, problem
 
 
@@ -17,9 +18,15 @@ class Admitted(NamedTuple):
 
 
 def status(
-    limit: Limit, available: int, *, wait: float = 0.0, requested: int = 1, entity_id: str = "key-1"
+    limit: Limit,
+    available: int,
+    *,
+    wait: float = 0.0,
+    more: float = math.inf,
+    requested: int = 1,
+    entity_id: str = "key-1",
 ) -> LimitStatus:
-    return LimitStatus(entity_id, "api", limit.name, limit, available, requested, wait > 0, wait)
+    return LimitStatus(entity_id, "api", limit.name, limit, available, requested, wait > 0, wait, more)
 
 
 PER_MINUTE = Limit.per_minute("fixedwindow", 100)
@@ -28,17 +35,28 @@ TPM = Limit.per_minute("tpm", 6000)
 
 
 def test_a_lease_has_its_policy_and_what_is_left() -> None:
-    # 50 s until the quota is whole again: 83.3 tokens are missing, of 100 a minute
-    assert headers(Admitted([status(PER_MINUTE, 17)])) == {
+    # the draft's B.2.1
+    assert headers(Admitted([status(PER_MINUTE, 99, more=49.001)])) == {
         "RateLimit-Policy": '"fixedwindow";q=100;w=60',
-        "RateLimit": '"fixedwindow";r=17;t=50',
+        "RateLimit": '"fixedwindow";r=99;t=50',
+    }
+
+
+def test_no_time_is_shown_where_no_more_comes() -> None:
+    full, blocked = status(PER_MINUTE, 100), status(Limit.per_minute("blocked", 0), 0)
+    assert headers(Admitted([full, blocked]), legacy=True) == {
+        "RateLimit-Policy": '"fixedwindow";q=100;w=60, "blocked";q=0;w=60',
+        "RateLimit": '"fixedwindow";r=100, "blocked";r=0',
+        "X-RateLimit-Limit": "0",
+        "X-RateLimit-Remaining": "0",
     }
 
 
 def test_several_policies_are_one_list() -> None:
-    assert headers(Admitted([status(HOUR, 1000), status(DAY, 2500)])) == {
+    # the draft's B.3.2, with the hour, which it may leave out
+    assert headers(Admitted([status(HOUR, 1000), status(DAY, 100, more=36000)])) == {
         "RateLimit-Policy": '"hour";q=1000;w=3600, "day";q=5000;w=86400',
-        "RateLimit": '"hour";r=1000;t=0, "day";r=2500;t=43200',
+        "RateLimit": '"hour";r=1000, "day";r=100;t=36000',
     }
 
 
@@ -74,7 +92,24 @@ def test_a_debt_shows_as_nothing_left() -> None:
 
 def test_the_limits_of_a_parent_have_names_of_their_own() -> None:
     lease = Admitted([status(PER_MINUTE, 99), status(PER_MINUTE, 50, entity_id="project")])
-    assert headers(lease)["RateLimit-Policy"] == '"fixedwindow";q=100;w=60, "parent.fixedwindow";q=100;w=60'
+    assert headers(lease)["RateLimit-Policy"] == '"fixedwindow";q=100;w=60, "parent/fixedwindow";q=100;w=60'
+
+
+def test_no_limit_can_have_the_name_of_a_parents_limit() -> None:
+    with pytest.raises(ValidationError, match="parent/rpm"):
+        Limit.per_minute("parent/rpm", 60)
+    own = [status(Limit.per_minute("rpm", 60), 1), status(Limit.per_minute("parent.rpm", 60), 1)]
+    lease = Admitted([*own, *(replace(each, entity_id="project") for each in own)])
+    names = [policy.split(";")[0] for policy in headers(lease)["RateLimit"].split(", ")]
+    assert names == ['"rpm"', '"parent.rpm"', '"parent/rpm"', '"parent/parent.rpm"']
+
+
+def test_no_number_is_longer_than_a_field_can_have() -> None:
+    large = Limit.custom("large", 10**15, refill_amount=1, refill_period=10**9)
+    assert headers(Admitted([status(large, 10**15, more=10**16)])) == {
+        "RateLimit-Policy": '"large";q=999999999999999;w=999999999999999',
+        "RateLimit": '"large";r=999999999999999;t=999999999999999',
+    }
 
 
 def test_a_slower_refill_makes_a_longer_window() -> None:
@@ -87,12 +122,12 @@ def test_an_outage_has_no_fields() -> None:
 
 
 def test_legacy_fields_are_of_the_scarcest_limit() -> None:
-    assert headers(Admitted([status(HOUR, 500), status(DAY, 500)]), legacy=True) | {} == {
+    assert headers(Admitted([status(HOUR, 500, more=3.6), status(DAY, 500, more=17.28)]), legacy=True) == {
         "RateLimit-Policy": '"hour";q=1000;w=3600, "day";q=5000;w=86400',
-        "RateLimit": '"hour";r=500;t=1800, "day";r=500;t=77760',
+        "RateLimit": '"hour";r=500;t=4, "day";r=500;t=18',
         "X-RateLimit-Limit": "5000",
         "X-RateLimit-Remaining": "500",
-        "X-RateLimit-Reset": "77760",
+        "X-RateLimit-Reset": "18",
     }
 
 
@@ -110,8 +145,8 @@ def test_a_problem_document_names_the_policies_and_no_entity() -> None:
         "title": "Quota Exceeded",
         "status": 429,
         "detail": "fixedwindow: 1 requested, 0 available; retry in 5 s; "
-        "parent.day: 10 requested, 9 available; retry in 7200 s",
-        "violated-policies": ["fixedwindow", "parent.day"],
+        "parent/day: 10 requested, 9 available; retry in 7200 s",
+        "violated-policies": ["fixedwindow", "parent/day"],
         "retry-after": 7200,
         "instance": "/answers/1",
     }
@@ -124,7 +159,7 @@ def test_a_problem_that_never_passes_says_so() -> None:
     assert document["detail"] == "fixedwindow: 101 requested, which can never pass: at most 100"
 
 
-@pytest.mark.parametrize("unit", ["ünits", "a\nb"])
-def test_a_unit_that_no_field_can_have_is_refused(unit: str) -> None:
+@pytest.mark.parametrize("unit", ["ünits", "a\nb", 5, None])
+def test_a_unit_that_no_field_can_have_is_refused(unit: Any) -> None:
     with pytest.raises(ValueError, match="header field"):
         headers(Admitted([status(TPM, 1)]), units={"tpm": unit})

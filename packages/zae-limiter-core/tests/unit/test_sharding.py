@@ -9,6 +9,7 @@ from zae_limiter.sharding import (
     allocate,
     born_at,
     calculate_balance,
+    calculate_next_token,
     calculate_servable,
     calculate_wait,
     halve,
@@ -186,3 +187,16 @@ def test_none_is_missing_where_shard_0_was_not_seen() -> None:
     assert unseen_shards({}) == []
     assert unseen_shards({3: 4}) == []
     assert unseen_shards({0: 4, 1: 2}) == [2]  # 3 is part of 1 still
+
+
+@given(st.lists(st.tuples(shard_limits(), st.integers(-(10**6), 10**6)), min_size=1, max_size=4), INSTANTS)
+def test_the_next_token_is_there_at_its_time_and_not_before(drawn: list[tuple[ShardLimit, int]], later: int) -> None:
+    parts, now = [Part(*each) for each in drawn], NOW + later
+    seconds = calculate_next_token(parts, now)
+    before = max(0, calculate_balance(parts, now) // 1000)
+    if seconds == NEVER:
+        assert sum(shard_limit.ceiling_milli for shard_limit, _ in parts) // 1000 == before
+    else:
+        at = now + round(seconds * 1000)
+        assert calculate_balance(parts, at) // 1000 > before
+        assert calculate_balance(parts, at - 1) // 1000 <= before

@@ -4,9 +4,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import quote
 
 from ..exceptions import ContentionError, RateLimiterUnavailable, RateLimitExceeded, ValidationError
-from ..http import PROBLEM_MEDIA_TYPE, HasStatuses, headers, problem
+from ..http import PROBLEM_MEDIA_TYPE, HasStatuses, headers, is_string, problem
 
 Answered = RateLimitExceeded | RateLimiterUnavailable | ContentionError
 ANSWERED: Final = (RateLimitExceeded, RateLimiterUnavailable, ContentionError)
@@ -35,18 +36,21 @@ class Answers:
     legacy: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.units, Mapping):
+            raise ValidationError("units", self.units, "must map names of limits to units")
         for name, unit in self.units.items():
-            if not (unit.isascii() and unit.isprintable()):
-                raise ValidationError(f"units[{name!r}]", unit, "must be printable ASCII: a header field shows it")
+            if not is_string(unit):
+                problem = "must be a string of printable ASCII: a header field shows it"
+                raise ValidationError(f"units[{name!r}]", unit, problem)
 
     def fields(self, result: HasStatuses) -> dict[str, str]:
         """The header fields of a lease or a refusal."""
         return headers(result, units=self.units, legacy=self.legacy)
 
     def to(self, error: Answered, path: str) -> Answer:
-        """The answer to an error of ``ANSWERED``."""
+        """The answer to an error of ``ANSWERED``; the path is the request's, decoded."""
         document, fields = self.document(error)
-        body = json.dumps({**document, "instance": path}).encode()
+        body = json.dumps({**document, "instance": _reference(path)}).encode()
         named = {"Content-Type": PROBLEM_MEDIA_TYPE, "Content-Length": str(len(body)), **fields}
         return Answer(document["status"], named, body)
 
@@ -61,6 +65,11 @@ class Answers:
             "detail": "The rate limiter cannot decide at the moment; try again.",
         }
         return document, {"Retry-After": UNAVAILABLE_RETRY_SECONDS}
+
+
+def _reference(path: str) -> str:
+    """The URI reference of a decoded path on this server: one slash in front, lest it names another server."""
+    return "/" + quote(path.lstrip("/"), safe="/:@!$&'()*+,;=", errors="replace")
 
 
 def served(status: int) -> bool:

@@ -18,13 +18,11 @@ except ImportError as error:
 
 from ..aio.limiter import RateLimiter
 from ..exceptions import RateLimitExceeded
-from ..runtime.lru import LRU
 from ..settings import AcquireOptions
 from ..sync.limiter import SyncRateLimiter
-from .leases import SyncLeases
+from .leases import OpenCalls, SyncLeases
 from .tokens import estimate
 
-MAX_OPEN: Final = 10_000
 MAX_WAIT: Final = 60.0
 
 
@@ -103,7 +101,7 @@ class TokenLimits(BaseCallbackHandler):
         self._limiter, self._place = limiter, (entity_id, resource)
         self._requests, self._tokens, self._estimate = requests, tokens, estimate
         self._options = options
-        self._open: LRU[UUID, SyncLeases] = LRU(MAX_OPEN)
+        self._open: OpenCalls[UUID, SyncLeases] = OpenCalls()
 
     def on_chat_model_start(
         self, serialized: dict[str, Any], messages: list[list[Any]], *, run_id: UUID, **kwargs: Any
@@ -133,9 +131,8 @@ class TokenLimits(BaseCallbackHandler):
         self._open.put(run_id, leases)
 
     def _end(self, run_id: UUID, response: Any, error: BaseException | None) -> None:
-        if (leases := self._open.get(run_id)) is None or (lease := leases.last) is None:
+        if (leases := self._open.pop(run_id)) is None or (lease := leases.last) is None:
             return
-        self._open.discard(run_id)
         answers = [each for generations in getattr(response, "generations", ()) for each in generations]
         begun = any(each.text for each in answers)
         if self._tokens and error is None and (used := max(map(_used, answers), default=0)):

@@ -1,11 +1,17 @@
-"""The leases of one request, in both variants: entered one after the other, ended together with the answer."""
+"""The leases of one request, in both variants: entered one after the other, ended together with the answer.
+
+``OpenCalls`` has the leases of calls that begin and end in different hooks.
+"""
 
 import logging
+from collections.abc import Hashable
 from contextlib import AsyncExitStack, ExitStack
-from typing import Final, Generic, TypeVar
+from time import monotonic
+from typing import Any, Final, Generic, TypeVar
 
 from ..aio.lease import Lease
 from ..exceptions import InfrastructureError
+from ..runtime.lru import LRU
 from ..sync.lease import SyncLease
 
 L = TypeVar("L", Lease, SyncLease)
@@ -18,6 +24,7 @@ class _Entered(Generic[L]):
 
     def __init__(self) -> None:
         self._entered: list[L] = []
+        self.since = monotonic()
         self.refused = False
 
     @property
@@ -78,3 +85,25 @@ class SyncLeases(_Entered[SyncLease]):
             self._stack.__exit__(type(error) if error else None, error, None)
         except InfrastructureError:
             log.warning(UNWRITTEN, exc_info=True)
+
+
+E = TypeVar("E", bound=_Entered[Any])
+K = TypeVar("K", bound=Hashable)
+MAX_OPEN: Final = 10_000
+MAX_OPEN_SECONDS: Final = 3600.0
+
+
+class OpenCalls(LRU[K, E]):
+    """The leases of calls by their id, until they end.
+
+    Of some calls nobody tells the end, so the oldest are forgotten: beyond ``MAX_OPEN`` calls, and after an hour. What
+    they took stays taken.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(MAX_OPEN)
+
+    def put(self, key: K, value: E) -> E:
+        """Remember the leases of a call, and forget those that are too old."""
+        self.discard_oldest(lambda each: each.since < value.since - MAX_OPEN_SECONDS)
+        return super().put(key, value)

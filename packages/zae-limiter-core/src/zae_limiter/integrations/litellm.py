@@ -7,14 +7,15 @@ subclass: LiteLLM calls only hooks that the class of an instance defines itself.
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from typing import Any, Final, Unpack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from typing import Any, Final, Unpack, cast
 from uuid import uuid4
 
 try:
     import litellm
     from fastapi import HTTPException
     from litellm.integrations.custom_logger import CustomLogger
+    from litellm.proxy._types import ProxyException
     from litellm.types.utils import ModelResponseStream
 except ImportError as error:
     problem = 'zae_limiter.integrations.litellm needs LiteLLM\'s proxy: pip install "zae-limiter-core[litellm]"'
@@ -22,16 +23,16 @@ except ImportError as error:
 
 from ..aio.limiter import RateLimiter
 from ..exceptions import InvalidIdentifierError, ZAELimiterError
-from ..runtime.lru import LRU
+from ..http import STATUS
 from ..settings import AcquireOptions
 from .answers import ANSWERED, Answers
-from .leases import Leases
+from .leases import Leases, OpenCalls
 from .tokens import Usage, estimate
 
-MAX_OPEN: Final = 10_000
 CLIENT_LEFT: Final = 499
 _NOTE: Final = "zae_limiter"  # in the call's metadata, which every hook gets
 _BUCKETS: Final = ("litellm_metadata", "metadata")
+_FALLBACKS: Final = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks")
 log = logging.getLogger(__name__)
 
 
@@ -77,7 +78,7 @@ class RateLimits(CustomLogger):
         self._identity, self._resource, self._estimate = identity, resource, estimate
         self._requests, self._tokens = requests, tokens
         self._answers, self._options = Answers(units or {}, legacy), options
-        self._open: LRU[str, Leases] = LRU(MAX_OPEN)
+        self._open: OpenCalls[str, Leases] = OpenCalls()
         self._ending: set[asyncio.Task[None]] = set()
 
     async def async_pre_call_hook(
@@ -88,6 +89,7 @@ class RateLimits(CustomLogger):
             if isinstance(data.get(name), dict):
                 data[name].pop(_NOTE, None)  # what a client has put there
         if data.get("model") and "mcp" not in call_type:
+            self._check_models(data, call_type)
             await self._take(user_api_key_dict, data, call_type)
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> None:
@@ -146,6 +148,16 @@ class RateLimits(CustomLogger):
         """The header fields of an answer. Older releases of LiteLLM do not ask for them."""
         return _note(data).get("fields")
 
+    def _check_models(self, data: Mapping[str, Any], call_type: str) -> None:
+        """Refuse a call that would reach other models than those of its resource: their limits would not see it."""
+        if "completion" in call_type and "," in str(data["model"]):
+            raise HTTPException(400, "model: name one model; the limits count one call of one model")
+        for field in _FALLBACKS:
+            for model in _models(data.get(field)):
+                if self._resource({**data, "model": model}) != self._resource(data):
+                    problem = "has limits of its own; ask for it, or let the configuration of the proxy name fallbacks"
+                    raise HTTPException(400, f"{field}: {model} {problem}")
+
     async def _take(self, user: Any, data: dict[str, Any], call_type: str) -> None:
         cost = {self._requests: 1} if self._requests else {}
         if self._tokens:
@@ -157,7 +169,7 @@ class RateLimits(CustomLogger):
             fields = self._answers.fields(await leases.enter(lease))
         except ANSWERED as error:
             document, fields = self._answers.document(error)
-            raise HTTPException(document["status"], document["detail"], fields) from error
+            raise _refusal(document["status"], document["detail"], fields, call_type) from error
         except InvalidIdentifierError as error:
             raise HTTPException(400, str(error)) from error
         except ZAELimiterError as error:
@@ -215,6 +227,26 @@ class _Stream:
             except litellm.exceptions.APIError:
                 log.warning("the tokens of a stream could not be counted; the estimate stays", exc_info=True)
         return self._usage.tokens
+
+
+def _models(fallbacks: object, depth: int = 5) -> Iterator[str]:
+    """The models that a client names as fallbacks: names, requests with a model, or either by the model that fails."""
+    if isinstance(fallbacks, str):
+        yield fallbacks
+    elif isinstance(fallbacks, Mapping | list) and depth:
+        parts = fallbacks.values() if isinstance(fallbacks, Mapping) else fallbacks
+        for part in [fallbacks["model"]] if isinstance(fallbacks, Mapping) and "model" in fallbacks else parts:
+            yield from _models(part, depth - 1)
+
+
+def _refusal(status: int, detail: str, fields: dict[str, str], call_type: str) -> Exception:
+    """The exception whose header fields the endpoint of the call passes on."""
+    if not call_type.endswith(("text_completion", "anthropic_messages")):
+        return HTTPException(status, detail, fields)
+    kind = "rate_limit_error" if status == STATUS else "api_error"
+    refusal: Any = ProxyException(message=detail, type=kind, param=None, code=status, headers=fields)
+    refusal.status_code = status  # older releases answer with it
+    return cast("Exception", refusal)
 
 
 def _note(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,8 @@ _COUNTS: Final = (
 def estimate(request: Mapping[str, Any], *, answer: int = 1000) -> int:
     """The most tokens that a call is likely to use: its text, four characters to a token, and the longest answer.
 
-    ``answer`` is the longest answer if the request names none. Images and sound count as nothing.
+    Prompts that are tokens already count as such, images and sound as nothing. ``answer`` is the longest answer if the
+    request names none.
     """
     named = [number for name in _MOST if (number := _number(request.get(name))) is not None]
     answers = _number(request.get("n")) or 1
@@ -75,9 +76,11 @@ def _get(holder: object, name: str) -> Any:
 
 
 def _characters(value: object, depth: int = 20) -> int:
-    """The characters of all texts in messages, without those of images and sound."""
+    """The characters of all texts in messages, without those of images and sound; of a number as of a token."""
     if isinstance(value, str):
         return len(value)
+    if isinstance(value, int):
+        return CHARACTERS_PER_TOKEN
     if not depth:
         return 0
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """A bounded mapping: the entry that was not used for longest goes first."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -56,6 +56,17 @@ class LRU(Generic[K, V]):
         """Remove the value, if there is one."""
         with self._lock:
             self._entries.pop(key, None)
+
+    def pop(self, key: K) -> V | None:
+        """Remove the value and return it; ``None`` if there is none."""
+        with self._lock:
+            return self._entries.pop(key, None)
+
+    def discard_oldest(self, holds: Callable[[V], bool]) -> None:
+        """Remove the values that were not used for longest, up to the first of which the condition does not hold."""
+        with self._lock:
+            while self._entries and holds(next(iter(self._entries.values()))):
+                self._entries.popitem(last=False)
 
     def clear(self) -> None:
         """Remove all values."""

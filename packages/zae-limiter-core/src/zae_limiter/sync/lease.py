@@ -7,8 +7,8 @@ from typing import Self, TypeVar
 
 from ..exceptions import InfrastructureError, LeaseExpiredError
 from ..flows.acquire.claims import AcquireRequest, Grant
-from ..flows.acquire.lease import adjust, check_open, checked, consume, correct, release, roll_back, settle
-from ..flows.acquire.statuses import shadowed, statuses_after
+from ..flows.acquire.lease import adjust, check_open, checked, consume, correct, release, roll_back, settle, statuses
+from ..flows.acquire.statuses import shadowed
 from ..flows.acquire.waiting import acquire_in_time
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.steps import Flow
@@ -91,8 +91,11 @@ class SyncLease:
 
     @property
     def statuses(self) -> list[LimitStatus]:
-        """The limits' statuses after the writes that took tokens; empty if the store was unavailable."""
-        return statuses_after(self._namespace_state, self._grant.claims)
+        """The limits' statuses after the writes that took tokens; empty if the store was unavailable.
+
+        Corrections are in them at once, though the end of the block writes them.
+        """
+        return statuses(self._namespace_state, self._grant)
 
     @property
     def shadowed(self) -> tuple[LimitStatus, ...]:

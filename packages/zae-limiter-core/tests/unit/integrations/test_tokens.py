@@ -19,6 +19,8 @@ PROMPT = [{"role": "user", "content": "x" * 41}]
         ({"messages": PROMPT, "max_tokens": 5, "max_completion_tokens": 7}, 18),
         ({"messages": PROMPT, "max_tokens": 5, "n": 3}, 26),
         ({"input": ["x" * 8, "x" * 8], "max_output_tokens": 0}, 4),
+        ({"prompt": [5, 6, 7], "max_tokens": 0}, 3),
+        ({"input": [[5, 6], [7], "x" * 8], "max_tokens": 0}, 5),
         ({"system": "x" * 4, "tools": [{"name": "x" * 4}], "max_tokens": 0}, 2),
         ({"messages": [{"content": [{"type": "text", "text": "xxxx"}]}], "max_tokens": 0}, 1),
         ({"messages": [{"content": [{"type": "image_url", "image_url": {"url": "x" * 4000}}]}], "max_tokens": 0}, 0),
@@ -54,6 +56,7 @@ def test_a_request_nested_without_end_is_counted_all_the_same() -> None:
         ([{"usage": {"input_tokens": 1, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 99}}], 6),
         ([{"message": {"usage": {"input_tokens": 10, "output_tokens": 1}}}, {"usage": {"output_tokens": 20}}], 30),
         ([{"response": {"usage": {"total_tokens": 7}}}], 7),
+        ([{"usage": {"total_tokens": 12}}, {"usage": {"total_tokens": 30}}], 30),
     ],
 )
 def test_usage_is_what_answers_and_events_say(events: list[Any], tokens: int | None) -> None:

@@ -59,3 +59,13 @@ def test_threads_may_share_it() -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(use, range(8)))
     assert len(cache) <= 8
+
+
+def test_the_oldest_go_up_to_the_first_that_may_stay() -> None:
+    cache: LRU[str, int] = LRU(5)
+    for key, value in (("a", 1), ("b", 2), ("c", 9), ("d", 3)):
+        cache.put(key, value)
+    cache.discard_oldest(lambda value: value < 5)
+    assert [cache.pop(key) for key in "abcd"] == [None, None, 9, 3]
+    cache.discard_oldest(lambda value: value < 5)
+    assert len(cache) == 0

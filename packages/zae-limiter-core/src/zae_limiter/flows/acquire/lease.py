@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
-from ...limits import MILLI, check_amounts
+from ...limits import MILLI, LimitStatus, check_amounts
 from ...operations.errors import BudgetSpent, StoreError
 from ...resolution import Config
 from ...sharding import calculate_balance
@@ -18,6 +18,7 @@ from .acquire import first_error, let_through, refusal_statuses, refuse_by_copie
 from .claims import Claim, Grant
 from .counting import count_refusal
 from .shard_selection import try_other_shards
+from .statuses import Owed, statuses_after
 
 
 class _Place(NamedTuple):
@@ -136,9 +137,26 @@ def _joins(grant: Grant, mine: Sequence[Claim], more: Sequence[Claim], amounts: 
         return grant.open
 
 
+def statuses(namespace_state: NamespaceState, grant: Grant) -> list[LimitStatus]:
+    """The statuses of the limits that the lease holds, as they are once its corrections are written."""
+    corrections = _to_write(grant)
+    return statuses_after(
+        namespace_state, [(claim, _owed(namespace_state, claim, corrections)) for claim in grant.claims]
+    )
+
+
+def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> Owed:
+    """The corrections by shard; without those of shadow limits that are only counted."""
+    owed: dict[BucketQueue, Mapping[str, int]] = {}
+    for made in _corrections(namespace_state, claim, corrections):
+        amounts = {**made.unchecked, **{name: -amount for name, amount in made.given.items()}}
+        owed[made.queue] = _sum(owed.get(made.queue, {}), amounts)
+    return owed
+
+
 def correct(namespace_state: NamespaceState, grant: Grant) -> Flow[None]:
     """Write the corrections, one write per shard. In an outage the policy decides, as for ``acquire``."""
-    corrections = {name: _written(grant, name, amount) for name, amount in grant.corrections.items()}
+    corrections = _to_write(grant)
     made = [
         (claim, bucket_request)
         for claim in grant.claims
@@ -169,9 +187,12 @@ def roll_back(grant: Grant) -> Flow[None]:
         )
 
 
-def _written(grant: Grant, name: str, amount: int) -> int:
-    """The part of a correction that is written: uncounted amounts are not in the store, and cannot come back."""
-    return amount if amount > 0 else min(0, amount + grant.uncounted.get(name, 0))
+def _to_write(grant: Grant) -> dict[str, int]:
+    """The part of each correction that is written: uncounted amounts are not in the store, and cannot come back."""
+    return {
+        name: amount if amount > 0 else min(0, amount + grant.uncounted.get(name, 0))
+        for name, amount in grant.corrections.items()
+    }
 
 
 def _for_each(grant: Grant, amounts: Mapping[str, int]) -> list[Claim]:

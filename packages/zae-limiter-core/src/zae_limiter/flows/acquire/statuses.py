@@ -6,8 +6,9 @@ from dataclasses import replace
 from ...limits import MILLI, Limit, LimitStatus
 from ...operations.values import NOTHING
 from ...schema.items import BucketState
-from ...sharding import Part, calculate_balance, calculate_wait, full_part, unseen_parts
-from ..process.bucket_queue import BucketRequest, Outcome
+from ...sharding import Part, calculate_balance, calculate_next_token, calculate_wait, full_part, unseen_parts
+from ...token_bucket import force_consume
+from ..process.bucket_queue import BucketQueue, BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState
 from .claims import Claim
 
@@ -19,9 +20,15 @@ def statuses_before(claims: Iterable[Claim], now_ms: int) -> list[LimitStatus]:
     return [status for claim in claims for status in _contended(claim, _before(claim, now_ms))]
 
 
-def statuses_after(namespace_state: NamespaceState, claims: Iterable[Claim]) -> list[LimitStatus]:
-    """The status of every limit taken from, after the last write that took from it; other shards as last seen."""
-    return [status for claim in claims for status in _after(namespace_state, claim)]
+Owed = Mapping[BucketQueue, Mapping[str, int]]  # what a write to a shard is still to take, in millitokens by limit
+
+
+def statuses_after(namespace_state: NamespaceState, owing: Iterable[tuple[Claim, Owed]]) -> list[LimitStatus]:
+    """The status of every limit taken from, after the last write that took from it, and after what is owed to it.
+
+    Other shards are as last seen.
+    """
+    return [status for claim, owed in owing for status in _after(namespace_state, claim, owed)]
 
 
 def _before(claim: Claim, now_ms: int) -> list[LimitStatus]:
@@ -60,7 +67,7 @@ def _was_split(claim: Claim) -> bool:
     )
 
 
-def _after(namespace_state: NamespaceState, claim: Claim) -> list[LimitStatus]:
+def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[LimitStatus]:
     requests = [
         request for request in claim.requests if request.admitted and request.outcome is not None and request.amounts
     ]
@@ -68,13 +75,20 @@ def _after(namespace_state: NamespaceState, claim: Claim) -> list[LimitStatus]:
         return []
     states = {state.id.shard: state for state in namespace_state.states(claim.cached)} if claim.is_split else {}
     amounts: dict[str, int] = {}
+    owed_by: dict[int, Mapping[str, int]] = {}
     at_ms = 0
     for request in requests:
         assert request.outcome is not None, "what is admitted has an outcome"
         at_ms = max(at_ms, request.outcome.at_ms)
         states |= {state.id.shard: state for state in _states(request.outcome)}
+        owed_by |= {state.id.shard: owed.get(request.queue, NOTHING) for state in _states(request.outcome)}
         amounts |= {name: amounts.get(name, 0) + amount for name, amount in request.amounts.items()}
-    statuses = _statuses(claim, amounts, [*states.values()], at_ms, count_unseen=False)
+    amounts |= {name: 0 for each in owed.values() for name in each if name not in amounts}
+    statuses = []
+    for name, amount in amounts.items():
+        seen = _parts(claim, [*states.values()], name, at_ms, count_unseen=False)
+        parts = [_less(part, owed_by.get(part.shard_limit.shard, NOTHING).get(name, 0), at_ms) for part in seen]
+        statuses.append(_status(claim, parts[0].shard_limit.limit, parts, amount, at_ms))
     short = {status.limit_name: status for status in _shadowed(claim)}
     return [
         replace(
@@ -84,6 +98,10 @@ def _after(namespace_state: NamespaceState, claim: Claim) -> list[LimitStatus]:
         )
         for status in statuses
     ]
+
+
+def _less(part: Part, amount: int, at_ms: int) -> Part:
+    return part._replace(tokens_milli=force_consume(*part, amount, at_ms))
 
 
 def shadowed(claims: Iterable[Claim], known: Collection[BucketRequest] = ()) -> tuple[LimitStatus, ...]:
@@ -119,11 +137,10 @@ def _statuses(
     at_ms: int,
     *,
     left: Mapping[str, int] = NOTHING,
-    count_unseen: bool = True,
 ) -> list[LimitStatus]:
     statuses = []
     for name, amount in amounts.items():
-        parts = _parts(claim, states, name, at_ms, count_unseen=count_unseen)
+        parts = _parts(claim, states, name, at_ms)
         if name in left and len(parts) == 1:  # one shard: what it had left for this request
             parts = [Part(shard_limit, left[name] - shard_limit.minted_since_anchor(at_ms)) for shard_limit, _ in parts]
         statuses.append(_status(claim, parts[0].shard_limit.limit, parts, amount, at_ms))
@@ -141,6 +158,7 @@ def _status(claim: Claim, limit: Limit, parts: Sequence[Part], amount: int, at_m
         requested=amount // MILLI,
         exceeded=wait > 0,
         retry_after_seconds=wait,
+        next_token_seconds=calculate_next_token(parts, at_ms),
     )
 
 
