@@ -199,19 +199,19 @@ class _Caller:
         )
 
     def _join(self, claims: Sequence[Claim], lines: Sequence[CachedBucket]) -> None:
-        """Have a place in each of these lines, and in no other; one that there is already is kept."""
+        """Have a place in those of these lines whose tokens it needs, and in no other; one that it has is kept."""
         self._claims, self._short = claims, claims[0] if claims else None
+        wanted = [claim for claim in claims if claim.cached in lines and claim.checked]
+        kept = [claim.cached for claim in wanted]
         for cached in self._lines:
-            if cached not in lines:
+            if cached not in kept:
                 cached.line.leave(self.turn)
-        for claim in claims:
-            if claim.cached in lines and claim.checked:
-                self._short = claim
-                if claim.cached not in self._lines:
-                    if not claim.cached.line:
-                        claim.cached.line.phase_ms = self._namespace_state.pick(MOMENT_MS)
-                    claim.cached.line.join(self.turn, claim.checked)
-        self._lines = [claim.cached for claim in claims if claim.cached in lines and claim.checked]
+        for claim in wanted:
+            if not claim.cached.line:
+                claim.cached.line.phase_ms = self._namespace_state.pick(MOMENT_MS)
+            claim.cached.line.join(self.turn, claim.checked)
+            self._short = claim
+        self._lines = kept
 
     def _states(self, claim: Claim) -> list[BucketState]:
         now = self._namespace_state.now()
