@@ -176,6 +176,7 @@ FREE: Final = {  # methods that ask nothing
     "Lease.consumed",
     "Lease.degraded",
     "Lease.settle",  # the end of the block writes, as for an adjust
+    "Lease.corrected",
     "Lease.shadowed",
     "Lease.statuses",
     "Lease.waited",
