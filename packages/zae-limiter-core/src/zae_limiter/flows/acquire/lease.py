@@ -9,7 +9,6 @@ from ...exceptions import LeaseExpiredError, RateLimitExceeded, ValidationError
 from ...limits import MILLI, LimitStatus, check_amounts
 from ...operations.errors import BudgetSpent, StoreError
 from ...resolution import Config
-from ...sharding import calculate_balance
 from ..process.bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
@@ -17,7 +16,7 @@ from ..steps import Flow
 from .acquire import first_error, let_through, refusal_statuses, refuse_by_copies
 from .claims import Claim, Grant
 from .counting import count_refusal
-from .shard_selection import try_other_shards
+from .shard_selection import balance_of, try_other_shards
 from .statuses import Owed, statuses_after
 
 
@@ -229,8 +228,8 @@ def _is_spent(namespace_state: NamespaceState, claim: Claim, name: str) -> bool:
     if name not in claim.config.shadow or any(name in bucket_request.trial for bucket_request in claim.requests):
         return False
     now, limit = namespace_state.now(), claim.config.by_name[name]
-    states = [state.repaired(now) for state in namespace_state.states(claim.cached)]
-    return bool(states) and calculate_balance([state.part(limit, now) for state in states], now) <= 0
+    states = namespace_state.repaired_states(claim.cached, now)
+    return bool(states) and balance_of(limit, states, now) <= 0
 
 
 def _spared(claim: Claim) -> dict[str, int]:

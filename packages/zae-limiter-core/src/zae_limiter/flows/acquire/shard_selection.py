@@ -5,9 +5,10 @@ Never: the write of a shard (group_commit), its split (splitting).
 
 from collections.abc import Sequence
 
+from ...limits import Limit
 from ...operations.errors import StoreError
 from ...schema.items import BucketState
-from ...sharding import allocate
+from ...sharding import allocate, calculate_balance
 from ...token_bucket import refill_bucket
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket
@@ -49,7 +50,7 @@ def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[
     begun = namespace_state.now()
     states = cached_shards(namespace_state, claim, begun)
     if not states and claim.waits and claim.cached.line:
-        states = [state.repaired(begun) for state in namespace_state.states(claim.cached)]
+        states = namespace_state.repaired_states(claim.cached, begun)
     if states:
         return states
     [states] = yield from read_whole([claim.cached.id])
@@ -66,6 +67,11 @@ def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) ->
     states = [state for shard in range(count) if (state := _fresh(namespace_state, claim, shard, now_ms)) is not None]
     # the bucket may have more shards than the claim's copy says: seen again, or by a shard that was split since
     return states if len(states) == count == max(state.shard_count for state in states) else ()
+
+
+def balance_of(limit: Limit, states: Sequence[BucketState], now_ms: int) -> int:
+    """What the shards together have of a limit, in millitokens; debts lower it."""
+    return calculate_balance([state.part(limit, now_ms) for state in states], now_ms)
 
 
 def headroom_of(claim: Claim, states: Sequence[BucketState], now_ms: int) -> dict[int, dict[str, int]]:

@@ -13,16 +13,16 @@ from dataclasses import replace
 from itertools import count
 
 from ...exceptions import RateLimitExceeded
-from ...limits import MILLI, Limit, LimitStatus
+from ...limits import MILLI, LimitStatus
 from ...operations.errors import BudgetSpent
 from ...schema.items import BucketState
-from ...sharding import calculate_balance
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, Turn
 from ..steps import Flow, Wait
 from .acquire import acquire, known_claims
 from .claims import AcquireRequest, Claim, Grant
 from .counting import count_refusal
+from .shard_selection import balance_of
 
 MOMENT_MS = 100
 MOMENTS_TO_FILL = 2  # a bucket must not fill up while its crowd waits for the next moment
@@ -135,7 +135,8 @@ class _Caller:
         for claim in self._claims:
             if claim.cached in self._lines:
                 claim.cached.line.join(self.turn, claim.checked)  # if the others took it for gone
-                wait_ms = _wait_ms(claim, self._states(claim), claim.cached.line.up_to(self.turn, now), now)
+                states = self._namespace_state.repaired_states(claim.cached, now)
+                wait_ms = _wait_ms(claim, states, claim.cached.line.up_to(self.turn, now), now)
                 if wait_ms > longest:
                     longest, self._short = wait_ms, claim
         return longest
@@ -213,19 +214,16 @@ class _Caller:
             self._short = claim
         self._lines = kept
 
-    def _states(self, claim: Claim) -> list[BucketState]:
-        now = self._namespace_state.now()
-        return [state.repaired(now) for state in self._namespace_state.states(claim.cached)]
-
     def _statuses(self, claim: Claim) -> list[LimitStatus]:
-        of, states, now = claim.cached.id, self._states(claim), self._namespace_state.now()
+        of, now = claim.cached.id, self._namespace_state.now()
+        states = self._namespace_state.repaired_states(claim.cached, now)
         return [
             LimitStatus(
                 entity_id=of.entity_id,
                 resource=of.resource,
                 limit_name=name,
                 limit=claim.config.by_name[name],
-                available=_balance(claim.config.by_name[name], states, now) // MILLI,
+                available=balance_of(claim.config.by_name[name], states, now) // MILLI,
                 requested=amount // MILLI,
                 exceeded=True,
                 retry_after_seconds=0.0,
@@ -244,10 +242,6 @@ def _wait_ms(claim: Claim, states: list[BucketState], needed: Mapping[str, int],
     longest = 0
     for name in claim.checked if states else ():
         limit = claim.config.by_name[name]
-        short = needed.get(name, 0) - _balance(limit, states, now_ms)
+        short = needed.get(name, 0) - balance_of(limit, states, now_ms)
         longest = max(longest, -(-short * limit.refill_period // limit.refill_amount))
     return longest
-
-
-def _balance(limit: Limit, states: list[BucketState], now_ms: int) -> int:
-    return calculate_balance([state.part(limit, now_ms) for state in states], now_ms)

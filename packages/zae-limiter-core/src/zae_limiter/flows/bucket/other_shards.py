@@ -18,7 +18,7 @@ def headroom_elsewhere(
     home = namespace_state.cached_buckets.get((cached.id.entity_id, cached.id.resource, 0))
     if home is None or home.shard_count == 1:
         return NOTHING
-    states = [state.repaired(now_ms) for state in namespace_state.states(home)]
+    states = namespace_state.repaired_states(home, now_ms)
     counts = {state.id.shard: state.shard_count for state in states}
     others = [state for state in states if state.id.shard != cached.id.shard]
     return {

@@ -195,6 +195,10 @@ class NamespaceState:
         )
         return [cached.state for cached in cached_buckets if cached is not None and cached.state is not None]
 
+    def repaired_states(self, home: CachedBucket, now_ms: int) -> list[BucketState]:
+        """The same states, without anchors that a wrong clock set ahead."""
+        return [state.repaired(now_ms) for state in self.states(home)]
+
     def learn_beside(self, bucket: BucketId, item: Item | None, at_ms: int, *, own_writes: int = 0) -> None:
         """Store a state that a read beside the queue showed, unless a run is under way or has seen a later one."""
         cached = self.cached_buckets.get((bucket.entity_id, bucket.resource, bucket.shard))

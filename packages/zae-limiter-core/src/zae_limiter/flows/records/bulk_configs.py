@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 CHANGES_PER_TRANSACTION = 25
 TRANSACTIONS_AT_ONCE = 8
+CHANGES_PER_WAVE = CHANGES_PER_TRANSACTION * TRANSACTIONS_AT_ONCE
 PASSING = frozenset((None, "ConditionalCheckFailed", "TransactionConflict"))  # codes of changes to try again
 
 
@@ -68,7 +69,7 @@ def change_many(namespace_state: NamespaceState, changes: Mapping[P, Change], ca
     failures: dict[P, StoreError] = {}
     for attempt in range(ATTEMPTS):
         again: list[_Wanted[P]] = []
-        for number, wave in enumerate(_parts(waiting, CHANGES_PER_TRANSACTION * TRANSACTIONS_AT_ONCE)):
+        for number, wave in enumerate(_parts(waiting, CHANGES_PER_WAVE)):
             try:
                 batches = yield from _prepare(namespace_state, wave, cause, attempt, number)
             except StoreError as error:
@@ -104,7 +105,7 @@ def _prepare(
     together = [each for each in to_write if not each[0].alone]
     alone = [each for each in to_write if each[0].alone]
     parts = (*_parts(together, CHANGES_PER_TRANSACTION), *_parts(alone, 1))
-    first = wave * CHANGES_PER_TRANSACTION * TRANSACTIONS_AT_ONCE
+    first = wave * CHANGES_PER_WAVE
     return [_batch(part, cause.token(attempt, number)) for number, part in enumerate(parts, first)]
 
 
