@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 
 from zae_limiter import Lease, Limit, Options, RateLimiter, Repository
 from zae_limiter.aio.store import DynamoDBStore
@@ -22,6 +23,7 @@ SINGLES = tuple(f"user-{number}" for number in range(20))
 ENTITIES = (*PARENTS, *CHILDREN, *SINGLES)
 BUSY = (CHILDREN[0], SINGLES[0])  # half of all acquires are theirs, so that many share a write
 RESOURCES = ("gpt-4", "openai/o1", "claude")
+EACH = tuple(product(ENTITIES, RESOURCES))  # what a process acquires first of all, so that no chance leaves one out
 LIMITS = (Limit.per_minute("rpm", 10**9), Limit.per_minute("tpm", 10**12))
 
 TIMEOUT = 30.0  # a store that is slow because the machine is busy is not what these tests are about
@@ -85,8 +87,10 @@ async def _open_and_work(shift: Shift) -> Ledger:
 
 
 async def _caller(limiter: RateLimiter, chance: random.Random, left: Iterator[int], ledger: Ledger) -> None:
-    for _ in left:  # which all callers of the process share
+    for number in left:  # which all callers of the process share
         entity, resource = chance.choice(chance.choice((ENTITIES, BUSY))), chance.choice(RESOURCES)
+        if number < len(EACH):
+            entity, resource = EACH[number]
         taken = Counter({"rpm": 1, "tpm": chance.randint(1, 2000)})
         try:
             async with limiter.acquire(entity, resource, dict(taken)) as lease:
