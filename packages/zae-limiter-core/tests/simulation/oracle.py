@@ -39,6 +39,7 @@ class Oracle:
         self._former: dict[str, set[int]] = {}  # and before it was deleted
         self._reshapes = 0
         self._deletions: Counter[str] = Counter()
+        self._most_shards: Counter[str] = Counter()  # that any shard of a bucket knew of; shard 0 learns of it last
         self._disturbed: set[str] = set()
         self._births: dict[tuple[str, str], int] = {}
         self.applications: list[Application] = []
@@ -235,8 +236,10 @@ class Oracle:
             raise Violation("a write did not count itself once")
         if after["shard_count"] > 1 and "ttl" in after:
             raise Violation("a shard is to expire")
+        bucket = key.pk.rpartition("#")[0]
+        self._most_shards[bucket] = max(self._most_shards[bucket], after["shard_count"])
         for counts, name in ((self.refused, "rj"), (self.shadowed, "sj")):
-            counts[key.pk.rpartition("#")[0]] += after.get(name, 0) - (before or {}).get(name, 0)
+            counts[bucket] += after.get(name, 0) - (before or {}).get(name, 0)
         return after
 
     def _enter(
@@ -285,8 +288,7 @@ class Oracle:
     def _family(self, item: Item, name: str) -> tuple[int, int]:
         """The ceilings of all shards of a bucket, and what the others owe."""
         bucket, _, own = item["PK"].rpartition("#")
-        home = self.look(Key(f"{bucket}#0", item["SK"]))
-        keys = [Key(f"{bucket}#{shard}", item["SK"]) for shard in range(home["shard_count"] if home else 0)]
+        keys = [Key(f"{bucket}#{shard}", item["SK"]) for shard in range(self._most_shards[bucket])]
         items = [shard for key in keys if (shard := self.look(key)) is not None]
         states = [limit_state_of(shard, name) for shard in items if name in limits_of(shard)]
         others = [state.known_balance(self._kernel.now_ms) for state in states if state.shard != int(own)]

@@ -10,7 +10,8 @@ def check_settled(oracle: Oracle, since: int) -> None:
 
     ``since``: how many writes there were before it. A limit that no config names any more may still be there.
     """
-    last = {write.bucket: write for write in oracle.applications[since:] if write.checked}
+    writes = (write for write in oracle.applications[since:] if write.checked or write.tried or write.counted)
+    last = {write.bucket: write for write in writes}
     for write in last.values():
         _, entity, resource = write.bucket.split("#")
         wanted = {each.name: rule_of(each) for each in oracle.levels.at((entity, resource), write.applied_ms)}

@@ -229,6 +229,8 @@ def _conclude(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[bool
     ]
     changed = any(claim.stale and _changed(claim) for claim in claims)
     if not changed and all(claim.admitted for claim in claims):
+        for claim in claims:
+            _renew(claim)
         return True
     yield from give_back_all([bucket_request for claim in claims for bucket_request in claim.last], uncounted=True)
     if any(outcome.verdict == "outdated" for outcome in outcomes):
@@ -268,6 +270,13 @@ def _changed(claim: Claim) -> bool:
     """Whether the write beside the read went by other limits than those that it showed."""
     now = claim.cached.resolved
     return now is not None and (not now.agrees_with(claim.resolved) or _went_by_older(claim, now.config))
+
+
+def _renew(claim: Claim) -> None:
+    """Have the lease go by the limits as they were just read, which are the same, beside the write."""
+    now = claim.cached.resolved
+    if claim.stale and now is not None and not claim.config.given:
+        claim.config = replace(claim.config, read_at_ms=now.config.read_at_ms)
 
 
 def _went_by_older(claim: Claim, config: Config) -> bool:

@@ -48,23 +48,14 @@ def _balance(claim: Claim, outcome: Outcome, name: str) -> int:
 
 
 def _contended(claim: Claim, statuses: list[LimitStatus]) -> list[LimitStatus]:
-    """All limits as exceeded, if a request for several shards was refused although no limit is: it lost every race."""
-    if not (claim.refused and _was_split(claim)) or any(
-        status.exceeded and not status.limit.shadow for status in statuses
-    ):
+    """All limits as exceeded, if a request was refused although no limit is: it lost every race, or tokens came since."""
+    if not claim.refused or any(status.exceeded and not status.limit.shadow for status in statuses):
         return statuses
     return [
         replace(status, exceeded=True, retry_after_seconds=ONE_MILLISECOND)
         for status in statuses
         if not status.limit.shadow
     ]
-
-
-def _was_split(claim: Claim) -> bool:
-    """Whether the bucket has several shards, or had when it refused; it may be gone since."""
-    return claim.is_split or any(
-        state.shard_count > 1 for request in claim.last if request.outcome for state in _states(request.outcome)
-    )
 
 
 def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[LimitStatus]:
