@@ -98,7 +98,7 @@ class _Caller:
         self._lines: list[CachedBucket] = []
         self._short: Claim | None = None
         self._blocked_until_ms = 0
-        self._patient_since_ms = namespace_state.now()
+        self._patient_since_ms: int | None = None
         self.turn = Turn(next(_arrivals), namespace_state.now())
 
     @property
@@ -147,11 +147,13 @@ class _Caller:
         found = [cached.line.blocker(self.turn, now) for cached in self._lines]
         blockers = [blocker for blocker in found if blocker is not None]
         if all(blocker.due_ms is not None for blocker in blockers):
+            self._patient_since_ms = None
+        elif self._patient_since_ms is None:  # a sleep before it was no patience
             self._patient_since_ms = now
         self._blocked_until_ms = max(
             (max(each.due_ms or 0, now + A_BIT_MS * each.distance) for each in blockers), default=now
         )
-        return bool(blockers) and now - self._patient_since_ms < PATIENCE_MS
+        return bool(blockers) and now - (self._patient_since_ms or now) < PATIENCE_MS
 
     def sleep_for(self, refusal: RateLimitExceeded) -> None:
         """Wait in the line of the bucket that is short for longest, and in that of the own one."""
