@@ -287,3 +287,19 @@ async def test_a_bad_end_is_refused_before_any_request(world: World) -> None:
         with pytest.raises(ValidationError, match="until_ms"):
             Override((MORE,), bad)
     assert process.wire.sent() == []
+
+
+async def test_a_lease_goes_by_the_limits_that_were_read_beside_its_acquire(
+    world: World,
+) -> None:
+    process, admin = await world.process(config_cache_ttl=0), await world.process(config_cache_ttl=0)
+    await admin.limiter.set_limits("e", [OWN], "r")
+    await take(process.limiter, "e", "r", rpm=0)
+    world.clock.advance(1)
+    await admin.limiter.set_limits("e", [MORE], "r", override_until=at(world, seconds=10))
+    await take(admin.limiter, "e", "r", rpm=1)
+    world.clock.advance(3600)  # the bucket still has the override's limits, and what these have minted
+    async with process.limiter.acquire("e", "r", {"rpm": 0}) as lease:
+        with pytest.raises(RateLimitExceeded):
+            await lease.consume(rpm=50)
+        await lease.consume(rpm=9)
