@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import count
 
 from ...exceptions import RateLimitExceeded
-from ...limits import MILLI, LimitStatus
+from ...limits import LimitStatus
 from ...operations.errors import BudgetSpent
 from ...schema.items import BucketState
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -23,6 +23,7 @@ from .acquire import acquire, known_claims
 from .claims import AcquireRequest, Claim, Grant
 from .counting import count_refusal
 from .shard_selection import balance_of
+from .statuses import statuses_before
 
 MOMENT_MS = 100
 MOMENTS_TO_FILL = 2  # a bucket must not fill up while its crowd waits for the next moment
@@ -201,6 +202,12 @@ class _Caller:
             ]
         )
 
+    def _statuses(self, claim: Claim) -> list[LimitStatus]:
+        """The statuses of a bucket that was not asked, by its last seen state."""
+        now = self._namespace_state.now()
+        claim.seen = self._namespace_state.repaired_states(claim.cached, now)
+        return statuses_before([claim], now)
+
     def _join(self, claims: Sequence[Claim], lines: Sequence[CachedBucket]) -> None:
         """Have a place in those of these lines whose tokens it needs, and in no other; one that it has is kept."""
         self._claims, self._short = claims, claims[0] if claims else None
@@ -215,23 +222,6 @@ class _Caller:
             claim.cached.line.join(self.turn, claim.checked)
             self._short = claim
         self._lines = kept
-
-    def _statuses(self, claim: Claim) -> list[LimitStatus]:
-        of, now = claim.cached.id, self._namespace_state.now()
-        states = self._namespace_state.repaired_states(claim.cached, now)
-        return [
-            LimitStatus(
-                entity_id=of.entity_id,
-                resource=of.resource,
-                limit_name=name,
-                limit=claim.config.by_name[name],
-                available=balance_of(claim.config.by_name[name], states, now) // MILLI,
-                requested=amount // MILLI,
-                exceeded=True,
-                retry_after_seconds=0.0,
-            )
-            for name, amount in claim.checked.items()
-        ]
 
 
 def _is_hopeless(claim: Claim) -> bool:
