@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from typing import Any
+
 import pytest
 
 from support.core.worlds import World, outcomes, take, until
@@ -89,6 +91,16 @@ async def test_no_limits_are_no_limits_to_set(world: World) -> None:
         with pytest.raises(ValidationError, match="give at least one limit"):
             await refused
     assert wire.sent() == []
+
+
+@pytest.mark.parametrize("none", [None, [], ()])
+async def test_a_policy_alone_leaves_the_limits_as_they_are(world: World, none: Any) -> None:
+    limiter, _ = await world.process()
+    await limiter.set_system_defaults(none, "block")
+    assert await limiter.get_system_defaults() == ([], "block")
+    await limiter.set_system_defaults([RPM])
+    await limiter.set_system_defaults(none, "allow")
+    assert await limiter.get_system_defaults() == ([RPM], "allow")
 
 
 async def test_deleting_limits_that_are_not_set_does_nothing(world: World) -> None:

@@ -86,7 +86,7 @@ def validate_system(limits: Sequence[Limit] | None, on_unavailable: OnUnavailabl
     if on_unavailable is None:
         return check_limits("limits", limits or ())
     check_on_unavailable(on_unavailable)
-    return check_limits("limits", limits) if limits else None if limits is None else ()
+    return None if limits in (None, [], ()) else check_limits("limits", limits)
 
 
 def validate_update(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class SyncLimitMethods(SyncFlowRunner):
     ) -> None:
         """Replace the limits of the system level; without ``on_unavailable`` the stored policy stays.
 
-        With ``on_unavailable``, ``limits`` may be empty, or ``None`` to keep the stored ones. Raises
+        With ``on_unavailable``, ``limits`` may be empty or ``None``: the stored ones stay. Raises
         ``ValidationError``.
         """
         self._run(stored.set_system(self.namespace_state, limits, on_unavailable, self._cause(principal)))
