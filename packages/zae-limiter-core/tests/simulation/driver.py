@@ -214,7 +214,7 @@ class Driver:
             account.took(carried.pk, request.taken, request.unchecked)
             account.counts(carried.pk, {**request.counted, **request.spared})
             for name, amount in request.spared.items():
-                self._oracle.check_spared(carried, name, amount)
+                self._oracle.spared(carried, name, amount)
         elif request.admitted and (any(request.amounts.values()) or any(request.unchecked.values())):
             raise Violation(f"{dict(request.amounts)} {dict(request.unchecked)} admitted, but no write was confirmed")
         self._check_dropped(request, since, account, reached=carried is not None)

@@ -3,8 +3,12 @@
 Lives here: net admitted <= ceiling + minted, kept as one sweep. Never: how a write is made or read (oracle).
 """
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
+from .application import Application
 from .bucket_items import Rule
 from .kernel import Violation
 
@@ -59,3 +63,16 @@ class Ledger:
         self._minted += 1 if new or before != rule else 0
         self._minted += max(0, rule.ceiling - before.ceiling) if new else 0
         self._at_ms, self._rule = at_ms, rule
+
+
+def fastest(writes: Sequence[Application], name: str, allowance_ms: int) -> Iterator[Rule]:
+    """The fastest rule of a limit on any shard from each write until the next one, as clocks and delays may see it."""
+    held: dict[str, Rule] = {}
+    rules: list[Rule] = []
+    for write in writes:
+        held[write.pk] = write.changes[name].state.rule
+        rules.append(max(held.values(), key=Rule.rate))
+    at = [write.applied_ms for write in writes]
+    for begin_ms, end_ms in pairwise([*at, at[-1]]):
+        first = max(0, bisect_left(at, begin_ms - allowance_ms) - 1)
+        yield max(rules[first : bisect_right(at, end_ms + allowance_ms)], key=Rule.rate)

@@ -3,18 +3,16 @@
 Lives here: what must be true of each write by itself. Never: intervals of writes (ledger), callers (accounts).
 """
 
-from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.values import NOTHING, Get, Item, Key
 
 from .application import Application, Change
-from .bucket_items import WRITES, Rule, check_readable, limit_state_of, limits_of, net_of, only_anchored
+from .bucket_items import WRITES, check_readable, limit_state_of, limits_of, net_of, only_anchored
 from .kernel import Kernel, Violation
-from .ledger import Ledger
+from .ledger import Ledger, fastest
 from .levels import Levels
 from .shadows import Amounts, Noted, was_short, was_there
 
@@ -46,6 +44,7 @@ class Oracle:
         self.levels = Levels()
         self.refused: Counter[str] = Counter()  # that the items of each bucket have counted
         self.shadowed: Counter[str] = Counter()
+        self._spared: list[tuple[Application, str, int]] = []
         self.noted = Noted()
         self._counted: Mapping[str, Amounts] = NOTHING
 
@@ -94,6 +93,8 @@ class Oracle:
     def close(self) -> None:
         """Judge all writes together, once it is known whom they served. Raises ``Violation``."""
         buckets: dict[tuple[str, int, str], list[Application]] = {}
+        for spared in self._spared:
+            self._check_spared(*spared)
         for write in self.applications:
             self._check_tried(write)
             for name, change in write.changes.items():
@@ -149,11 +150,16 @@ class Oracle:
     def _writes_of(self, bucket: str) -> list[Application]:
         return [write for write in self.applications if write.bucket == bucket]
 
-    def check_spared(self, write: Application, limit: str, amount: int) -> None:
+    def spared(self, write: Application, limit: str, amount: int) -> None:
+        """A shadow limit would have refused a request that the write served; all are judged in the end."""
+        self._spared.append((write, limit, amount))
+
+    def _check_spared(self, write: Application, limit: str, amount: int) -> None:
         """A shadow limit would have refused only what was not there beside what the write took for others.
 
-        Of other shards a process knows what it saw of them last, whenever that was. Nothing is known of one that
-        forgets buckets, and of shards that have other rules than the one written, or had an anchor ahead.
+        What overflowed when others gave it back was not there. Of other shards a process knows what it saw of them
+        last, whenever that was. Nothing is known of one that forgets buckets, and of shards that have other rules than
+        the one written, or had an anchor ahead.
         """
         writes = self._writes_of(write.bucket)
         before = writes[: writes.index(write)]
@@ -164,7 +170,9 @@ class Oracle:
         since_ms = writes[0].applied_ms + 1
         if write.shards == 1:
             since_ms = 0 if write.follows is None else write.follows.applied_ms
-        taken, behind_ms = max(0, write.changes[limit].net), BEHIND_MS + 2 * self._skew_ms
+        change = write.changes[limit]
+        overflow = max(0, write.given.get(limit, 0) - max(0, change.ceiling - change.before))
+        taken, behind_ms = max(0, change.net + overflow), BEHIND_MS + 2 * self._skew_ms
         looks = ((*before, write), amount), (before, amount + taken)
         if not any(
             was_short(seen, limit, wanted, since_ms, write.applied_ms, behind_ms=behind_ms, debts=True)
@@ -366,16 +374,3 @@ def _check_nothing_lost(before: Item, after: Item, instant: int) -> None:
         lost = limit_state_of(before, name).balance(instant) - limit_state_of(after, name).balance(instant)
         if lost:
             raise Violation(f"a new anchor alone lost {lost} millitokens of {name}")
-
-
-def fastest(writes: Sequence[Application], name: str, allowance_ms: int) -> Iterator[Rule]:
-    """The fastest rule of a limit on any shard from each write until the next one, as clocks and delays may see it."""
-    held: dict[str, Rule] = {}
-    rules: list[Rule] = []
-    for write in writes:
-        held[write.pk] = write.changes[name].state.rule
-        rules.append(max(held.values(), key=Rule.rate))
-    at = [write.applied_ms for write in writes]
-    for begin_ms, end_ms in pairwise([*at, at[-1]]):
-        first = max(0, bisect_left(at, begin_ms - allowance_ms) - 1)
-        yield max(rules[first : bisect_right(at, end_ms + allowance_ms)], key=Rule.rate)
