@@ -92,7 +92,7 @@ class Claim:
             bucket_request.trial = self.trial
         if self.turn is not None:
             bucket_request.turn = self.turn.number
-            self.turn.asks(self.cached.line, bucket_request, scattered=self.is_split)
+            self.turn.asks(self.cached.line, bucket_request)
         self.requests.append(bucket_request)
         self.last = (bucket_request,)
         return bucket_request

@@ -8,14 +8,13 @@ within the same moment acquire together: one write serves them all.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
 from ...exceptions import RateLimitExceeded
 from ...limits import LimitStatus
 from ...operations.errors import BudgetSpent
-from ...schema.items import BucketState
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, Turn
 from ..steps import Flow, Wait
@@ -87,7 +86,7 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, c
 
 
 class _Caller:
-    """A caller in the line of its own bucket, and in that of the parent's while this is short for longer.
+    """A caller in the line of its own bucket, and in that of the parent's while its own is not short for longer.
 
     ``_short``: the bucket that is short for longest, as far as it is known. ``_claims``: by the limits known last.
     """
@@ -132,14 +131,14 @@ class _Caller:
         if any(map(_is_hopeless, self._claims)):
             self.leave()
             return 0
-        longest = 0
+        longest, held = 0, list[Claim]()
         for claim in self._claims:
-            if claim.cached in self._lines:
-                claim.cached.line.join(self.turn, claim.checked)  # if the others took it for gone
-                states = self._namespace_state.repaired_states(claim.cached, now)
-                wait_ms = _wait_ms(claim, states, claim.cached.line.up_to(self.turn, now), now)
-                if wait_ms > longest:
-                    longest, self._short = wait_ms, claim
+            if claim.checked and (claim.cached in self._lines or (self.joined and claim.cached.line)):
+                wait_ms = self._wait_ms(claim, now)
+                if wait_ms >= longest:  # who waits longer for its own bucket does not hold up others of the parent's
+                    longest, held = wait_ms, [*held, claim]
+                    self._short = claim if wait_ms else self._short
+        self._hold(held)  # again, if the others took it for gone
         return longest
 
     def is_blocked(self) -> bool:
@@ -202,6 +201,18 @@ class _Caller:
             ]
         )
 
+    def _wait_ms(self, claim: Claim, now_ms: int) -> int:
+        """Milliseconds until the bucket has the amounts of all up to this turn; 0 if no state of it is known."""
+        states = self._namespace_state.repaired_states(claim.cached, now_ms)
+        before = claim.cached.line.up_to(self.turn, now_ms)
+        longest = 0
+        for name, amount in claim.checked.items() if states else ():
+            limit = claim.config.by_name[name]
+            needed = before.get(name, 0) + (0 if claim.cached in self._lines else amount)
+            short = needed - balance_of(limit, states, now_ms)
+            longest = max(longest, -(-short * limit.refill_period // limit.refill_amount))
+        return longest
+
     def _statuses(self, claim: Claim) -> list[LimitStatus]:
         """The statuses of a bucket that was not asked, by its last seen state."""
         now = self._namespace_state.now()
@@ -212,6 +223,10 @@ class _Caller:
         """Have a place in those of these lines whose tokens it needs, and in no other; one that it has is kept."""
         self._claims, self._short = claims, claims[0] if claims else None
         wanted = [claim for claim in claims if claim.cached in lines and claim.checked]
+        self._hold(wanted)
+        self._short = wanted[-1] if wanted else self._short
+
+    def _hold(self, wanted: Sequence[Claim]) -> None:
         kept = [claim.cached for claim in wanted]
         for cached in self._lines:
             if cached not in kept:
@@ -220,20 +235,9 @@ class _Caller:
             if not claim.cached.line:
                 claim.cached.line.phase_ms = self._namespace_state.pick(MOMENT_MS)
             claim.cached.line.join(self.turn, claim.checked)
-            self._short = claim
         self._lines = kept
 
 
 def _is_hopeless(claim: Claim) -> bool:
     """Whether the limits can never hold the amounts."""
     return any(amount > claim.config.by_name[name].ceiling_milli for name, amount in claim.checked.items())
-
-
-def _wait_ms(claim: Claim, states: list[BucketState], needed: Mapping[str, int], now_ms: int) -> int:
-    """Milliseconds until the bucket has so many millitokens, also above its ceilings; 0 if no state is known."""
-    longest = 0
-    for name in claim.checked if states else ():
-        limit = claim.config.by_name[name]
-        short = needed.get(name, 0) - balance_of(limit, states, now_ms)
-        longest = max(longest, -(-short * limit.refill_period // limit.refill_amount))
-    return longest

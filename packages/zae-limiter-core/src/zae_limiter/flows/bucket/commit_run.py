@@ -103,6 +103,7 @@ class CommitRun:
     def decide(self) -> Decision | None:
         """The next operation, by the last seen state; ``None`` if no request needs one."""
         self.now_ms = self.namespace_state.now()
+        self.settle([request for request in self.pending if request.blocked], "refused")
         if self._has_to_read():
             return Decision(Get(self.cached.key), Batch())
         if self.cached.state is None:
@@ -198,6 +199,8 @@ class CommitRun:
         left: Mapping[str, int] = NOTHING,
     ) -> None:
         """Give the requests their outcome, with the last seen state."""
+        if verdict in {"refused", "outdated"}:
+            self.cached.queue.block_behind(requests)
         outcome = Outcome(verdict, self.cached.state, self.now_ms, error, left)
         for request in requests:
             request.outcome = outcome

@@ -26,7 +26,7 @@ def fast_path_update(  # noqa: C901, PLR0915 - one pass, because every acquire p
     """The update, ``None`` in any other case."""
     request, multiplier = requests[0], namespace_state.settings.ttl_multiplier
     config, checked = request.config, request.checked
-    if state is None or config is None or not checked or request.trial or len(requests) > 1:
+    if state is None or config is None or not checked or request.trial or request.blocked or len(requests) > 1:
         return None
     item = state.item
     if (

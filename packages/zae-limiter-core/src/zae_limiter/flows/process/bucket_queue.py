@@ -35,8 +35,9 @@ class Outcome(NamedTuple):
 class Waiter:
     """One place in a queue. A flow settles it by setting its ``outcome``; ``waker`` belongs to the driver.
 
-    ``turn``: its number in a waiting line, 0 if it did not wait. ``unwanted``: its caller went away while a run was at
-    work on it. ``droppable``: it may leave the queue with its caller.
+    ``turn``: its number in a waiting line, 0 if it did not wait. ``blocked``: one before it in the line was refused
+    while it was in the queue, so it is, too. ``unwanted``: its caller went away while a run was at work on it.
+    ``droppable``: it may leave the queue with its caller.
     """
 
     outcome: "Outcome | None" = None
@@ -44,6 +45,7 @@ class Waiter:
     waker: Any = None
     droppable = True
     turn = 0
+    blocked = False
 
     def __init__(self, queue: "BucketQueue") -> None:
         self.queue = queue
@@ -226,6 +228,12 @@ class BucketQueue:
     def busy(self) -> bool:
         """Whether a run is at work."""
         return self.server is not None and not self.lingers
+
+    def block_behind(self, refused: Iterable[Waiter]) -> None:
+        """Refuse, in the next run, those that wait in a line behind one of these."""
+        turns = [waiter.turn for waiter in refused if waiter.turn]
+        for waiter in list(self.waiting) if turns else ():
+            waiter.blocked = waiter.blocked or waiter.turn > min(turns)
 
     def take(self) -> list[Any]:
         """Remove and return the requests of the next run: the first, and all that go with it, in order of turn."""

@@ -21,15 +21,13 @@ class Turn:
     """The place of one caller in all lines that it waits in: the number of its arrival.
 
     While it is ``awake``, it acquires: ``requests`` has what it has entered, by line. Else it sleeps until ``due_ms``.
-    ``scattered``: its requests are for several shards, which no write serves together.
     """
 
-    __slots__ = ("awake", "due_ms", "number", "requests", "scattered")
+    __slots__ = ("awake", "due_ms", "number", "requests")
 
     def __init__(self, number: int, now_ms: int) -> None:
         self.number = number
         self.awake = False
-        self.scattered = False
         self.requests: dict[WaitingLine, BucketRequest] = {}
         self.due_ms = now_ms
 
@@ -41,18 +39,17 @@ class Turn:
         """The tokens were not there: the caller waits again, in its place."""
         self.awake = False
 
-    def asks(self, line: "WaitingLine", request: BucketRequest, *, scattered: bool) -> None:
+    def asks(self, line: "WaitingLine", request: BucketRequest) -> None:
         """The caller has entered a request."""
         self.requests[line] = request
-        self.scattered |= scattered
 
     def lets_pass(self) -> bool:
-        """Whether the next turn need not wait: a write that is under way may still refuse this one."""
+        """Whether the next turn need not wait: what this one asked for is not refused.
+
+        Who asks behind it, while its write is under way, is refused with it (``BucketRequest.blocked``).
+        """
         requests = list(self.requests.values()) if self.awake else []
-        return bool(requests) and all(
-            each.admitted or each in each.queue.waiting or (self.scattered and each.outcome is None)
-            for each in requests
-        )
+        return bool(requests) and all(each.outcome is None or each.admitted for each in requests)
 
 
 class Blocker(NamedTuple):
