@@ -112,12 +112,14 @@ async def test_another_process_does_not_change_the_order(world: World) -> None:
     served: list[tuple[Process, int]] = []
 
     async def caller(process: Process, number: int) -> None:
-        await waits(process.limiter)
+        await waits(process.limiter, 1 if number else 20)
         served.append((process, number))
 
-    await asyncio.gather(*(caller(process, number) for number in range(30) for process in (one, other)))
+    first = [asyncio.ensure_future(caller(process, 0)) for process in (one, other)]
+    await asyncio.sleep(0.1)  # the first one of each has begun a line
+    await asyncio.gather(*first, *(caller(process, number) for number in range(1, 20) for process in (one, other)))
     for process in (one, other):
-        assert [number for of, number in served if of is process] == list(range(30))
+        assert [number for of, number in served if of is process] == list(range(20))
 
 
 async def test_a_cancelled_waiter_leaves_nothing(world: World) -> None:
@@ -186,6 +188,25 @@ async def test_a_crowd_of_one_child_does_not_hold_up_the_others_of_its_parent(wo
     assert not any(each.done() for each in crowd)
     await limiter.close()
     assert all(isinstance(answer, RepositoryClosedError) for answer in await outcomes(*crowd))
+
+
+async def test_who_waits_for_its_own_bucket_does_not_hold_up_who_waits_for_the_parent_before_it(world: World) -> None:
+    limiter = await family(world, own=Limit.per_minute("rpm", 1), of_parent=Limit.per_second("rpm", 20))
+    first = asyncio.ensure_future(waits(limiter, 10, entity_id="b"))
+    await asyncio.sleep(0.05)
+    crowd = [asyncio.ensure_future(waits(limiter, entity_id="a", max_wait=600)) for _ in range(3)]
+    await asyncio.sleep(0.05)
+    await asyncio.gather(first, *(waits(limiter, entity_id="b", max_wait=LONG / 2) for _ in range(10)))
+    assert not any(each.done() for each in crowd)
+    await limiter.close()
+    await outcomes(*crowd)
+
+
+async def test_a_crowd_shares_its_writes_though_each_takes_long(world: World) -> None:
+    process = await drained(world, Limit.per_second("rpm", 200))
+    process.wire.seconds = 0.05
+    await asyncio.gather(*(waits(process.limiter) for _ in range(100)))
+    assert len(process.wire.sent()) <= 30  # one for each moment, and the refused ones
 
 
 async def test_who_can_never_pass_is_refused_at_once_though_others_wait(world: World) -> None:

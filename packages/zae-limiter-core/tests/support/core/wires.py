@@ -30,12 +30,16 @@ class Failure(NamedTuple):
 
 
 class Wire:
-    """What one process sends to a table. ``seen`` are the operations that it sent, in order."""
+    """What one process sends to a table. ``seen`` are the operations that it sent, in order.
+
+    ``seconds``: what each takes.
+    """
 
     def __init__(self, table: MemoryTable) -> None:
         self.table = table
         self.seen: list[Operation[Any]] = []
         self.in_flight = 0
+        self.seconds = 0.0
         self._failures: list[Failure] = []
         self._once: list[Failure] = []
         self._held: Kinds = ()
@@ -133,6 +137,8 @@ class WireStore:
         try:
             while wire.holds(operation):  # noqa: ASYNC110 - both variants are let go of alike
                 await asyncio.sleep(0.001)
+            if wire.seconds:
+                await asyncio.sleep(wire.seconds)
             answer = wire.answer(operation)
             while wire.holds_answer(operation):  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
@@ -158,6 +164,7 @@ class SyncWireStore:
         try:
             while wire.holds(operation):
                 self._wait()
+            time.sleep(wire.seconds)
             answer = wire.answer(operation)
             while wire.holds_answer(operation):
                 self._wait()

@@ -35,6 +35,30 @@ def test_a_lost_race_is_decided_again_from_the_true_state() -> None:
     assert verdicts(request) == ["admitted"]
 
 
+def test_who_was_blocked_in_the_queue_is_refused_without_a_request_and_the_others_are_served() -> None:
+    it = stage()
+    item = bucket_item({RPM: 5000})
+    it.sees(item)
+    blocked, other = it.request(RPM, checked={"rpm": 1000}), it.request(RPM, checked={"rpm": 2000})
+    blocked.blocked = True
+    assert run(it, [blocked]) == []
+    assert verdicts(blocked) == ["refused"]
+    blocked.outcome = None
+    assert kinds(run(it, [blocked, other], applied_to(item))) == ["Update"]
+    assert verdicts(blocked, other) == ["refused", "admitted"]
+
+
+def test_a_refused_one_blocks_those_that_came_into_the_queue_meanwhile() -> None:
+    it = stage()
+    it.sees(bucket_item({RPM: 5000}))
+    first, second = it.request(RPM, checked={"rpm": 4000}), it.request(RPM, checked={"rpm": 1000})
+    first.turn, second.turn = 1, 2
+    it.cached.queue.waiting[second] = None
+    run(it, [first], ConditionFailed(bucket_item({RPM: 2000}, writes=4)))
+    assert verdicts(first) == ["refused"]
+    assert second.blocked
+
+
 def test_who_does_not_fit_the_true_state_is_refused_with_it_and_not_asked_for_again() -> None:
     it = stage()
     it.sees(bucket_item({RPM: 5000}))

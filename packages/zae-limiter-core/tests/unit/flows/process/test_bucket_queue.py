@@ -52,3 +52,17 @@ def test_a_run_that_breaks_leaves_nobody_without_an_outcome() -> None:
     assert left.outcome.verdict == "failed"
     assert isinstance(left.outcome.error, StoreError)
     assert isinstance(left.outcome.error.__cause__, ZeroDivisionError)
+
+
+def test_who_waits_in_a_line_is_blocked_by_a_refused_one_before_it() -> None:
+    refused, before, behind, far_behind, alone = (ask(ONE) for _ in range(5))
+    refused.turn, before.turn, behind.turn, far_behind.turn = 5, 3, 6, 9
+    queue = queue_of(before, alone, behind, far_behind)
+    queue.block_behind([ask(ONE)])
+    assert not any(each.blocked for each in queue.waiting)
+    queue.block_behind([ask(ONE), refused])
+    assert [each.blocked for each in (before, alone, behind, far_behind)] == [False, False, True, True]
+    later = ask(ONE)
+    later.turn = 8
+    queue.block_behind([later])
+    assert behind.blocked

@@ -21,14 +21,12 @@ def line_of(*numbers: int) -> tuple[WaitingLine, list[Turn]]:
     return line, turns
 
 
-def request(turn: Turn, line: WaitingLine, *, in_queue: bool = False, scattered: bool = False) -> BucketRequest:
+def request(turn: Turn, line: WaitingLine) -> BucketRequest:
     """A request of a turn that is awake."""
     queue = BucketQueue(lambda _: iter(()))  # type: ignore[arg-type, return-value]  # nobody serves it
     asked = BucketRequest(queue, ONE)
-    if in_queue:
-        queue.waiting[asked] = None
     turn.wake(NOW)
-    turn.asks(line, asked, scattered=scattered)
+    turn.asks(line, asked)
     return asked
 
 
@@ -57,23 +55,18 @@ def test_a_long_line_knows_at_once_who_left_at_its_head() -> None:
     assert line.is_first(turns[10], NOW)
 
 
-def test_a_write_under_way_blocks_unless_it_serves_both() -> None:
+def test_who_is_awake_blocks_until_it_asks_and_again_once_it_is_refused() -> None:
     line, [first, second] = line_of(1, 2)
     first.wake(NOW)
     assert line.blocker(second, NOW) == Blocker(None, 1)
     asked = request(first, line)
+    assert line.blocker(second, NOW) is None
+    assert line.up_to(second, NOW) == {"rpm": 2000}
+    asked.outcome = Outcome("refused", None, NOW)
     assert line.blocker(second, NOW) == Blocker(None, 1)
     asked.outcome = Outcome("admitted", None, NOW)
     assert line.blocker(second, NOW) is None
     assert line.up_to(second, NOW) == {"rpm": 1000}
-
-
-@pytest.mark.parametrize("apart", [{"in_queue": True}, {"scattered": True}], ids=["one write", "several shards"])
-def test_those_of_one_write_or_of_several_shards_do_not_block_each_other(apart: dict[str, bool]) -> None:
-    line, [first, second] = line_of(1, 2)
-    request(first, line, **apart)
-    assert line.blocker(second, NOW) is None
-    assert line.up_to(second, NOW) == {"rpm": 2000}
 
 
 def test_one_that_oversleeps_blocks_nobody_and_one_that_never_comes_is_gone() -> None:
