@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from support.core.worlds import Process, World, outcomes, take
+from support.core.worlds import Process, World, outcomes, take, until
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, RepositoryClosedError, ValidationError
 from zae_limiter.clock.system import SystemClock
+from zae_limiter.operations.values import Update
 
 FAST = Limit.custom("rpm", 5, refill_amount=50, refill_period=1)  # 5 at once, then one every 20 ms
 LONG = 60.0  # a busy machine is held up for seconds
@@ -25,8 +26,10 @@ async def drained(world: World, limit: Limit = FAST, **options: Any) -> Process:
     return process
 
 
-async def waits(limiter: RateLimiter, amount: int = 1, max_wait: float = LONG, entity_id: str = "e") -> float:
-    async with limiter.acquire(entity_id, "r", {"rpm": amount}, max_wait=max_wait) as lease:
+async def waits(
+    limiter: RateLimiter, amount: int = 1, max_wait: float = LONG, entity_id: str = "e", limit: str = "rpm"
+) -> float:
+    async with limiter.acquire(entity_id, "r", {limit: amount}, max_wait=max_wait) as lease:
         return lease.waited
 
 
@@ -207,6 +210,20 @@ async def test_a_crowd_shares_its_writes_though_each_takes_long(world: World) ->
     process.wire.seconds = 0.05
     await asyncio.gather(*(waits(process.limiter) for _ in range(100)))
     assert len(process.wire.sent()) <= 30  # one for each moment, and the refused ones
+
+
+async def test_who_asks_for_shadow_limits_alone_is_admitted_behind_a_refused_one(world: World) -> None:
+    limits = [FAST, Limit.per_second("tpm", 10, shadow=True)]
+    limiter, wire = await world.process(default_limits=limits, clock=SystemClock(), rejection_staleness=0)
+    await take(limiter, "e", "r", rpm=FAST.burst, tpm=1)
+    wire.hold(Update)
+    refused = asyncio.ensure_future(waits(limiter, FAST.burst))
+    await until(lambda: wire.in_flight == 1)
+    behind = asyncio.ensure_future(waits(limiter, limit="tpm"))
+    await asyncio.sleep(0.05)
+    wire.let_go()
+    await behind
+    await refused
 
 
 async def test_who_can_never_pass_is_refused_at_once_though_others_wait(world: World) -> None:

@@ -90,7 +90,7 @@ class Claim:
         bucket_request = BucketRequest(self.target.queue, checked, config, 1 if any(amounts.values()) else 0)
         if config.shadow:
             bucket_request.trial = self.trial
-        if self.turn is not None:
+        if self.turn is not None and checked:  # shadow limits wait for nobody
             bucket_request.turn = self.turn.number
             self.turn.asks(self.cached.line, bucket_request)
         self.requests.append(bucket_request)
