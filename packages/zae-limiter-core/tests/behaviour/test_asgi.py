@@ -17,7 +17,6 @@ from zae_limiter import (
     RateLimiterUnavailable,
     RateLimitExceeded,
     Repository,
-    ValidationError,
 )
 from zae_limiter.integrations.answers import Answers
 from zae_limiter.integrations.asgi import (
@@ -89,6 +88,18 @@ async def test_an_answer_keeps_its_own_fields_and_gets_more(world: World) -> Non
         (b"ratelimit", b'"rpm";r=9;t=6'),
     ]
     assert world.sent[1] == BODY
+
+
+async def test_the_fields_replace_those_of_the_application_that_have_the_same_name(world: World) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({**START, "headers": [(b"RateLimit", b'"up";r=1'), (b"Retry-After", b"3"), (b"ratelimit", b"2")]})
+
+    await world.ask(app)
+    assert world.sent[0]["headers"] == [
+        (b"Retry-After", b"3"),
+        (b"ratelimit-policy", b'"rpm";q=10;w=60'),
+        (b"ratelimit", b'"rpm";r=9;t=6'),
+    ]
 
 
 async def test_the_fields_are_those_of_the_drafts_examples(world: World) -> None:
@@ -242,6 +253,26 @@ async def test_a_refusal_reaches_no_application(world: World) -> None:
     assert json.loads(world.sent[1]["body"])["detail"] == "rpm: 11 requested, which can never pass: at most 10"
 
 
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_group_of_errors_is_answered_if_all_of_them_are_refusals(world: World, *, fails: bool) -> None:
+    async def fail() -> None:
+        raise Failed
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        async with asyncio.TaskGroup() as outside, asyncio.TaskGroup() as inside:
+            inside.create_task(lease_of(scope).consume(rpm=10))
+            if fails:
+                outside.create_task(fail())
+
+    if fails:
+        with pytest.raises(ExceptionGroup):
+            await world.ask(app)
+    else:
+        await world.ask(app)
+    assert [message.get("status") for message in world.sent[:1]] == ([] if fails else [429])
+    assert await world.left() == 10
+
+
 async def test_a_refusal_after_the_answer_has_begun_is_an_error_of_the_application(world: World) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await send(dict(START))
@@ -312,17 +343,6 @@ async def test_corrections_that_cannot_be_written_are_logged_and_the_answer_goes
     await world.ask(app)
     assert [message["type"] for message in world.sent] == [START["type"], BODY["type"]]
     assert "corrections of a request's lease were not written" in caplog.text
-
-
-def test_a_unit_that_no_field_can_have_is_refused_at_once(limiter: RateLimiter) -> None:
-    with pytest.raises(ValidationError, match="printable ASCII"):
-        AnswerMiddleware(hello, units={"rpm": "Anträge"})
-    units: Any = {"rpm": 5}
-    with pytest.raises(ValidationError, match=r"units\['rpm'\] 5: must be a string"):
-        AnswerMiddleware(hello, units=units)
-    units = "tokens"
-    with pytest.raises(ValidationError, match="units 'tokens': must map"):
-        AnswerMiddleware(hello, units=units)
 
 
 @pytest.mark.parametrize(

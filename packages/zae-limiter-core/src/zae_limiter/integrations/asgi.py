@@ -16,7 +16,8 @@ from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..settings import AcquireOptions
 from . import inbox
-from .answers import ANSWERED, Answer, Answers, NotServed, served
+from .answers import Answer, Answers, NotServed, refusal_of, served
+from .given import check_cost, check_given
 from .leases import Leases
 
 Scope = MutableMapping[str, Any]
@@ -85,13 +86,14 @@ class Exchange:
         self._scope[_EXCHANGE] = self
         try:
             await self._run(app)
-        except ANSWERED as error:
-            if self._status is not None:
-                raise
-            await self._reply(self._answers.to(error, self._scope["path"]))
         except ClientLeft:
             if self._status is None:
                 await self._reply(_NOBODY)
+        except Exception as error:
+            refusal = refusal_of(error)
+            if refusal is None or self._status is not None:
+                raise
+            await self._reply(self._answers.to(refusal, self._scope["path"]))
         finally:
             self._scope[_EXCHANGE] = outer
             self._inbox.close()
@@ -135,9 +137,11 @@ class Exchange:
             self._status = message["status"]
             if self._served:
                 self._leases.keep()
-            if (lease := self._leases.last) and not self.shown and (fields := _raw(self._answers.fields(lease))):
-                self._shown = True
-                message = {**message, "headers": [*message.get("headers", ()), *fields]}
+            if (lease := self._leases.last) and not (self._inner and self._inner.shown):
+                fields = _raw(self._answers.fields(lease))
+                self._shown = bool(fields)
+                own = [each for each in message.get("headers", ()) if each[0].lower() not in dict(fields)]
+                message = {**message, "headers": own + fields}
         await self._send(message)
 
     async def _reply(self, answer: Answer) -> None:
@@ -186,6 +190,7 @@ class RateLimitMiddleware:
     ) -> None:
         self._app = app
         self._answering = AnswerMiddleware(self._limited, units=units, legacy=legacy)
+        check_given(RateLimiter, limiter, cost, options)
         self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
         self._options = options
 
@@ -194,7 +199,7 @@ class RateLimitMiddleware:
         await self._answering(scope, receive, send)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (cost := await resolve(self._cost, scope)):
+        if scope["type"] == "http" and (cost := check_cost(await resolve(self._cost, scope))):
             limiter = await resolve(self._limiter, scope)
             identity, resource = await resolve(self._identity, scope), await resolve(self._resource, scope)
             await Exchange.of(scope).acquire(

@@ -21,8 +21,9 @@ from ..settings import AcquireOptions
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call
-from .answers import ANSWERED, Answered, Answers, NotServed, served
+from .answers import ANSWERED, Answered, Answers, NotServed, refusal_of, served
 from .asgi import resolve
+from .given import check_cost, check_given
 from .leases import Leases, SyncLeases
 
 T = TypeVar("T")
@@ -159,7 +160,7 @@ class _SyncMiddleware(_Middleware):
 
     def _acquire(self, leases: SyncLeases, request: Any) -> None:
         rule = self._rule
-        if cost := of_call(rule.cost, (request,), {}):
+        if cost := check_cost(of_call(rule.cost, (request,), {})):
             limiter = rule.limiter if isinstance(rule.limiter, SyncRateLimiter) else rule.limiter(request)
             resource = of_call(rule.resource, (request,), {})
             leases.enter(limiter.acquire(rule.identity(request), resource, cost, **rule.options))
@@ -193,7 +194,7 @@ class _AsyncMiddleware(_Middleware):
 
     async def _acquire(self, leases: Leases, request: Any) -> None:
         rule = self._rule
-        if cost := await resolve(rule.cost, request):
+        if cost := check_cost(await resolve(rule.cost, request)):
             limiter = await resolve(rule.limiter, request)
             identity, resource = await resolve(rule.identity, request), await resolve(rule.resource, request)
             await leases.enter(limiter.acquire(identity, resource, cost, **rule.options))
