@@ -11,6 +11,10 @@ from zae_limiter.integrations.asgi import AnswerMiddleware, RateLimitMiddleware,
 LIMITER = RateLimiter(Repository.in_memory(), default_limits=[Limit.per_minute("rpm", 10)])
 
 
+async def nothing(*_: Any) -> Any:
+    pytest.fail("nothing is read or sent")
+
+
 async def hello(scope: Scope, receive: Receive, send: Send) -> None:
     pytest.fail("the application ran")
 
@@ -45,7 +49,7 @@ async def test_a_cost_that_is_no_mapping_is_refused_at_the_request(cost: Any) ->
 
     for given in (later, lambda scope: cost):
         with pytest.raises(ValidationError, match=r"cost .*: must map limits to amounts, .*; \{\} costs nothing"):
-            await made(cost=given)({"type": "http", "path": "/"}, pytest.fail, pytest.fail)
+            await made(cost=given)({"type": "http", "path": "/"}, nothing, nothing)
 
 
 def test_a_unit_that_no_field_can_have_is_refused_at_once() -> None:

@@ -147,10 +147,10 @@ def test_a_limiter_of_the_other_kind_and_an_unknown_option_are_refused_at_once(
     limiter: SyncRateLimiter, async_limiter: RateLimiter
 ) -> None:
     wrong: Any = limiter
-    with pytest.raises(ValidationError, match="limiter .* must be a RateLimiter, or a function"):
+    with pytest.raises(ValidationError, match=r"limiter .*: must be a RateLimiter, or a function"):
         async_limits(wrong, {"ip": 1})
     wrong = async_limiter
-    with pytest.raises(ValidationError, match="limiter .* must be a SyncRateLimiter, or a function"):
+    with pytest.raises(ValidationError, match=r"limiter .*: must be a SyncRateLimiter, or a function"):
         limits(wrong, {"ip": 1})
     with pytest.raises(ValidationError, match="maxwait 3: is no option of acquire"):
         limits(limiter, {"ip": 1}, maxwait=3)
