@@ -10,12 +10,22 @@ import pytest
 
 pytest.importorskip("django", reason="django is not installed: `just test-frameworks newest` has it")
 from django.conf import settings
-from django.http import HttpResponse
+from django.core.exceptions import BadRequest
+from django.http import HttpResponse, JsonResponse
 from django.test import AsyncClient, Client
 from django.test.utils import override_settings
 from django.urls import path
 
-from zae_limiter import Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository, ValidationError
+from zae_limiter import (
+    Limit,
+    RateLimiter,
+    RateLimitExceeded,
+    Repository,
+    SyncRateLimiter,
+    SyncRepository,
+    ValidationError,
+)
+from zae_limiter.http import headers, problem
 from zae_limiter.integrations.django import AsyncRateLimits, RateLimits, async_lease_of, lease_of
 
 LIMITS = [Limit.per_day("ip", 5), Limit.per_day("user", 1)]
@@ -141,6 +151,34 @@ async def test_a_cost_that_is_no_mapping_is_refused(
         limits(limiter, None)
     with pytest.raises(ValidationError, match="cost None: must map limits to amounts"):
         async_limits(async_limiter, None)
+
+
+def test_an_identity_may_answer_400(limiter: SyncRateLimiter) -> None:
+    def identity(request: Any) -> str:
+        raise BadRequest
+
+    with site(hello, RateLimits(limiter, identity=identity, resource="api", cost={"ip": 1})):
+        assert get().status_code == 400
+
+
+@pytest.mark.parametrize(("catches", "status"), [(True, 429), (False, 500)])
+def test_middleware_of_the_site_answers_its_refusals_itself(
+    limiter: SyncRateLimiter, *, catches: bool, status: int
+) -> None:
+    def own(get_response: Any) -> Any:
+        def answer(request: Any) -> Any:
+            try:
+                lease_of(request).consume(user=2)
+            except RateLimitExceeded as error:
+                if not catches:
+                    raise
+                return JsonResponse(problem(error), status=429, headers=headers(error))
+            return get_response(request)
+
+        return answer
+
+    with site(hello, limits(limiter, {"ip": 1}), own):
+        assert get().status_code == status
 
 
 def test_a_limiter_of_the_other_kind_and_an_unknown_option_are_refused_at_once(

@@ -6,10 +6,20 @@ from typing import Annotated, Any
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed: `just test-frameworks newest` has it")
-from fastapi import APIRouter, Depends, FastAPI, Header, WebSocket
+from fastapi import APIRouter, Depends, FastAPI, Header, Request, WebSocket
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from zae_limiter import Lease, Limit, RateLimiter, Repository, SyncRateLimiter, SyncRepository, ValidationError
+from zae_limiter import (
+    InvalidIdentifierError,
+    Lease,
+    Limit,
+    RateLimiter,
+    Repository,
+    SyncRateLimiter,
+    SyncRepository,
+    ValidationError,
+)
 from zae_limiter.integrations.fastapi import RateLimited, install
 
 LIMITS = [Limit.per_minute("tpm", 100)]
@@ -225,3 +235,18 @@ def test_what_no_request_could_be_limited_with_is_refused_at_once(more: dict[str
     given = {"limiter": no_limiter, "identity": user, "resource": "api", "cost": {"tpm": 1}, **more}
     with pytest.raises(ValidationError, match=message):
         RateLimited(**given)
+
+
+async def test_an_error_handler_answers_an_id_that_is_none() -> None:
+    app = FastAPI()
+    install(app)
+
+    @app.exception_handler(InvalidIdentifierError)
+    async def refuse(request: Request, error: Exception) -> JSONResponse:
+        return JSONResponse(str(error), 400)
+
+    @app.post("/answer", dependencies=[Depends(own(identity=lambda: "ann smith"))])
+    async def answer() -> None: ...
+
+    status, _, body = await ask(app, "/answer")
+    assert (status, b"entity_id 'ann smith'" in body) == (400, True)
