@@ -140,8 +140,9 @@ class Exchange:
             if (lease := self._leases.last) and not (self._inner and self._inner.shown):
                 fields = _raw(self._answers.fields(lease))
                 self._shown = bool(fields)
-                own = [each for each in message.get("headers", ()) if each[0].lower() not in dict(fields)]
-                message = {**message, "headers": own + fields}
+                ours = {name for name, _ in fields}
+                theirs = [each for each in message.get("headers", ()) if each[0].lower() not in ours]
+                message = {**message, "headers": theirs + fields}
         await self._send(message)
 
     async def _reply(self, answer: Answer) -> None:
