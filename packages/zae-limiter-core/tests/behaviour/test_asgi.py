@@ -2,24 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from support.core.web.limits import GoneStore
-from zae_limiter import (
-    Lease,
-    Limit,
-    Options,
-    RateLimiter,
-    RateLimiterUnavailable,
-    RateLimitExceeded,
-    Repository,
-    ValidationError,
-)
-from zae_limiter.integrations.answers import Answers
+from support.core.web.asgi_world import BODY, RPM, START, World, away, hello
+from zae_limiter import Lease, Limit, RateLimiter, RateLimitExceeded, Repository
 from zae_limiter.integrations.asgi import (
     AnswerMiddleware,
     Exchange,
@@ -32,9 +21,6 @@ from zae_limiter.integrations.asgi import (
 )
 
 pytest_plugins = ["zae_limiter.testing.plugin"]
-RPM = Limit.per_minute("rpm", 10)
-START = {"type": "http.response.start", "status": 200, "headers": [(b"x-own", b"1")]}
-BODY = {"type": "http.response.body", "body": b"hello"}
 GONE = {"type": "http.disconnect"}
 
 
@@ -42,62 +28,9 @@ class Failed(Exception):
     """What an application raises."""
 
 
-class World:
-    """One user and one limiter; ``sent`` is what the client got."""
-
-    def __init__(self, limiter: RateLimiter) -> None:
-        self.limiter = limiter
-        self.sent: list[Message] = []
-        self.received: list[Message] = []
-        self.later: Message | None = None  # after a while
-
-    async def ask(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], **more: Any) -> None:
-        """One request to an application behind the middleware."""
-        options: dict[str, Any] = {"identity": lambda scope: "user", "resource": "api", "cost": {"rpm": 1}, **more}
-        self.sent = []
-        middleware = RateLimitMiddleware(app, limiter=self.limiter, **{"limits": [RPM], **options})
-        await middleware({"type": "http", "path": "/here"}, self.receive, self.send)
-
-    async def receive(self) -> Message:
-        if not self.received and (later := self.later):
-            await asyncio.sleep(0.2)
-            return later
-        return self.received.pop(0) if self.received else await asyncio.Future()
-
-    async def send(self, message: Message) -> None:
-        self.sent.append(message)
-
-    async def left(self) -> int:
-        return (await self.limiter.available("user", "api", [RPM]))["rpm"]
-
-
 @pytest.fixture
 def world(limiter: RateLimiter) -> World:
     return World(limiter)
-
-
-async def hello(scope: Scope, receive: Receive, send: Send) -> None:
-    await send(dict(START))
-    await send(dict(BODY))
-
-
-async def test_an_answer_keeps_its_own_fields_and_gets_more(world: World) -> None:
-    await world.ask(hello)
-    assert world.sent[0]["headers"] == [
-        (b"x-own", b"1"),
-        (b"ratelimit-policy", b'"rpm";q=10;w=60'),
-        (b"ratelimit", b'"rpm";r=9;t=6'),
-    ]
-    assert world.sent[1] == BODY
-
-
-async def test_the_fields_are_those_of_the_drafts_examples(world: World) -> None:
-    burst, daily = Limit.per_minute("burst", 100), Limit.per_day("daily", 1000)
-    await world.ask(hello, cost={"burst": 1, "daily": 1}, limits=[burst, daily], resource="two")
-    assert dict(world.sent[0]["headers"])[b"ratelimit-policy"] == b'"burst";q=100;w=60, "daily";q=1000;w=86400'
-    default = Limit.custom("default", 100, refill_amount=2)
-    await world.ask(hello, cost={"default": 50}, limits=[default], resource="one")
-    assert dict(world.sent[0]["headers"])[b"ratelimit"] == b'"default";r=50;t=30'
 
 
 async def test_an_exception_before_the_answer_gives_back(world: World) -> None:
@@ -242,6 +175,26 @@ async def test_a_refusal_reaches_no_application(world: World) -> None:
     assert json.loads(world.sent[1]["body"])["detail"] == "rpm: 11 requested, which can never pass: at most 10"
 
 
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_group_of_errors_is_answered_if_all_of_them_are_refusals(world: World, *, fails: bool) -> None:
+    async def fail() -> None:
+        raise Failed
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        async with asyncio.TaskGroup() as outside, asyncio.TaskGroup() as inside:
+            inside.create_task(lease_of(scope).consume(rpm=10))
+            if fails:
+                outside.create_task(fail())
+
+    if fails:
+        with pytest.raises(ExceptionGroup):
+            await world.ask(app)
+    else:
+        await world.ask(app)
+    assert [message.get("status") for message in world.sent[:1]] == ([] if fails else [429])
+    assert await world.left() == 10
+
+
 async def test_a_refusal_after_the_answer_has_begun_is_an_error_of_the_application(world: World) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await send(dict(START))
@@ -285,19 +238,6 @@ async def test_a_refused_inner_acquire_gives_the_outer_one_back(world: World) ->
     assert (world.sent[0]["status"], await world.left()) == (429, 10)
 
 
-async def away() -> tuple[RateLimiter, GoneStore]:
-    store = GoneStore()
-    return RateLimiter(await Repository.over(store, Options(stack="web"))), store
-
-
-async def test_an_outage_lets_through_without_fields_where_the_policy_allows() -> None:
-    limiter, store = await away()
-    store.away = True
-    world = World(limiter)
-    await world.ask(hello, on_unavailable="allow")
-    assert world.sent[0]["headers"] == START["headers"]
-
-
 async def test_corrections_that_cannot_be_written_are_logged_and_the_answer_goes_out(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -312,32 +252,6 @@ async def test_corrections_that_cannot_be_written_are_logged_and_the_answer_goes
     await world.ask(app)
     assert [message["type"] for message in world.sent] == [START["type"], BODY["type"]]
     assert "corrections of a request's lease were not written" in caplog.text
-
-
-def test_a_unit_that_no_field_can_have_is_refused_at_once(limiter: RateLimiter) -> None:
-    with pytest.raises(ValidationError, match="printable ASCII"):
-        AnswerMiddleware(hello, units={"rpm": "Anträge"})
-    units: Any = {"rpm": 5}
-    with pytest.raises(ValidationError, match=r"units\['rpm'\] 5: must be a string"):
-        AnswerMiddleware(hello, units=units)
-    units = "tokens"
-    with pytest.raises(ValidationError, match="units 'tokens': must map"):
-        AnswerMiddleware(hello, units=units)
-
-
-@pytest.mark.parametrize(
-    ("path", "instance"),
-    [
-        ("/answers/1", "/answers/1"),
-        ("//evil.example/x", "/evil.example/x"),
-        ("/a\r\nb c?#%", "/a%0D%0Ab%20c%3F%23%25"),
-        ("/\ufffd\udcff", "/%EF%BF%BD%3F"),
-        ("", "/"),
-    ],
-)
-def test_the_instance_of_a_document_is_a_uri_reference_on_this_server(path: str, instance: str) -> None:
-    answer = Answers().to(RateLimiterUnavailable("away"), path)
-    assert json.loads(answer.body)["instance"] == instance
 
 
 @pytest.mark.parametrize("kind", ["websocket", "lifespan"])
@@ -371,18 +285,3 @@ async def test_the_lease_is_in_the_state_of_the_scope(world: World) -> None:
 
     await world.ask(app)
     assert await world.left() == 6
-
-
-async def test_a_request_that_a_shadow_limit_would_have_refused_passes_without_fields(world: World) -> None:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        lease = lease_of(scope)
-        seen.append([status.limit_name for status in lease.shadowed])
-        await send(dict(START))
-        await send(dict(BODY))
-
-    seen: list[list[str]] = []
-    for _ in range(2):
-        await world.ask(app, limits=[Limit.per_minute("rpm", 1, shadow=True)])
-        assert world.sent[0]["status"] == 200
-        assert not [name for name, _ in world.sent[0]["headers"] if name.lower().startswith(b"ratelimit")]
-    assert seen == [[], ["rpm"]]

@@ -1,14 +1,25 @@
 """What only FastAPI has: a dependency that other dependencies feed, and a document of the routes."""
 
+import asyncio
 from typing import Annotated, Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed: `just test-frameworks newest` has it")
-from fastapi import APIRouter, Depends, FastAPI, Header, WebSocket
+from fastapi import APIRouter, Depends, FastAPI, Header, Request, WebSocket
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from zae_limiter import Lease, Limit, RateLimiter, Repository
+from zae_limiter import (
+    InvalidIdentifierError,
+    Lease,
+    Limit,
+    RateLimiter,
+    Repository,
+    SyncRateLimiter,
+    SyncRepository,
+    ValidationError,
+)
 from zae_limiter.integrations.fastapi import RateLimited, install
 
 LIMITS = [Limit.per_minute("tpm", 100)]
@@ -171,3 +182,71 @@ async def test_a_client_that_leaves_while_it_waits_leaves_the_line() -> None:
 
     assert [(await ask(app, "/answer", b'{"text": "hello"}'))[0] for _ in range(2)] == [200, 499]
     assert ran == ["hello"]
+
+
+async def test_a_mounted_application_answers_its_refusals_with_its_own_options() -> None:
+    app, mounted = FastAPI(), FastAPI()
+    install(app)
+    install(mounted, units={"tpm": "tokens"}, legacy=True)
+
+    @mounted.post("/answer", dependencies=[Depends(own())])
+    async def answer() -> None: ...
+
+    app.mount("/v1", mounted)
+    (first, fields, _), (second, *_, body) = [await ask(app, "/v1/answer") for _ in range(2)]
+    assert (first, second) == (200, 429)
+    assert fields[b"ratelimit-policy"] == b'"tpm";q=100;qu="tokens";w=60'
+    assert fields[b"x-ratelimit-remaining"] == b"40"
+    assert b'"instance": "/v1/answer"' in body
+
+
+async def test_a_refusal_in_a_group_of_tasks_is_answered() -> None:
+    app = FastAPI()
+    install(app)
+
+    @app.post("/answer")
+    async def answer(lease: Annotated[Lease, Depends(own())]) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(lease.consume(tpm=60))
+
+    assert (await ask(app, "/answer"))[0] == 429
+
+
+async def test_a_cost_that_is_no_mapping_is_refused() -> None:
+    app = FastAPI()
+    install(app)
+
+    @app.post("/forgotten", dependencies=[Depends(own(cost=lambda: None))])
+    async def answer() -> None: ...
+
+    with pytest.raises(ValidationError, match="cost None: must map limits to amounts"):
+        await ask(app, "/forgotten")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"limiter": SyncRateLimiter(SyncRepository.in_memory())}, "limiter .*: must be a RateLimiter, or a function"),
+        ({"cost": None}, "cost None: must map limits to amounts"),
+        ({"maxwait": 3}, "maxwait 3: is no option of acquire"),
+    ],
+)
+def test_what_no_request_could_be_limited_with_is_refused_at_once(more: dict[str, Any], message: str) -> None:
+    given = {"limiter": no_limiter, "identity": user, "resource": "api", "cost": {"tpm": 1}, **more}
+    with pytest.raises(ValidationError, match=message):
+        RateLimited(**given)
+
+
+async def test_an_error_handler_answers_an_id_that_is_none() -> None:
+    app = FastAPI()
+    install(app)
+
+    @app.exception_handler(InvalidIdentifierError)
+    async def refuse(request: Request, error: Exception) -> JSONResponse:
+        return JSONResponse(str(error), 400)
+
+    @app.post("/answer", dependencies=[Depends(own(identity=lambda: "ann smith"))])
+    async def answer() -> None: ...
+
+    status, _, body = await ask(app, "/answer")
+    assert (status, b"entity_id 'ann smith'" in body) == (400, True)

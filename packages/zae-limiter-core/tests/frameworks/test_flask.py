@@ -2,13 +2,22 @@
 
 import re
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
 pytest.importorskip("flask", reason="flask is not installed: `just test-frameworks newest` has it")
-from flask import Flask
+from flask import Flask, Response
 
-from zae_limiter import Limit, SyncRateLimiter, SyncRepository
+from zae_limiter import (
+    InvalidIdentifierError,
+    Limit,
+    RateLimiter,
+    Repository,
+    SyncRateLimiter,
+    SyncRepository,
+    ValidationError,
+)
 from zae_limiter.integrations.flask import RateLimited, current_lease, init_app
 
 LIMITS = [Limit.per_day("rpd", 10)]
@@ -50,6 +59,16 @@ def application(limiter: SyncRateLimiter, *, installed: bool = True) -> Flask:
     def settled() -> str:
         current_lease().settle(rpd=3)
         raise ZeroDivisionError
+
+    @app.get("/own")
+    @limited
+    def own() -> Response:
+        return Response(headers={"ratelimit": '"up";r=1', "Retry-After": "3"})
+
+    @app.get("/forgotten")
+    @RateLimited(limiter, identity=lambda: "ann", resource="api", cost=lambda: None)  # type: ignore[arg-type, return-value]
+    def forgotten() -> str:
+        return "hello"
 
     @app.get("/free")
     def free() -> str:
@@ -106,3 +125,41 @@ def test_a_mistake_says_what_is_missing(limiter: SyncRateLimiter, path: str, mes
     app.config["PROPAGATE_EXCEPTIONS"] = True
     with pytest.raises(LookupError, match=message):
         app.test_client().get(path)
+
+
+def test_the_fields_replace_those_of_the_view_that_have_the_same_name(limiter: SyncRateLimiter) -> None:
+    headers = application(limiter).test_client().get("/own").headers
+    assert len(headers.getlist("RateLimit")) == 1
+    assert headers["RateLimit"].startswith('"rpd";r=9;')
+    assert (headers["RateLimit-Policy"], headers["Retry-After"]) == ('"rpd";q=10;w=86400', "3")
+
+
+def test_a_cost_that_is_no_mapping_is_refused(limiter: SyncRateLimiter) -> None:
+    app = application(limiter)
+    app.config["PROPAGATE_EXCEPTIONS"] = True
+    with pytest.raises(ValidationError, match="cost None: must map limits to amounts"):
+        app.test_client().get("/forgotten")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"limiter": RateLimiter(Repository.in_memory())}, "limiter .*: must be a SyncRateLimiter, or a function"),
+        ({"cost": None}, "cost None: must map limits to amounts"),
+        ({"maxwait": 3}, "maxwait 3: is no option of acquire"),
+    ],
+)
+def test_what_no_request_could_be_limited_with_is_refused_at_once(
+    limiter: SyncRateLimiter, more: dict[str, Any], message: str
+) -> None:
+    given: dict[str, Any] = {"identity": lambda: "ann", "resource": "api", "cost": {"rpd": 1}, "limiter": limiter}
+    with pytest.raises(ValidationError, match=message):
+        RateLimited(**{**given, **more})
+
+
+def test_an_error_handler_answers_an_id_that_is_none(limiter: SyncRateLimiter) -> None:
+    app = application(limiter)
+    app.before_request(RateLimited(limiter, identity=lambda: "ann smith", resource="api", cost={"rpd": 1}).acquire)
+    app.register_error_handler(InvalidIdentifierError, lambda error: (str(error), 400))
+    response = app.test_client().get("/free")
+    assert (response.status_code, "entity_id 'ann smith'" in response.text) == (400, True)

@@ -15,6 +15,14 @@ UNAVAILABLE: Final = 503
 UNAVAILABLE_RETRY_SECONDS: Final = "1"  # an unavailable store is asked once a second at least
 
 
+def refusal_of(error: Exception) -> Answered | None:
+    """The error itself if it can be answered; the first one of a group, as ``TaskGroup`` raises, if all of them can."""
+    if isinstance(error, ExceptionGroup):
+        refusals = [refusal_of(each) for each in error.exceptions]
+        return refusals[0] if all(refusals) else None
+    return error if isinstance(error, ANSWERED) else None
+
+
 class NotServed(Exception):
     """The request was not served: what its leases hold goes back."""
 

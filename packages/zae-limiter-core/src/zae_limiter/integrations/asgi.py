@@ -16,7 +16,8 @@ from ..aio.lease import Lease
 from ..aio.limiter import RateLimiter
 from ..settings import AcquireOptions
 from . import inbox
-from .answers import ANSWERED, Answer, Answers, NotServed, served
+from .answers import Answer, Answers, NotServed, refusal_of, served
+from .given import check_cost, check_given
 from .leases import Leases
 
 Scope = MutableMapping[str, Any]
@@ -46,17 +47,23 @@ def lease_of(scope: Mapping[str, object]) -> Lease:
 
 
 class Exchange:
-    """One request and its answer, with the leases that it holds."""
+    """One request and its answer at one layer of middleware, with the leases that it holds there.
+
+    A layer further in has an exchange of its own, which ends first. If that one refuses, this one gives back; the
+    answer has the fields of the one furthest in that has any.
+    """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, answers: Answers) -> None:
         self._scope, self._inbox, self._send = scope, inbox.Inbox(receive), send
         self._answers = answers
         self._leases = Leases()
         self._status: int | None = None
+        self._refused = self._shown = False
+        self._inner: Exchange | None = None  # the latest one: middleware in between may call its application again
 
     @classmethod
     def of(cls, scope: Scope) -> "Exchange":
-        """The exchange of a scope. Raises ``LookupError`` if there is no ``AnswerMiddleware``."""
+        """The exchange of a scope, furthest in. Raises ``LookupError`` if there is no ``AnswerMiddleware``."""
         if isinstance(found := scope.get(_EXCHANGE), cls):
             return found
         raise LookupError("no middleware of zae_limiter serves this request: install it in the application")
@@ -73,20 +80,25 @@ class Exchange:
 
     async def run(self, app: App) -> None:
         """Let the application answer, or answer in its place."""
+        outer = self._scope.get(_EXCHANGE)
+        if outer is not None:
+            outer._inner = self
+        self._scope[_EXCHANGE] = self
         try:
             await self._run(app)
-        except ANSWERED as error:
-            if self._status is not None:
-                raise
-            await self._reply(self._answers.to(error, self._scope["path"]))
         except ClientLeft:
             if self._status is None:
                 await self._reply(_NOBODY)
+        except Exception as error:
+            refusal = refusal_of(error)
+            if refusal is None or self._status is not None:
+                raise
+            await self._reply(self._answers.to(refusal, self._scope["path"]))
         finally:
+            self._scope[_EXCHANGE] = outer
             self._inbox.close()
 
     async def _run(self, app: App) -> None:
-        self._scope[_EXCHANGE] = self
         try:
             await app(self._scope, self._inbox.get, self._answer)
         except BaseException as error:
@@ -95,8 +107,18 @@ class Exchange:
         await self._leases.end(None if self._served else NotServed())
 
     @property
+    def refused(self) -> bool:
+        """Whether this layer, or one further in, has answered in the application's place."""
+        return self._refused or (self._inner is not None and self._inner.refused)
+
+    @property
+    def shown(self) -> bool:
+        """Whether the answer has the fields of this layer, or of one further in."""
+        return self._shown or (self._inner is not None and self._inner.shown)
+
+    @property
     def _served(self) -> bool:
-        return self._status is not None and served(self._status)
+        return self._status is not None and served(self._status) and not self.refused
 
     async def _enter_unless_gone(self, entering: Coroutine[Any, Any, Lease]) -> None:
         waiting, watching = asyncio.ensure_future(entering), asyncio.ensure_future(self._inbox.until_gone())
@@ -115,11 +137,16 @@ class Exchange:
             self._status = message["status"]
             if self._served:
                 self._leases.keep()
-            if lease := self._leases.last:
-                message = {**message, "headers": [*message.get("headers", ()), *_raw(self._answers.fields(lease))]}
+            if (lease := self._leases.last) and not (self._inner and self._inner.shown):
+                fields = _raw(self._answers.fields(lease))
+                self._shown = bool(fields)
+                ours = {name for name, _ in fields}
+                theirs = [each for each in message.get("headers", ()) if each[0].lower() not in ours]
+                message = {**message, "headers": theirs + fields}
         await self._send(message)
 
     async def _reply(self, answer: Answer) -> None:
+        self._refused = self._shown = True
         await self._send({"type": "http.response.start", "status": answer.status, "headers": _raw(answer.headers)})
         await self._send({"type": "http.response.body", "body": answer.body})
 
@@ -136,7 +163,7 @@ class AnswerMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a scope."""
-        if scope["type"] == "http" and _EXCHANGE not in scope:
+        if scope["type"] == "http":
             await Exchange(scope, receive, send, self._answers).run(self._app)
         else:
             await self._app(scope, receive, send)
@@ -164,6 +191,7 @@ class RateLimitMiddleware:
     ) -> None:
         self._app = app
         self._answering = AnswerMiddleware(self._limited, units=units, legacy=legacy)
+        check_given(RateLimiter, limiter, cost, options)
         self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
         self._options = options
 
@@ -172,7 +200,7 @@ class RateLimitMiddleware:
         await self._answering(scope, receive, send)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (cost := await resolve(self._cost, scope)):
+        if scope["type"] == "http" and (cost := check_cost(await resolve(self._cost, scope))):
             limiter = await resolve(self._limiter, scope)
             identity, resource = await resolve(self._identity, scope), await resolve(self._resource, scope)
             await Exchange.of(scope).acquire(

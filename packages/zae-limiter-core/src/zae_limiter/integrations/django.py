@@ -21,8 +21,9 @@ from ..settings import AcquireOptions
 from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call
-from .answers import ANSWERED, Answered, Answers, NotServed, served
+from .answers import ANSWERED, Answered, Answers, NotServed, refusal_of, served
 from .asgi import resolve
+from .given import check_cost, check_given
 from .leases import Leases, SyncLeases
 
 T = TypeVar("T")
@@ -60,15 +61,19 @@ class _Rule:
     answers: Answers
 
     def reply(self, request: Any, error: Answered) -> Any:
+        request.rate_limit_leases.refused = True
         answer = self.answers.to(error, request.path)
         return HttpResponse(answer.body, status=answer.status, headers=answer.headers)
 
-    def serves(self, leases: SyncLeases | Leases, response: Any) -> bool:
+    def serves(self, request: Any, leases: SyncLeases | Leases, response: Any) -> bool:
         """Show the lease in the response; whether its tokens stay taken."""
-        if leases.refused:
+        furthest_in = request.rate_limit_leases
+        if furthest_in.refused:
             return False
-        if leases.last is not None and "RateLimit" not in response:  # of middleware further in
-            for name, value in self.answers.fields(leases.last).items():
+        if leases.last is not None and not furthest_in.shown:
+            fields = self.answers.fields(leases.last)
+            furthest_in.shown = bool(fields)
+            for name, value in fields.items():
                 response[name] = value
         return served(response.status_code)
 
@@ -94,6 +99,7 @@ class RateLimits:
         legacy: bool = False,
         **options: Unpack[AcquireOptions],
     ) -> None:
+        check_given(SyncRateLimiter, limiter, cost, options)
         self._rule = _Rule(limiter, identity, resource, cost, options, Answers(units or {}, legacy))
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_SyncMiddleware":
@@ -117,6 +123,7 @@ class AsyncRateLimits:
         legacy: bool = False,
         **options: Unpack[AcquireOptions],
     ) -> None:
+        check_given(RateLimiter, limiter, cost, options)
         self._rule = _Rule(limiter, identity, resource, cost, options, Answers(units or {}, legacy))
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_AsyncMiddleware":
@@ -130,10 +137,8 @@ class _Middleware:
 
     def process_exception(self, request: Any, error: Exception) -> Any:
         """Answer a refusal of more tokens inside a view; Django calls it on a thread."""
-        if not isinstance(error, ANSWERED):
-            return None
-        request.rate_limit_leases.refused = True
-        return self._rule.reply(request, error)
+        refusal = refusal_of(error)
+        return None if refusal is None else self._rule.reply(request, refusal)
 
 
 class _SyncMiddleware(_Middleware):
@@ -150,7 +155,7 @@ class _SyncMiddleware(_Middleware):
                 leases.keep()
             leases.end(error)
             raise
-        if not self._rule.serves(leases, response):
+        if not self._rule.serves(request, leases, response):
             leases.end(NotServed())
         else:
             leases.keep()
@@ -159,7 +164,7 @@ class _SyncMiddleware(_Middleware):
 
     def _acquire(self, leases: SyncLeases, request: Any) -> None:
         rule = self._rule
-        if cost := of_call(rule.cost, (request,), {}):
+        if cost := check_cost(of_call(rule.cost, (request,), {})):
             limiter = rule.limiter if isinstance(rule.limiter, SyncRateLimiter) else rule.limiter(request)
             resource = of_call(rule.resource, (request,), {})
             leases.enter(limiter.acquire(rule.identity(request), resource, cost, **rule.options))
@@ -184,7 +189,7 @@ class _AsyncMiddleware(_Middleware):
                 await sync_to_async(_nothing)()  # behind the view, on its thread
             await leases.end(error)
             raise
-        if not self._rule.serves(leases, response):
+        if not self._rule.serves(request, leases, response):
             await leases.end(NotServed())
         else:
             leases.keep()
@@ -193,7 +198,7 @@ class _AsyncMiddleware(_Middleware):
 
     async def _acquire(self, leases: Leases, request: Any) -> None:
         rule = self._rule
-        if cost := await resolve(rule.cost, request):
+        if cost := check_cost(await resolve(rule.cost, request)):
             limiter = await resolve(rule.limiter, request)
             identity, resource = await resolve(rule.identity, request), await resolve(rule.resource, request)
             await leases.enter(limiter.acquire(identity, resource, cost, **rule.options))

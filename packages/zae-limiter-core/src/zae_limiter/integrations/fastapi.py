@@ -17,6 +17,7 @@ from ..aio.limiter import RateLimiter
 from ..http import PROBLEM_MEDIA_TYPE, STATUS
 from ..settings import AcquireOptions
 from .asgi import AnswerMiddleware, Exchange
+from .given import check_cost, check_given
 
 _PROBLEM: Final = {
     "type": "object",
@@ -57,6 +58,7 @@ class RateLimited:
         cost: Mapping[str, int] | Callable[..., Any],
         **options: Unpack[AcquireOptions],
     ) -> None:
+        check_given(RateLimiter, limiter, cost, options)
         self._options = options
         given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost}
         self.__signature__ = Signature(  # FastAPI reads it, and so resolves what was given
@@ -76,7 +78,7 @@ class RateLimited:
         cost: Mapping[str, int],
     ) -> Lease | None:
         """Take the tokens. Raises the errors of ``acquire``."""
-        if connection.scope["type"] == "websocket" or not cost:
+        if connection.scope["type"] == "websocket" or not check_cost(cost):
             return None
         lease = limiter.acquire(identity, resource, cost, **self._options)
         waits = bool(self._options.get("max_wait"))

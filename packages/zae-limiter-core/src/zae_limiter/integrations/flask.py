@@ -17,6 +17,7 @@ from ..sync.lease import SyncLease
 from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call
 from .answers import ANSWERED, Answered, Answers, NotServed, served
+from .given import check_cost, check_given
 from .leases import SyncLeases
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,6 +42,7 @@ class RateLimited:
         cost: Mapping[str, int] | Callable[[], Mapping[str, int]],
         **options: Unpack[AcquireOptions],
     ) -> None:
+        check_given(SyncRateLimiter, limiter, cost, options)
         self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
         self._options = options
 
@@ -58,7 +60,7 @@ class RateLimited:
         """Take the tokens of the current request. Raises the errors of ``acquire``."""
         if _EXTENSION not in current_app.extensions:
             raise LookupError("zae_limiter.integrations.flask is not installed in this application: call init_app(app)")
-        cost = of_call(self._cost, (), {})
+        cost = check_cost(of_call(self._cost, (), {}))
         if not cost:
             return
         limiter = self._limiter if isinstance(self._limiter, SyncRateLimiter) else self._limiter()

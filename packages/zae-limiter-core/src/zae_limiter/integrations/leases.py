@@ -20,12 +20,12 @@ log = logging.getLogger(__name__)
 
 
 class _Entered(Generic[L]):
-    """``refused``: the application asked for more than there was, and answers with the refusal."""
+    """``refused``: the answer is a refusal. ``shown``: the answer has the fields of a lease."""
 
     def __init__(self) -> None:
         self._entered: list[L] = []
         self.since = monotonic()
-        self.refused = False
+        self.refused = self.shown = False
 
     @property
     def last(self) -> L | None:

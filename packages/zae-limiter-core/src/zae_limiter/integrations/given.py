@@ -1,0 +1,32 @@
+"""Checks of what a web integration is given: what is a value at once, what a function returns at each request."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..aio.limiter import RateLimiter
+from ..exceptions import ValidationError
+from ..flows.acquire.requests import validate_request
+from ..settings import AcquireOptions
+from ..sync.limiter import SyncRateLimiter
+
+Kind = type[RateLimiter] | type[SyncRateLimiter]
+
+
+def check_given(kind: Kind, limiter: object, cost: object, options: AcquireOptions) -> None:
+    """Raise ``ValidationError`` for what no request could be limited with."""
+    if not (isinstance(limiter, kind) or callable(limiter)):
+        raise ValidationError("limiter", limiter, f"must be a {kind.__name__}, or a function that returns one")
+    if not callable(cost):
+        check_cost(cost)
+    known = sorted(AcquireOptions.__annotations__)
+    for name, value in options.items():
+        if name not in known:
+            raise ValidationError(name, value, f"is no option of acquire: {', '.join(known)}")
+    validate_request("entity", "resource", {"limit": 1}, **options)
+
+
+def check_cost(cost: Any) -> Mapping[str, int]:
+    """The tokens by limit. Raises ``ValidationError`` for what is no mapping: ``None`` is a forgotten ``return``."""
+    if isinstance(cost, Mapping):
+        return cost
+    raise ValidationError("cost", cost, "must map limits to amounts, like {'rpm': 1}; {} costs nothing")
