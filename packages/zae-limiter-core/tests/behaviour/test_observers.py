@@ -231,14 +231,15 @@ class Interruption(BaseException):
     """What a signal handler raises while an observer is told."""
 
 
-async def test_an_interruption_of_an_observer_gives_back_what_the_acquire_took(world: World) -> None:
+@pytest.mark.parametrize("rollback", [True, False])
+async def test_an_interruption_of_an_observer_gives_back_what_the_acquire_took(world: World, *, rollback: bool) -> None:
     def interrupted(event: Event) -> None:
         if isinstance(event, AcquireEvent) and event.resource == "bad":
             raise Interruption
 
     first, last, entered = Seen(), Seen(), False
     limiter, _ = await world.process(default_limits=[RPM], observers=[first, interrupted, last])
-    lease = limiter.acquire("e", "bad", {"rpm": 20})
+    lease = limiter.acquire("e", "bad", {"rpm": 20}, rollback=rollback)
     with pytest.raises(Interruption):
         async with lease:
             entered = True

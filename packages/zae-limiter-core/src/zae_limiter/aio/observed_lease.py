@@ -36,7 +36,7 @@ class ObservedLease(Lease):
                 taken = True
         except BaseException as error:
             if taken:  # an observer was interrupted, and no block follows
-                self._begun = perf_counter()
+                self._begun, self._grant.rollback = perf_counter(), True
                 await self.__aexit__(type(error), error, error.__traceback__)
             raise
         self._begun = perf_counter()

@@ -36,7 +36,7 @@ class SyncObservedLease(SyncLease):
                 taken = True
         except BaseException as error:
             if taken:  # an observer was interrupted, and no block follows
-                self._begun = perf_counter()
+                self._begun, self._grant.rollback = perf_counter(), True
                 self.__exit__(type(error), error, error.__traceback__)
             raise
         self._begun = perf_counter()
