@@ -8,7 +8,7 @@ checkov_version := "3.3.30"
 workers := "$(( (" + num_cpus() + " * 3 + 1) / 2 ))"
 
 # What another Python may change: event loops, threads, signals, connections, inspection
-of_interpreters := "{behaviour/test_{asgi,connections,distribution,group_commit,interruption,parity,process_life,processes,serving,transport,waiting}.py,unit/{observers,protocol,runtime}}"
+of_interpreters := "{behaviour/test_{asgi,connections,distribution,group_commit,interruption,parity,process_life,processes,serving,signals,transport,waiting}.py,unit/{observers,protocol,runtime}}"
 
 # Tests start many interpreters: without kept bytecode each `local up` takes 1.5 s more, to compile moto
 export PYTHONDONTWRITEBYTECODE := ""

@@ -4,6 +4,8 @@ What never does: an example of its own.
 
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +81,15 @@ def test_an_example_in_memory_does_what_it_says(
     block: Block, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(block, capsys, monkeypatch)
+
+
+def test_every_example_has_types_that_mypy_accepts(tmp_path: Path) -> None:
+    for number, block in enumerate(ALL):
+        (tmp_path / f"example_{number}.py").write_text(block.code.lstrip("\n"), encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "."]
+    done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True)
+    places = {f"example_{number}.py": block.place for number, block in enumerate(ALL)}
+    assert done.returncode == 0, re.sub(r"^\w+\.py", lambda name: places[name[0]], done.stdout, flags=re.MULTILINE)
 
 
 MAKES_A_TABLE = [block for block in ALL if block.needs_a_table and not block.needs_a_stack]

@@ -10,7 +10,10 @@ from .limits import Limit
 
 @dataclass(frozen=True, slots=True)
 class BucketLimit:
-    """One limit of a bucket, in tokens: ``available`` now (negative in debt), ``consumed`` net since it was made."""
+    """One limit of a bucket, in tokens: ``available`` now (negative in debt), ``consumed`` net since it was made.
+
+    ``limit.shadow`` is always ``False``: see ``Bucket``.
+    """
 
     limit: Limit
     available: int

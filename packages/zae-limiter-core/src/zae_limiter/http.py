@@ -103,9 +103,9 @@ def _legacy(named: Sequence[tuple[str, LimitStatus]]) -> dict[str, str]:
 
 def _sentence(name: str, status: LimitStatus) -> str:
     asked = f"{name}: {status.requested} requested"
-    if status.limit.blocks:
-        return f"{asked}, which is blocked"
     if math.isinf(status.retry_after_seconds):
+        if status.limit.blocks:
+            return f"{asked}, which is blocked"
         return f"{asked}, which can never pass: at most {status.limit.burst}"
     return f"{asked}, {max(0, status.available)} available; retry in {math.ceil(status.retry_after_seconds)} s"
 

@@ -18,6 +18,7 @@ from .limits import MILLI, LimitStatus
 from .observers import AcquireEvent, Call, Ending, Event, LeaseEvent, Observer, Outcome
 from .operations.capacity import Meter
 from .runtime import forks
+from .runtime.callables import is_awaited, yields
 from .runtime.log_throttle import LogThrottle
 
 log = logging.getLogger(__name__)
@@ -65,6 +66,10 @@ def audience_of(observers: Iterable[Observer], namespace_state: NamespaceState, 
     for observer in checked:
         if not callable(observer) or isinstance(observer, type):
             raise ValidationError("observers", observer, "must be an object that can be called with one event")
+        if is_awaited(observer) or yields(observer):
+            raise ValidationError(
+                "observers", observer, "must be a function by `def` without `yield`: nobody awaits it"
+            )
     return Audience(checked, namespace_state, store) if checked else None
 
 

@@ -1,6 +1,5 @@
 """What both variants share: clock and namespace of a repository, cause of changes, arguments of a decorator."""
 
-import inspect
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,6 +14,7 @@ from .flows.records.opening import open_namespace
 from .flows.steps import Flow, Log, play
 from .namespaces import Namespace
 from .naming import check_namespace, check_principal
+from .runtime.callables import is_awaited, yields
 from .settings import Options
 from .versions import core_version
 
@@ -103,8 +103,8 @@ def of_call(given: T | Callable[..., T], args: Sequence[Any], kwargs: Mapping[st
 
 def check_decorated(function: object, *, asynchronous: bool) -> None:
     """Raise ``ValidationError`` for a function of the other variant, or one that yields: both run outside the block."""
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if yields(function):
         raise ValidationError("function", function, "yields: use `acquire` inside it, around what it does")
-    if inspect.iscoroutinefunction(function) != asynchronous:
+    if is_awaited(function) != asynchronous:
         kind, limiter = ("async def", "SyncRateLimiter") if asynchronous else ("def", "RateLimiter")
         raise ValidationError("function", function, f"must be a function by `{kind}`: {limiter} has the other kind")

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import os
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -223,6 +225,69 @@ async def test_an_observer_that_raises_breaks_no_call_and_logs_once_a_minute(
     ]
     assert caplog.records[0].exc_info is not None
     assert len(seen) == 8
+
+
+class Interruption(BaseException):
+    """What a signal handler raises while an observer is told."""
+
+
+@pytest.mark.parametrize("rollback", [True, False])
+async def test_an_interruption_of_an_observer_gives_back_what_the_acquire_took(world: World, *, rollback: bool) -> None:
+    def interrupted(event: Event) -> None:
+        if isinstance(event, AcquireEvent) and event.resource == "bad":
+            raise Interruption
+
+    first, last, entered = Seen(), Seen(), False
+    limiter, _ = await world.process(default_limits=[RPM], observers=[first, interrupted, last])
+    lease = limiter.acquire("e", "bad", {"rpm": 20}, rollback=rollback)
+    with pytest.raises(Interruption):
+        async with lease:
+            entered = True
+    assert not entered
+    assert await limiter.available("e", "bad") == {"rpm": 60}
+    assert [event.outcome for event in first.calls] == ["admitted"]
+    for seen in (first, last):
+        assert [(event.ending, event.consumed) for event in seen.ends] == [("rolled_back", {"rpm": 0})]
+        assert seen.ends[0].seconds < 5
+    with pytest.raises(LeaseExpiredError):
+        await lease.consume(rpm=1)
+
+
+async def test_an_interruption_of_an_observer_that_hears_of_a_refusal_gives_nothing_back(world: World) -> None:
+    def interrupted(event: Event) -> None:
+        if isinstance(event, AcquireEvent) and event.outcome == "refused":
+            raise Interruption
+
+    seen = Seen()
+    limiter, _ = await world.process(default_limits=[RPM], observers=[seen, interrupted])
+    async with limiter.acquire("e", "r", {"rpm": 60}):
+        with pytest.raises(Interruption):
+            await take(limiter, "e", "r", rpm=1)
+        assert seen.ends == []
+        assert await limiter.available("e", "r") == {"rpm": 0}
+
+
+async def asynchronous(event: Event) -> None:
+    """An observer that somebody would have to await."""
+
+
+class Asynchronous:
+    async def __call__(self, event: Event) -> None:
+        """The same."""
+
+
+def generator(event: Event) -> Iterator[Event]:
+    yield event
+
+
+@pytest.mark.parametrize("observer", [asynchronous, partial(asynchronous), Asynchronous(), generator])
+async def test_an_observer_whose_result_somebody_would_have_to_await_is_refused_by_its_name(
+    world: World, observer: Any
+) -> None:
+    with pytest.raises(
+        ValidationError, match=r"(?i)observers .*(asynchronous|generator).*: must be a function by `def`"
+    ):
+        await world.process(observers=[observer])
 
 
 @pytest.mark.parametrize("bad", [print, [7], "print", [Seen]])

@@ -31,6 +31,12 @@ async def refused(limiter: RateLimiter, *amounts: int, entity_id: str = "e") -> 
         assert not await passes(limiter, entity_id, "r", rpm=amount)
 
 
+def busy(limiter: RateLimiter) -> bool:
+    """Whether a run serves the bucket, or requests wait for one."""
+    cached = limiter.repository.namespace_state.cached_buckets.get(("e", "r", 0))
+    return cached is not None and (cached.queue.busy or bool(cached.queue.waiting))
+
+
 def counted(world: World, limiter: RateLimiter, entity_id: str = "e") -> int | None:
     """The refusals that the bucket's item has; ``None`` if none was ever counted."""
     item = world.bucket_of(limiter, entity_id, "r")
@@ -145,6 +151,22 @@ async def test_after_a_quiet_minute_the_next_refusal_queues_one_write(world: Wor
     assert (item["ev"], item["b_rpm_tk"], item["b_wcu_tc"]) == (1, 0, 2000)
     await take(limiter, "e", "r", rpm=1)
     assert counted(world, limiter) == 6
+
+
+@pytest.mark.parametrize("seconds", [5, 61])
+async def test_a_bucket_that_stays_empty_counts_refusals_within_two_minutes_and_at_most_once_in_each(
+    world: World, seconds: int
+) -> None:
+    limiter, _ = await world.process(default_limits=[Limit.per_day("rpm", 5)])
+    await take(limiter, "e", "r", rpm=5)
+    calls, counts = 610 // seconds, list[int]()
+    for _ in range(calls):
+        world.clock.advance(seconds=seconds)
+        await refused(limiter, 1, 1)
+        await until(lambda: not busy(limiter))
+        counts.append(counted(world, limiter) or 0)
+    assert len({*counts}) <= 11, "at first none"
+    assert counts[-1] >= 2 * (calls - 120 // seconds - 1)
 
 
 async def test_a_refusal_does_not_wait_for_that_write(world: World) -> None:

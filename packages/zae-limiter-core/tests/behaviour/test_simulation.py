@@ -8,9 +8,8 @@ from simulation.application import Application, Change
 from simulation.bucket_items import LimitState, Rule
 from simulation.histories import tried
 from simulation.kernel import Violation
-from simulation.ledger import Ledger
+from simulation.ledger import Ledger, fastest
 from simulation.mutants import MUTANTS, Mutant, killer
-from simulation.oracle import fastest
 from simulation.plan import Plan
 from simulation.shrink import TROUBLES
 from simulation.world import World, simulate

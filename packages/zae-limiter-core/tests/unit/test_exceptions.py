@@ -134,6 +134,18 @@ def test_the_message_says_how_many_and_when() -> None:
     assert str(EXCEEDED) == "e/r: 1 rpm requested, 0 available; retry in 1.250 s"
 
 
+@pytest.mark.parametrize(
+    ("wait", "told"),
+    [
+        (math.inf, "which is blocked: the limit has a capacity of 0"),
+        (44.8, "-45 available; retry in 44.800 s"),  # an amount of 0 of a limit in debt
+    ],
+)
+def test_only_a_wait_without_end_is_called_blocked(wait: float, told: str) -> None:
+    of = LimitStatus("e", "r", "rpm", Limit.per_minute("rpm", 0), -45, 0, True, wait)
+    assert str(RateLimitExceeded([of])) == f"e/r: 0 rpm requested, {told}"
+
+
 def test_what_can_never_pass_says_so_and_has_no_header() -> None:
     error = RateLimitExceeded([status("a", retry_after=math.inf, available=10, requested=11)])
     assert str(error) == "e/r: 11 a requested, which can never pass: the limit holds at most 10"

@@ -159,6 +159,16 @@ def test_a_problem_that_never_passes_says_so() -> None:
     assert document["detail"] == "fixedwindow: 101 requested, which can never pass: at most 100"
 
 
+@pytest.mark.parametrize(
+    ("wait", "told"),
+    [(math.inf, "which is blocked"), (44.8, "0 available; retry in 45 s")],
+    ids=["for ever", "in debt"],
+)
+def test_only_a_wait_without_end_is_called_blocked(wait: float, told: str) -> None:
+    document = problem(RateLimitExceeded([status(Limit.per_minute("rpm", 0), -45, wait=wait, requested=0)]))
+    assert document["detail"] == f"rpm: 0 requested, {told}"
+
+
 @pytest.mark.parametrize("unit", ["ünits", "a\nb", 5, None])
 def test_a_unit_that_no_field_can_have_is_refused(unit: Any) -> None:
     with pytest.raises(ValueError, match="header field"):

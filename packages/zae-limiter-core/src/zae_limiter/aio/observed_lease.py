@@ -29,8 +29,16 @@ class ObservedLease(Lease):
             await super().consume(**amounts)
 
     async def __aenter__(self) -> Self:
-        with observed_acquire(self):
-            await super().__aenter__()
+        taken = False
+        try:
+            with observed_acquire(self):
+                await super().__aenter__()
+                taken = True
+        except BaseException as error:
+            if taken:  # an observer was interrupted, and no block follows
+                self._begun, self._grant.rollback = perf_counter(), True
+                await self.__aexit__(type(error), error, error.__traceback__)
+            raise
         self._begun = perf_counter()
         return self
 

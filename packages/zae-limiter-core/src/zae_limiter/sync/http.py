@@ -33,6 +33,7 @@ from .time_left import time_left
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
 RECHECK_SECONDS: Final = 0.05  # a waiter looks again, in case the one before it was interrupted
 RECEIVE_BYTES: Final = 65_536
+TICK_SECONDS: Final = 0.02  # a wait may end so much before its time, as some systems count
 
 
 class Connection:
@@ -56,6 +57,7 @@ class Connection:
                 data = self._receive(until)
                 response = reader.feed(data) if data else reader.end()
         except TimeoutError as error:
+            _check_time(error, until)
             raise OutcomeUnknown("the answer did not come in time") from error
         except OSError as error:
             raise OutcomeUnknown(f"the connection broke: {error}") from error
@@ -249,6 +251,7 @@ class HttpClient:
                 sock.close()
                 raise
         except TimeoutError as error:
+            _check_time(error, until)
             raise Unreachable(f"no connection to {self._writer.address} in time") from error
         except OSError as error:
             raise Unreachable(f"no connection to {self._writer.address}: {error}") from error
@@ -264,6 +267,7 @@ def refreshed(source: CredentialSource, until: float) -> Credentials:
     except TimeoutError as error:
         if future.done():
             raise
+        _check_time(error, until)
         raise Unreachable("the credentials did not come in time") from error
 
 
@@ -280,6 +284,7 @@ def _connect(host: str, port: int, until: float) -> socket.socket:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         except OSError as error:
             sock.close()
+            _check_time(error, until)
             problem = error
         except BaseException:
             sock.close()
@@ -287,6 +292,12 @@ def _connect(host: str, port: int, until: float) -> socket.socket:
         else:
             return sock
     raise problem
+
+
+def _check_time(error: OSError, until: float) -> None:
+    """Raise again the ``TimeoutError`` of a signal handler: that of a socket comes late, or has a number."""
+    if isinstance(error, TimeoutError) and error.errno is None and time.monotonic() < until - TICK_SECONDS:
+        raise error
 
 
 def _left(until: float) -> float:

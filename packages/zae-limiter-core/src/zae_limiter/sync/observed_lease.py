@@ -29,8 +29,16 @@ class SyncObservedLease(SyncLease):
             super().consume(**amounts)
 
     def __enter__(self) -> Self:
-        with observed_acquire(self):
-            super().__enter__()
+        taken = False
+        try:
+            with observed_acquire(self):
+                super().__enter__()
+                taken = True
+        except BaseException as error:
+            if taken:  # an observer was interrupted, and no block follows
+                self._begun, self._grant.rollback = perf_counter(), True
+                self.__exit__(type(error), error, error.__traceback__)
+            raise
         self._begun = perf_counter()
         return self
 

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...runtime import forks
+from ...runtime.lru import LRU
 
 if TYPE_CHECKING:
     from .namespace_state import CachedBucket
@@ -32,6 +33,7 @@ class PendingRefusals:
         self._size = size
         self._lock = Lock()
         self.counts: dict[CachedBucket, _Pending] = {}
+        self._taken_since_ms: LRU[CachedBucket, int] = LRU(size)  # each bucket has one write under way at most
         forks.register(self)
 
     def forget(self) -> None:
@@ -51,13 +53,17 @@ class PendingRefusals:
         """Remove and return the number of refusals, for a write."""
         with self._lock:
             pending = self.counts.pop(cached, None)
-            return 0 if pending is None else pending.number
+            if pending is None:
+                return 0
+            self._taken_since_ms.put(cached, pending.since_ms)
+            return pending.number
 
     def put_back(self, cached: "CachedBucket", number: int, now_ms: int) -> None:
-        """Add those of a write that was not applied."""
+        """Add those of a write that was not applied; they wait for as long as if it had not been tried."""
         with self._lock:
-            since, since_ms = self.counts.get(cached, (0, now_ms))
-            self._keep(cached, number + since, since_ms)
+            later = self.counts.get(cached)
+            since_ms = self._taken_since_ms.get(cached)
+            self._keep(cached, number + (later.number if later else 0), now_ms if since_ms is None else since_ms)
 
     def _keep(self, cached: "CachedBucket", number: int, since_ms: int) -> None:
         self.counts[cached] = _Pending(number, since_ms)

@@ -47,9 +47,22 @@ def test_a_write_that_takes_them_begins_the_minute_again(buckets: Iterator[Cache
     refusals.take(bucket)
     assert not refusals.add(bucket, NOW + 59_000)
     assert not refusals.add(bucket, NOW + 118_000)
-    refusals.put_back(bucket, refusals.take(bucket), NOW + 118_000)
-    assert not refusals.add(bucket, NOW + 119_000)
-    assert refusals.add(bucket, NOW + 178_000)
+    assert refusals.add(bucket, NOW + 119_000)
+
+
+@pytest.mark.parametrize("meanwhile", [0, 1])
+def test_a_write_that_was_not_applied_leaves_the_minute_as_it_was(
+    buckets: Iterator[CachedBucket], meanwhile: int
+) -> None:
+    refusals, bucket = PendingRefusals(10), next(buckets)
+    refusals.add(bucket, NOW)
+    taken = refusals.take(bucket)
+    for _ in range(meanwhile):
+        assert not refusals.add(bucket, NOW + 30_000)
+    refusals.put_back(bucket, taken, NOW + 40_000)
+    assert not refusals.add(bucket, NOW + 59_000)
+    assert refusals.add(bucket, NOW + 60_000)
+    assert refusals.take(bucket) == 3 + meanwhile
 
 
 def test_the_buckets_that_wait_for_longest_are_forgotten_first(buckets: Iterator[CachedBucket]) -> None:
