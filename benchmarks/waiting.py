@@ -1,7 +1,7 @@
 """A crowd that waits for one bucket: the rate that it gets, its requests, its order.
 
-Lives here: two real processes against dynoxide, and crowds of one process in memory, whose callers acquire with
-``max_wait``. Never: a caller that gives up by itself, but for those that are cancelled.
+Lives here: two real processes against dynoxide, crowds of one process in memory, and crowds of several processes on a
+distant table, in virtual time. Never: a caller that gives up by itself, but for those that are cancelled.
 """
 
 import asyncio
@@ -15,9 +15,11 @@ from typing import NamedTuple
 
 from zae_limiter import Limit, Options, RateLimiter, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.aio.store import DynamoDBStore
+from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.sync.store import SyncDynamoDBStore
 
+from . import virtual
 from .emulator import dynoxide
 from .report import Row
 
@@ -26,6 +28,16 @@ RATE = 50
 PROCESSES, WAITERS, CANCELLED = 2, 500, 50  # waiters of each process, and how many of them are cancelled
 MAX_WAIT = 120.0
 CROWDS, CROWDS_RATE = (1_000, 5_000), 500  # of one process in memory
+DISTANT = ((1, 3_000, 500, 0.005), (1, 2_000, 300, 0.01), (1, 1_000, 100, 0.05), (3, 500, 200, 0.01))
+
+
+class Crowd(NamedTuple):
+    """Processes with so many callers each, a bucket of ``rate`` a second, and the seconds that a request takes."""
+
+    processes: int
+    callers: int
+    rate: int
+    seconds: float
 
 
 class Run(NamedTuple):
@@ -54,6 +66,37 @@ def measure() -> list[Row]:
         Row("places that cancelled waiters left behind", sum(run.left_behind for run in runs), at_most=0),
         Row("waited in all", admitted[-1] - admitted[0], "s"),
         *(row for callers in CROWDS for row in asyncio.run(_in_memory(callers))),
+        *(row for crowd in DISTANT for row in virtual.run(_distant(Crowd(*crowd)))),
+    ]
+
+
+async def _distant(crowd: Crowd) -> list[Row]:
+    """What a crowd gets whose every request takes long, and who is overtaken."""
+    meter, time_now = Meter(), asyncio.get_running_loop().time
+    table, options = MemoryTable(meter), Options(clock=virtual.VirtualClock())
+    limits = [Limit.per_second("rps", crowd.rate)]
+    repositories = [
+        await Repository.over(virtual.Distant(table, crowd.seconds), options) for _ in range(crowd.processes)
+    ]
+    limiters = [RateLimiter(repository, default_limits=limits) for repository in repositories]
+    served: list[list[int]] = [[] for _ in limiters]
+
+    async def caller(process: int, number: int, amount: int = 1) -> None:
+        async with limiters[process].acquire("everyone", "gpt-4", {"rps": amount}, max_wait=MAX_WAIT):
+            served[process].append(number)
+
+    await caller(0, 0, crowd.rate)
+    meter.reset()
+    begun = time_now()
+    everyone = [(process, number) for number in range(crowd.callers) for process in range(crowd.processes)]
+    await asyncio.gather(*(caller(*each) for each in everyone))
+    took = time_now() - begun
+    overtaken = sum(later < earlier for numbers in served for earlier, later in pairwise(numbers))
+    who = f"{crowd.processes} x {crowd.callers:,} callers, {crowd.rate} a second, {1000 * crowd.seconds:g} ms a request"
+    return [
+        Row(f"{who}: granted of what is due", 100 * len(everyone) / crowd.rate / took, "%", at_least=98, at_most=100),
+        Row(f"{who}: requests of each admission", meter.requests.total() / len(everyone), at_most=1.1),
+        Row(f"{who}: overtaken in their process", overtaken, at_most=0),
     ]
 
 

@@ -220,13 +220,13 @@ class _Caller:
         return statuses_before([claim], now)
 
     def _join(self, claims: Sequence[Claim], lines: Sequence[CachedBucket]) -> None:
-        """Have a place in those of these lines whose tokens it needs, and in no other; one that it has is kept."""
-        self._claims, self._short = claims, claims[0] if claims else None
+        """Go by these claims, and wait in those of these lines whose tokens they need."""
         wanted = [claim for claim in claims if claim.cached in lines and claim.checked]
+        self._claims, self._short = claims, next((claim for claim in (*reversed(wanted), *claims)), None)
         self._hold(wanted)
-        self._short = wanted[-1] if wanted else self._short
 
     def _hold(self, wanted: Sequence[Claim]) -> None:
+        """Have a place in the line of each of these claims, and in no other."""
         kept = [claim.cached for claim in wanted]
         for cached in self._lines:
             if cached not in kept:
