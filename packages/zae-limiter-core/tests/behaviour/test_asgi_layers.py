@@ -157,6 +157,30 @@ async def test_the_second_of_two_applications_is_limited_though_the_first_did_no
     assert await left(limiter) == {"ip": 4 if outside else 5, "user": 0}
 
 
+async def test_an_application_in_between_that_gives_another_answer_than_a_refusal_is_limited_by_the_layer_outside(
+    limiter: RateLimiter,
+) -> None:
+    premium = limited(hello, limiter, {"user": 1})
+
+    async def friendly(scope: Scope, receive: Receive, send: Send) -> None:
+        held: list[Message] = []
+
+        async def hold(message: Message) -> None:
+            held.append(message)
+
+        await premium(scope, receive, hold)
+        if held[0]["status"] == 429:
+            return await hello(scope, receive, send)
+        for message in held:
+            await send(message)
+        return None
+
+    app = limited(friendly, limiter, {"ip": 1})
+    answers = [await ask(app) for _ in range(6)]
+    assert [status for status, _ in answers] == [200, 200, 200, 200, 200, 429]
+    assert all(b'"ip"' in fields[b"ratelimit"] for _, fields in answers[1:])
+
+
 async def missing(scope: Scope, receive: Receive, send: Send) -> None:
     await reply(send, 404)
 

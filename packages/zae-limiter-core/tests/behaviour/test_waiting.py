@@ -226,6 +226,25 @@ async def test_who_asks_for_shadow_limits_alone_is_admitted_behind_a_refused_one
     await refused
 
 
+async def test_a_lease_that_consumes_more_is_not_refused_with_another_one_before_it(world: World) -> None:
+    limits = [Limit.custom("rpm", 3, refill_amount=1, refill_period=1), Limit.per_second("tpm", 1000)]
+    limiter, wire = await world.process(default_limits=limits, clock=SystemClock(), rejection_staleness=0)
+    await take(limiter, "e", "r", rpm=3)
+    async with (
+        limiter.acquire("e", "r", {"rpm": 1, "tpm": 1}, max_wait=LONG) as first,
+        limiter.acquire("e", "r", {"rpm": 1, "tpm": 1}, max_wait=LONG) as second,
+    ):
+        wire.hold(Update)
+        refused = asyncio.ensure_future(first.consume(rpm=3))
+        await until(lambda: wire.in_flight == 1)
+        behind = asyncio.ensure_future(second.consume(tpm=1))
+        await asyncio.sleep(0.05)
+        wire.let_go()
+        with pytest.raises(RateLimitExceeded):
+            await refused
+        await behind
+
+
 async def test_who_can_never_pass_is_refused_at_once_though_others_wait(world: World) -> None:
     limiter, _ = await drained(world)
     first = asyncio.ensure_future(waits(limiter, 5))

@@ -87,6 +87,32 @@ def test_a_refusal_of_the_middleware_inside_gives_back_what_those_outside_took(l
     assert limiter.available("ann", "api") == {"ip": 4, "user": 0}
 
 
+def test_middleware_in_between_that_gives_another_answer_than_a_refusal_is_limited_by_the_one_outside(
+    limiter: SyncRateLimiter,
+) -> None:
+    def friendly(get_response: Any) -> Any:
+        def answer(request: Any) -> Any:
+            response = get_response(request)
+            return HttpResponse("log in first") if response.status_code == 429 else response
+
+        return answer
+
+    with site(hello, limits(limiter, {"ip": 1}), friendly, limits(limiter, {"user": 1})):
+        answers = [get() for _ in range(6)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 200, 429]
+    assert all('"ip"' in answer["RateLimit"] for answer in answers[1:5])
+
+
+def test_a_view_finds_the_lease_from_outside_where_the_middleware_inside_limits_nothing(
+    limiter: SyncRateLimiter,
+) -> None:
+    def view(request: Any) -> Any:
+        return JsonResponse(lease_of(request).consumed)
+
+    with site(view, limits(limiter, {"ip": 1}), limits(limiter, {})):
+        assert get().json() == {"ip": 1}
+
+
 async def test_a_refusal_of_async_middleware_inside_gives_back_what_those_outside_took(
     async_limiter: RateLimiter,
 ) -> None:

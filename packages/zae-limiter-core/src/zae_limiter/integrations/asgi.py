@@ -8,7 +8,7 @@ its request waits (``max_wait``) leaves the line. Websockets and lifespans pass 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from inspect import isawaitable
 from typing import Any, Final, TypeAlias, TypeVar, Unpack
 
@@ -49,8 +49,8 @@ def lease_of(scope: Mapping[str, object]) -> Lease:
 class Exchange:
     """One request and its answer at one layer of middleware, with the leases that it holds there.
 
-    A layer further in has an exchange of its own, which ends first. If that one refuses, this one gives back; the
-    answer has the fields of the one furthest in that has any.
+    A layer further in has an exchange of its own, which ends first. If the answer is its refusal, this one gives back;
+    the answer has the fields of the one furthest in that has any.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, answers: Answers) -> None:
@@ -58,7 +58,8 @@ class Exchange:
         self._answers = answers
         self._leases = Leases()
         self._status: int | None = None
-        self._refused = self._shown = False
+        self._refused = False
+        self._fields: list[tuple[bytes, bytes]] = []  # of this layer, or of one further in, as the answer has them
         self._inner: Exchange | None = None  # the latest one: middleware in between may call its application again
 
     @classmethod
@@ -107,18 +108,8 @@ class Exchange:
         await self._leases.end(None if self._served else NotServed())
 
     @property
-    def refused(self) -> bool:
-        """Whether this layer, or one further in, has answered in the application's place."""
-        return self._refused or (self._inner is not None and self._inner.refused)
-
-    @property
-    def shown(self) -> bool:
-        """Whether the answer has the fields of this layer, or of one further in."""
-        return self._shown or (self._inner is not None and self._inner.shown)
-
-    @property
     def _served(self) -> bool:
-        return self._status is not None and served(self._status) and not self.refused
+        return self._status is not None and served(self._status) and not self._refused
 
     async def _enter_unless_gone(self, entering: Coroutine[Any, Any, Lease]) -> None:
         waiting, watching = asyncio.ensure_future(entering), asyncio.ensure_future(self._inbox.until_gone())
@@ -135,19 +126,28 @@ class Exchange:
     async def _answer(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
+            headers = [(name.lower(), value) for name, value in message.get("headers", ())]
+            self._follow(headers)
             if self._served:
                 self._leases.keep()
-            if (lease := self._leases.last) and not (self._inner and self._inner.shown):
-                fields = _raw(self._answers.fields(lease))
-                self._shown = bool(fields)
-                ours = {name for name, _ in fields}
-                theirs = [each for each in message.get("headers", ()) if each[0].lower() not in ours]
-                message = {**message, "headers": theirs + fields}
+            if (lease := self._leases.last) and not self._fields:
+                self._fields = _raw(self._answers.fields(lease))
+                ours = {name for name, _ in self._fields}
+                headers = [each for each in headers if each[0] not in ours] + self._fields
+                message = {**message, "headers": headers}
         await self._send(message)
 
+    def _follow(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        """Go by the layer further in, unless middleware in between gives another answer than that layer has given."""
+        inner = self._inner
+        if inner is not None and inner._status == self._status:
+            self._refused = inner._refused
+        if inner is not None and all(field in headers for field in inner._fields):
+            self._fields = inner._fields
+
     async def _reply(self, answer: Answer) -> None:
-        self._refused = self._shown = True
-        await self._send({"type": "http.response.start", "status": answer.status, "headers": _raw(answer.headers)})
+        self._refused, self._status, self._fields = True, answer.status, _raw(answer.headers)
+        await self._send({"type": "http.response.start", "status": answer.status, "headers": self._fields})
         await self._send({"type": "http.response.body", "body": answer.body})
 
 

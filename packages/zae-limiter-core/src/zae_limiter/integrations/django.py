@@ -61,18 +61,18 @@ class _Rule:
     answers: Answers
 
     def reply(self, request: Any, error: Answered) -> Any:
-        request.rate_limit_leases.refused = True
         answer = self.answers.to(error, request.path)
-        return HttpResponse(answer.body, status=answer.status, headers=answer.headers)
+        response = HttpResponse(answer.body, status=answer.status, headers=answer.headers)
+        response.rate_limit_refused = True
+        return response
 
-    def serves(self, request: Any, leases: SyncLeases | Leases, response: Any) -> bool:
-        """Show the lease in the response; whether its tokens stay taken."""
-        furthest_in = request.rate_limit_leases
-        if furthest_in.refused:
+    def serves(self, leases: SyncLeases | Leases, response: Any) -> bool:
+        """Show the lease in the response, unless middleware further in does; whether its tokens stay taken."""
+        if getattr(response, "rate_limit_refused", False):
             return False
-        if leases.last is not None and not furthest_in.shown:
+        if leases.last is not None and not getattr(response, "rate_limit_shown", False):
             fields = self.answers.fields(leases.last)
-            furthest_in.shown = bool(fields)
+            response.rate_limit_shown = bool(fields)
             for name, value in fields.items():
                 response[name] = value
         return served(response.status_code)
@@ -143,7 +143,7 @@ class _Middleware:
 
 class _SyncMiddleware(_Middleware):
     def __call__(self, request: Any) -> Any:
-        leases = request.rate_limit_leases = SyncLeases()
+        leases = SyncLeases()
         try:
             self._acquire(leases, request)
         except ANSWERED as error:
@@ -155,7 +155,7 @@ class _SyncMiddleware(_Middleware):
                 leases.keep()
             leases.end(error)
             raise
-        if not self._rule.serves(request, leases, response):
+        if not self._rule.serves(leases, response):
             leases.end(NotServed())
         else:
             leases.keep()
@@ -167,6 +167,7 @@ class _SyncMiddleware(_Middleware):
         if cost := check_cost(of_call(rule.cost, (request,), {})):
             limiter = rule.limiter if isinstance(rule.limiter, SyncRateLimiter) else rule.limiter(request)
             resource = of_call(rule.resource, (request,), {})
+            request.rate_limit_leases = leases
             leases.enter(limiter.acquire(rule.identity(request), resource, cost, **rule.options))
 
 
@@ -176,7 +177,7 @@ class _AsyncMiddleware(_Middleware):
         markcoroutinefunction(self)
 
     async def __call__(self, request: Any) -> Any:
-        leases = request.rate_limit_leases = Leases()
+        leases = Leases()
         try:
             await self._acquire(leases, request)
         except ANSWERED as error:
@@ -189,7 +190,7 @@ class _AsyncMiddleware(_Middleware):
                 await sync_to_async(_nothing)()  # behind the view, on its thread
             await leases.end(error)
             raise
-        if not self._rule.serves(request, leases, response):
+        if not self._rule.serves(leases, response):
             await leases.end(NotServed())
         else:
             leases.keep()
@@ -201,6 +202,7 @@ class _AsyncMiddleware(_Middleware):
         if cost := check_cost(await resolve(rule.cost, request)):
             limiter = await resolve(rule.limiter, request)
             identity, resource = await resolve(rule.identity, request), await resolve(rule.resource, request)
+            request.rate_limit_leases = leases
             await leases.enter(limiter.acquire(identity, resource, cost, **rule.options))
 
 

@@ -20,12 +20,9 @@ log = logging.getLogger(__name__)
 
 
 class _Entered(Generic[L]):
-    """``refused``: the answer is a refusal. ``shown``: the answer has the fields of a lease."""
-
     def __init__(self) -> None:
         self._entered: list[L] = []
         self.since = monotonic()
-        self.refused = self.shown = False
 
     @property
     def last(self) -> L | None:

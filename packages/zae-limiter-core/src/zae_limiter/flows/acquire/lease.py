@@ -200,7 +200,9 @@ def _for_each(grant: Grant, amounts: Mapping[str, int]) -> list[Claim]:
     for claim in grant.claims:
         known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
         if known:
-            more.append(replace(claim, amounts=known, stale=False, seen=(), requests=[], last=()))
+            more.append(
+                replace(claim, amounts=known, stale=False, turn=None, waits=False, seen=(), requests=[], last=())
+            )
     return more
 
 

@@ -48,7 +48,7 @@ def _balance(claim: Claim, outcome: Outcome, name: str) -> int:
 
 
 def _contended(claim: Claim, statuses: list[LimitStatus]) -> list[LimitStatus]:
-    """All limits as exceeded, if a request was refused although none is: it lost every race, or tokens came since."""
+    """All limits as exceeded, if a request was refused although none is: others came first, or tokens came since."""
     if not claim.refused or any(status.exceeded and not status.limit.shadow for status in statuses):
         return statuses
     return [

@@ -74,11 +74,13 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, c
             slept_ms, refused_ms = slept_ms + pause_ms, 0
         caller.turn.wake(namespace_state.now())
         try:
-            grant = yield from acquire(namespace_state, replace(request, turn=caller.turn))
+            grant = yield from acquire(namespace_state, replace(request, turn=caller.turn if caller.joined else None))
         except RateLimitExceeded as error:
             if math.isinf(error.retry_after_seconds):
                 raise
             refusal, refused_ms = error, max(1, math.ceil(error.retry_after_seconds * 1000))
+            if caller.turn.is_blocked:  # it was not asked whether its own tokens are there
+                refused_ms = 0
             caller.sleep_for(refusal)
         else:
             grant.waited = slept_ms / 1000
@@ -134,11 +136,13 @@ class _Caller:
         longest, held = 0, list[Claim]()
         for claim in self._claims:
             if claim.checked and (claim.cached in self._lines or (self.joined and claim.cached.line)):
+                if claim.cached in self._lines:
+                    claim.cached.line.join(self.turn, claim.checked)  # again, if the others took it for gone
                 wait_ms = self._wait_ms(claim, now)
                 if wait_ms >= longest:  # who waits longer for its own bucket does not hold up others of the parent's
                     longest, held = wait_ms, [*held, claim]
                     self._short = claim if wait_ms else self._short
-        self._hold(held)  # again, if the others took it for gone
+        self._hold(held)
         return longest
 
     def is_blocked(self) -> bool:
@@ -153,7 +157,8 @@ class _Caller:
         self._blocked_until_ms = max(
             (max(each.due_ms or 0, now + A_BIT_MS * each.distance) for each in blockers), default=now
         )
-        return bool(blockers) and now - (self._patient_since_ms or now) < PATIENCE_MS
+        patient_ms = 0 if self._patient_since_ms is None else now - self._patient_since_ms
+        return bool(blockers) and patient_ms < PATIENCE_MS
 
     def sleep_for(self, refusal: RateLimitExceeded) -> None:
         """Wait in the line of the bucket that is short for longest, and in that of the own one."""

@@ -153,7 +153,7 @@ class CommitRun:
     def failed(self, error: StoreError, decision: Decision | None) -> Flow[None]:
         """React to an error of the store: try again where that may help, else fail the requests."""
         if decision is not None and decision.batch.refused and isinstance(error, ConditionFailed | NotApplied):
-            self.namespace_state.refusals.put_back(self.cached, decision.batch.refused, self.now_ms)
+            self.namespace_state.refusals.put_back(self.cached, decision.batch.refused)
         pause = next(self.pauses, None) if isinstance(error, Throttled) else None
         if isinstance(error, Throttled) and not isinstance(error, Conflict):
             self.cached.write_rate.throttled()
@@ -199,11 +199,11 @@ class CommitRun:
         left: Mapping[str, int] = NOTHING,
     ) -> None:
         """Give the requests their outcome, with the last seen state."""
-        if verdict in {"refused", "outdated"}:
-            self.cached.queue.block_behind(requests)
         outcome = Outcome(verdict, self.cached.state, self.now_ms, error, left)
         for request in requests:
             request.outcome = outcome
+        if verdict in {"refused", "outdated"}:
+            self.cached.queue.block_behind(requests)
         if len(requests) == len(self.pending):
             self.pending = ()
         else:

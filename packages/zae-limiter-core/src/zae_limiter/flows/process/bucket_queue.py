@@ -35,8 +35,8 @@ class Outcome(NamedTuple):
 class Waiter:
     """One place in a queue. A flow settles it by setting its ``outcome``; ``waker`` belongs to the driver.
 
-    ``turn``: its number in a waiting line, 0 if it did not wait. ``blocked``: one before it in the line was refused
-    while it was in the queue, so it is, too. ``unwanted``: its caller went away while a run was at work on it.
+    ``turn``: its number in a waiting line, 0 if it has none. ``blocked``: one before it in the line was not admitted
+    while it was in the queue, so it is refused, too. ``unwanted``: its caller went away while a run was at work on it.
     ``droppable``: it may leave the queue with its caller.
     """
 
@@ -230,10 +230,10 @@ class BucketQueue:
         return self.server is not None and not self.lingers
 
     def block_behind(self, refused: Iterable[Waiter]) -> None:
-        """Refuse, in the next run, those that wait in a line behind one of these."""
-        turns = [waiter.turn for waiter in refused if waiter.turn]
-        for waiter in list(self.waiting) if turns else ():
-            waiter.blocked = waiter.blocked or waiter.turn > min(turns)
+        """Mark those in the queue that wait in a line behind one of these, so that the next run refuses them."""
+        first = min((waiter.turn for waiter in refused if waiter.turn), default=None)
+        for waiter in list(self.waiting) if first is not None else ():
+            waiter.blocked = waiter.blocked or waiter.turn > first
 
     def take(self) -> list[Any]:
         """Remove and return the requests of the next run: the first, and all that go with it, in order of turn."""

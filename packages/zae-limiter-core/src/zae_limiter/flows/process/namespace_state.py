@@ -55,7 +55,7 @@ class CachedBucket:
 
     ``uncontended``: the last eight answers showed no other process's write. ``reshaped``: the limits of this process's
     last reshape, and its instant (epoch ms). Until ``follows_until_ms`` the process follows the shape that others gave
-    the bucket.
+    the bucket. ``refused_since_ms``: since when the refusals of its last write had been pending.
     """
 
     __slots__ = (
@@ -71,6 +71,7 @@ class CachedBucket:
         "loading",
         "pairing",
         "queue",
+        "refused_since_ms",
         "reshaped",
         "resolved",
         "seen_at_ms",
@@ -95,6 +96,7 @@ class CachedBucket:
         self.write_rate = WriteRate()
         self.reshaped: tuple[tuple[Limit, ...], int] = ((), 0)
         self.follows_until_ms = 0
+        self.refused_since_ms = 0
         self._others = 0
         self.uncontended = True
         self._agreed: tuple[object, object] = (None, None)

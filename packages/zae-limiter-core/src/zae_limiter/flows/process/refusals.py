@@ -8,7 +8,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...runtime import forks
-from ...runtime.lru import LRU
 
 if TYPE_CHECKING:
     from .namespace_state import CachedBucket
@@ -33,7 +32,6 @@ class PendingRefusals:
         self._size = size
         self._lock = Lock()
         self.counts: dict[CachedBucket, _Pending] = {}
-        self._taken_since_ms: LRU[CachedBucket, int] = LRU(size)  # each bucket has one write under way at most
         forks.register(self)
 
     def forget(self) -> None:
@@ -55,15 +53,14 @@ class PendingRefusals:
             pending = self.counts.pop(cached, None)
             if pending is None:
                 return 0
-            self._taken_since_ms.put(cached, pending.since_ms)
+            cached.refused_since_ms = pending.since_ms  # it has one write under way at most
             return pending.number
 
-    def put_back(self, cached: "CachedBucket", number: int, now_ms: int) -> None:
+    def put_back(self, cached: "CachedBucket", number: int) -> None:
         """Add those of a write that was not applied; they wait for as long as if it had not been tried."""
         with self._lock:
             later = self.counts.get(cached)
-            since_ms = self._taken_since_ms.get(cached)
-            self._keep(cached, number + (later.number if later else 0), now_ms if since_ms is None else since_ms)
+            self._keep(cached, number + (later.number if later else 0), cached.refused_since_ms)
 
     def _keep(self, cached: "CachedBucket", number: int, since_ms: int) -> None:
         self.counts[cached] = _Pending(number, since_ms)

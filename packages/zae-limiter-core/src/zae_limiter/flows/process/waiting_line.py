@@ -43,10 +43,15 @@ class Turn:
         """The caller has entered a request."""
         self.requests[line] = request
 
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a request that it has entered was refused with another one, before it in the line."""
+        return any(request.blocked for request in self.requests.values())
+
     def lets_pass(self) -> bool:
         """Whether the next turn need not wait: what this one asked for is not refused.
 
-        Who asks behind it, while its write is under way, is refused with it (``BucketRequest.blocked``).
+        If its write under way is refused, what the next one has queued behind it is, too (``BucketRequest.blocked``).
         """
         requests = list(self.requests.values()) if self.awake else []
         return bool(requests) and all(each.outcome is None or each.admitted for each in requests)

@@ -1,23 +1,42 @@
 """The pauses of one caller that waits, step by step; a whole crowd is in the behaviour tests."""
 
-from support.core.plays import NOW, RPM, bucket_item, stage
-from zae_limiter.flows.acquire.claims import AcquireRequest
+from support.core.plays import NOW, RPM, Stage, bucket_item, stage
+from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
 from zae_limiter.flows.acquire.waiting import PATIENCE_MS, acquire_in_time
+from zae_limiter.flows.process.bucket_queue import Outcome
 from zae_limiter.flows.process.waiting_line import Turn
-from zae_limiter.flows.steps import Enqueue, Wait
+from zae_limiter.flows.steps import Enqueue, Flow, Wait
 from zae_limiter.resolution import Config, Resolved
 
 
-def test_a_caller_is_patient_for_a_second_with_the_one_before_from_when_it_is_seen_at_work() -> None:
-    it = stage()
+def in_line(it: Stage, before: Turn, max_wait: float = 30.0) -> Flow[Grant]:
+    """The acquire of one token behind another caller, which waits for one, of a bucket with 60."""
     it.sees(bucket_item({RPM: 60_000}))
-    config = Config((RPM,), NOW)
-    until_ms = NOW + 60_000
+    config, until_ms = Config((RPM,), NOW), NOW + 60_000
     it.cached.resolved = Resolved(config, None, None, None, cascade=False, valid_until_ms=until_ms, generation=0)
-    before = Turn(0, NOW + 1_000)
     it.cached.line.join(before, {"rpm": 1_000})
+    return acquire_in_time(it.namespace_state, AcquireRequest("e", "r", {"rpm": 1_000}, max_wait=max_wait))
 
-    caller = acquire_in_time(it.namespace_state, AcquireRequest("e", "r", {"rpm": 1_000}, max_wait=30.0))
+
+def test_a_caller_that_was_refused_with_the_one_before_it_asks_again_though_its_time_is_over() -> None:
+    it, before = stage(), Turn(0, NOW)
+    caller = in_line(it, before, max_wait=0.01)
+    before.wake(NOW)
+    before.asks(it.cached.line, it.request(RPM, checked={"rpm": 1_000}))
+    step = next(caller)
+    assert isinstance(step, Enqueue)
+    it.clock.advance(1)
+    step.waiter.blocked = True
+    step.waiter.outcome = Outcome("refused", it.cached.state, NOW + 1_000)
+    it.cached.line.leave(before)
+    again = caller.send(None)
+    assert isinstance(again, Enqueue)
+    assert again.waiter is not step.waiter
+
+
+def test_a_caller_is_patient_for_a_second_with_the_one_before_from_when_it_is_seen_at_work() -> None:
+    it, before = stage(), Turn(0, NOW + 1_000)
+    caller = in_line(it, before)
     asleep = next(caller)
     assert isinstance(asleep, Wait)
     it.clock.advance(asleep.seconds)

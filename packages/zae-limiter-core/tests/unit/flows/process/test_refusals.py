@@ -26,7 +26,7 @@ def test_what_is_taken_is_gone_and_what_is_put_back_is_there_again(buckets: Iter
     refusals.add(other, NOW)
     assert [refusals.take(bucket), refusals.take(bucket)] == [3, 0]
     refusals.add(bucket, NOW)
-    refusals.put_back(bucket, 3, NOW)
+    refusals.put_back(bucket, 3)
     assert (refusals.take(bucket), refusals.take(other)) == (4, 1)
     assert not refusals.counts
 
@@ -59,7 +59,7 @@ def test_a_write_that_was_not_applied_leaves_the_minute_as_it_was(
     taken = refusals.take(bucket)
     for _ in range(meanwhile):
         assert not refusals.add(bucket, NOW + 30_000)
-    refusals.put_back(bucket, taken, NOW + 40_000)
+    refusals.put_back(bucket, taken)
     assert not refusals.add(bucket, NOW + 59_000)
     assert refusals.add(bucket, NOW + 60_000)
     assert refusals.take(bucket) == 3 + meanwhile
@@ -81,7 +81,7 @@ def test_threads_lose_none_and_count_none_twice(buckets: Iterator[CachedBucket])
         if number % 3 == 0:
             taken.append(refusals.take(bucket))
         if number % 7 == 0:
-            refusals.put_back(bucket, refusals.take(bucket), NOW)
+            refusals.put_back(bucket, refusals.take(bucket))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(20_000), chunksize=10))
