@@ -33,6 +33,12 @@ async def waits(
         return lease.waited
 
 
+async def in_line(limiter: RateLimiter, number: int, entity_id: str = "e") -> None:
+    """Return once so many wait for a bucket."""
+    buckets = limiter.namespace_state.cached_buckets
+    await until(lambda: (bucket := buckets.get((entity_id, "r", 0))) is not None and len(bucket.line) >= number)
+
+
 async def test_a_caller_sleeps_until_its_tokens_are_due(world: World) -> None:
     limiter, _ = await drained(world)
     begun = time.monotonic()
@@ -64,7 +70,7 @@ async def test_an_amount_that_can_never_pass_is_refused_at_once(world: World) ->
 async def test_the_wait_of_the_whole_line_counts(world: World) -> None:
     limiter, _ = await drained(world, Limit.per_minute("rpm", 6))
     first = [asyncio.ensure_future(waits(limiter, max_wait=10 * LONG)) for _ in range(6)]
-    await asyncio.sleep(0.05)
+    await in_line(limiter, 6)
     begun = time.monotonic()
     with pytest.raises(RateLimitExceeded) as caught:
         await waits(limiter, max_wait=LONG / 2)
@@ -119,7 +125,8 @@ async def test_another_process_does_not_change_the_order(world: World) -> None:
         served.append((process, number))
 
     first = [asyncio.ensure_future(caller(process, 0)) for process in (one, other)]
-    await asyncio.sleep(0.1)  # the first one of each has begun a line
+    for process in (one, other):
+        await in_line(process.limiter, 1)
     await asyncio.gather(*first, *(caller(process, number) for number in range(1, 20) for process in (one, other)))
     for process in (one, other):
         assert [number for of, number in served if of is process] == list(range(20))
@@ -186,7 +193,7 @@ async def test_who_comes_first_is_served_first_where_child_and_parent_are_short(
 async def test_a_crowd_of_one_child_does_not_hold_up_the_others_of_its_parent(world: World) -> None:
     limiter = await family(world, own=Limit.per_minute("rpm", 1), of_parent=Limit.per_second("rpm", 20))
     crowd = [asyncio.ensure_future(waits(limiter, entity_id="a", max_wait=600)) for _ in range(5)]
-    await asyncio.sleep(0.05)
+    await in_line(limiter, 5, "a")
     await asyncio.gather(*(waits(limiter, entity_id="b") for _ in range(10)))
     assert not any(each.done() for each in crowd)
     await limiter.close()
@@ -196,9 +203,9 @@ async def test_a_crowd_of_one_child_does_not_hold_up_the_others_of_its_parent(wo
 async def test_who_waits_for_its_own_bucket_does_not_hold_up_who_waits_for_the_parent_before_it(world: World) -> None:
     limiter = await family(world, own=Limit.per_minute("rpm", 1), of_parent=Limit.per_second("rpm", 20))
     first = asyncio.ensure_future(waits(limiter, 10, entity_id="b"))
-    await asyncio.sleep(0.05)
+    await in_line(limiter, 1, "b")
     crowd = [asyncio.ensure_future(waits(limiter, entity_id="a", max_wait=600)) for _ in range(3)]
-    await asyncio.sleep(0.05)
+    await in_line(limiter, 3, "a")
     await asyncio.gather(first, *(waits(limiter, entity_id="b", max_wait=LONG / 2) for _ in range(10)))
     assert not any(each.done() for each in crowd)
     await limiter.close()
