@@ -22,8 +22,8 @@ TIMED = ["the answer", "the handshake", "the address"]
 
 
 @contextmanager
-def struck(error: BaseException, *, after: float = 0.1) -> Iterator[None]:
-    """Have a signal handler raise the error after so many seconds."""
+def struck(error: BaseException, *, after: float = 0.4) -> Iterator[None]:
+    """Have a signal handler raise the error after so many seconds, when the caller has begun to wait."""
 
     def strike(*_: object) -> None:
         raise error

@@ -126,14 +126,14 @@ class Exchange:
     async def _answer(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            headers = [(name.lower(), value) for name, value in message.get("headers", ())]
+            headers = [(name, value) for name, value in message.get("headers", ())]
             self._follow(headers)
             if self._served:
                 self._leases.keep()
             if (lease := self._leases.last) and not self._fields:
                 self._fields = _raw(self._answers.fields(lease))
                 ours = {name for name, _ in self._fields}
-                headers = [each for each in headers if each[0] not in ours] + self._fields
+                headers = [each for each in headers if each[0].lower() not in ours] + self._fields
                 message = {**message, "headers": headers}
         await self._send(message)
 
@@ -142,7 +142,7 @@ class Exchange:
         inner = self._inner
         if inner is not None and inner._status == self._status:
             self._refused = inner._refused
-        if inner is not None and all(field in headers for field in inner._fields):
+        if inner is not None and {*inner._fields} <= {(name.lower(), value) for name, value in headers}:
             self._fields = inner._fields
 
     async def _reply(self, answer: Answer) -> None:
