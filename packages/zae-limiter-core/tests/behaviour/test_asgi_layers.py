@@ -61,6 +61,17 @@ def limited(app: App, limiter: RateLimiter, cost: dict[str, int], **more: Any) -
     return RateLimitMiddleware(app, limiter=limiter, identity="ann", resource="api", cost=cost, **more)
 
 
+async def answer_of(app: App, scope: Scope, receive: Receive) -> list[Message]:
+    """What the application answers, held back."""
+    held: list[Message] = []
+
+    async def hold(message: Message) -> None:
+        held.append(message)
+
+    await app(scope, receive, hold)
+    return held
+
+
 def mounted(app: App) -> App:
     """What Starlette puts around every application that is mounted."""
 
@@ -123,15 +134,9 @@ async def test_an_application_that_is_called_again_is_limited_and_settles_again(
     again = limited(failing_once, limiter, {"ip": 1})
 
     async def retrying(scope: Scope, receive: Receive, send: Send) -> None:
-        held: list[Message] = []
-
-        async def hold(message: Message) -> None:
-            held.append(message)
-
-        await again(scope, receive, hold)
+        held = await answer_of(again, scope, receive)
         if held[0]["status"] == 503:
-            held.clear()
-            await again(scope, receive, hold)
+            held = await answer_of(again, scope, receive)
         for message in held:
             await send(message)
 
@@ -163,12 +168,7 @@ async def test_an_application_in_between_that_gives_another_answer_than_a_refusa
     premium = limited(hello, limiter, {"user": 1})
 
     async def friendly(scope: Scope, receive: Receive, send: Send) -> None:
-        held: list[Message] = []
-
-        async def hold(message: Message) -> None:
-            held.append(message)
-
-        await premium(scope, receive, hold)
+        held = await answer_of(premium, scope, receive)
         if held[0]["status"] == 429:
             return await hello(scope, receive, send)
         for message in held:
