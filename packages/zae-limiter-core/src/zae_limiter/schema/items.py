@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from ..limits import MILLI, Limit
 from ..sharding import Part, full_part
-from ..token_bucket import ShardLimit
+from ..token_bucket import ShardLimit, reached_at
 from . import keys
 from .attributes import (
     ACQUIRES,
@@ -95,6 +95,15 @@ class BucketState(NamedTuple):
     def shard_count(self) -> int:
         """The shard count of the bucket, as far as this shard knows."""
         return int(self.item[SHARD_COUNT])
+
+    @property
+    def full_at_ms(self) -> int:
+        """The first millisecond at which all limits are at their ceiling."""
+        item, shard_limits = self.item, self.shard_limits.values()
+        return max(
+            reached_at(shard_limit, item[row.tokens], row.ceiling_milli)
+            for row, shard_limit in zip(self.rows, shard_limits, strict=True)
+        )
 
     @property
     def family(self) -> Item:

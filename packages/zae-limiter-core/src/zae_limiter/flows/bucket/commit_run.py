@@ -9,20 +9,19 @@ from typing import NamedTuple
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...resolution import Config
-from ...schema.attributes import ANCHOR, CONFIG_READ_AT, REFUSED, TTL, bucket_attributes
+from ...schema.attributes import CONFIG_READ_AT, REFUSED, bucket_attributes
 from ...schema.items import BucketState
-from ...token_bucket import reached_at
 from ..process.bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES
-from ..steps import Flow, Sleep, call
+from ..steps import Flow, Sleep
 from .anchor_repair import repair
-from .batch import Batch, UpdateDraft, fit_batch
+from .batch import Batch, fit_batch
 from .contest import insists
 from .limit_removal import TooManyLimits, excess, make_room
 from .other_shards import headroom_elsewhere
 from .splitting import find_or_create_shard
-from .write_plans import ConsumeWrite, CreateWrite, ReshapeWrite, WritePlan, expires_at
+from .write_plans import ConsumeWrite, CreateWrite, ReshapeWrite, WritePlan
 
 
 def _is_newer(config: Config, state: BucketState) -> bool:
@@ -208,28 +207,6 @@ class CommitRun:
             self.pending = ()
         else:
             self.pending = [request for request in self.pending if request.outcome is None]
-
-    def prolong(self) -> Flow[None]:
-        """Write a ``ttl`` again that comes before the bucket is full: other processes consumed meanwhile."""
-        state, config, now = self.cached.state, self.config, self.now_ms
-        multiplier = self.namespace_state.settings.ttl_multiplier
-        if state is None or config is None or TTL not in state.item:
-            return
-        plan = ConsumeWrite(self.cached, state, now, multiplier, config, frozenset())
-        shard_limits = state.shard_limits.values()
-        longest_ms = max(reached_at(s, state.tokens_milli(s.limit.name), s.ceiling_milli) for s in shard_limits) - now
-        ttl = expires_at(plan, config, longest_ms)
-        if ttl is None or state.item[TTL] * 1000 >= now + longest_ms:
-            return
-        draft = UpdateDraft()
-        draft.expire(ttl, state.item)
-        draft.equals[ANCHOR] = state.anchor_ms
-        draft.count_write(Batch())
-        try:
-            item = yield from call(draft.update(self.cached.key))
-        except StoreError:
-            return  # the next write sets it
-        self.cached.learn(item, now, own_writes=1)
 
     def _plan(self) -> WritePlan:
         """The write plan for the last seen state."""

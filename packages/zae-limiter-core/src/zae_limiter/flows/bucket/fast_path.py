@@ -1,7 +1,7 @@
-"""The fast path: the commonest write, for one acquire that fits an uncontended bucket of one shard.
+"""The fast path: the commonest write, for one acquire that fits a bucket of one shard.
 
 It is the same update as that of ``ConsumeWrite``, which a test checks, but made in one pass, because every acquire of a
-quiet bucket pays for it.
+bucket that is not hot pays for it.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
 from ..process.bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket, NamespaceState
 from .batch import TTL_SLACK_SECONDS
-from .write_plans import TTL_GRACE_MS
+from .write_plans import DEMAND_FOR_ADD, TTL_GRACE_MS
 
 
 def fast_path_update(  # noqa: C901, PLR0915 - one pass, because every acquire pays for it
@@ -29,12 +29,7 @@ def fast_path_update(  # noqa: C901, PLR0915 - one pass, because every acquire p
     if state is None or config is None or not checked or request.trial or request.blocked or len(requests) > 1:
         return None
     item = state.item
-    if (
-        not cached.uncontended
-        or item[SHARD_COUNT] > 1
-        or item[ANCHOR] > now_ms + AHEAD_MS
-        or not cached.agrees_with(config)
-    ):
+    if item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + AHEAD_MS or not cached.agrees_with(config):
         return None
     add, values, least, most = {ACQUIRES: request.events, WRITES: ONE_WRITE}, {}, {}, {}
     for name, tokens, consumed, ceiling, amount, period, at_anchor in state.rows:
@@ -44,7 +39,7 @@ def fast_path_update(  # noqa: C901, PLR0915 - one pass, because every acquire p
         if missing < 0:
             missing = 0
         if net:
-            if missing:
+            if missing or not (cached.uncontended or cached.demand(name) < DEMAND_FOR_ADD):
                 least[tokens] = net - minted
                 most[tokens] = full
                 add[tokens] = -net

@@ -13,6 +13,7 @@ from ..retry import ATTEMPTS, RaceLost
 from ..steps import Flow, call
 from .commit_run import CommitRun
 from .fast_path import fast_path_update
+from .prolonging import prolong
 
 
 def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequence[BucketRequest]) -> Flow[None]:
@@ -28,15 +29,12 @@ def commit(namespace_state: NamespaceState, cached: CachedBucket, requests: Sequ
         failure = error
     else:
         requests[0].outcome = Outcome("admitted", cached.learn(answer, now_ms, own_writes=1), now_ms)
-        if cached.uncontended:
-            return
+        if not cached.uncontended:
+            yield from prolong(namespace_state, cached, requests[0].config, now_ms)
+        return
     run = CommitRun(namespace_state, cached, requests)
-    decision = run.decision_of(write, state, now_ms)
-    if failure is None:
-        yield from run.prolong()
-    else:
-        yield from run.failed(failure, decision)
-        yield from _serve(run, attempts=ATTEMPTS - 1)
+    yield from run.failed(failure, run.decision_of(write, state, now_ms))
+    yield from _serve(run, attempts=ATTEMPTS - 1)
 
 
 def _serve(run: CommitRun, *, attempts: int) -> Flow[None]:
@@ -57,4 +55,4 @@ def _serve(run: CommitRun, *, attempts: int) -> Flow[None]:
     else:
         run.settle(run.pending, "failed", RaceLost())
     if answered and not run.cached.uncontended:
-        yield from run.prolong()
+        yield from prolong(run.namespace_state, run.cached, run.config, run.now_ms)

@@ -14,7 +14,7 @@ from ...resolution import Config, Resolved
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
 from ...schema import keys
-from ...schema.attributes import CASCADE, bucket_attributes
+from ...schema.attributes import CASCADE
 from ...schema.items import ONE_WRITE, WRITES, BucketId, BucketState, read_bucket
 from .bucket_queue import BucketQueue
 from .config_cache import ConfigCache
@@ -137,11 +137,10 @@ class CachedBucket:
         return consumed / minted if minted > 0 else 0.0
 
     def _watch(self, before: BucketState, state: BucketState, since_ms: int, at_ms: int) -> None:
-        for name, shard_limit in state.shard_limits.items():
-            attribute = bucket_attributes(name).consumed
-            consumed, minted = self._flow.get(name, (0.0, 0.0))
-            self._flow[name] = (
-                consumed * KEPT + state.item[attribute] - before.item.get(attribute, 0),
+        for row, shard_limit in zip(state.rows, state.shard_limits.values(), strict=True):
+            consumed, minted = self._flow.get(row.name, (0.0, 0.0))
+            self._flow[row.name] = (
+                consumed * KEPT + state.item[row.consumed] - before.item.get(row.consumed, 0),
                 minted * KEPT + shard_limit.minted(at_ms) - shard_limit.minted(since_ms),
             )
 

@@ -22,7 +22,10 @@ LIMITS = (RPM, TPM)
 
 
 class Case(NamedTuple):
-    """One acquire of one bucket that was seen ``seen_ms`` before it, and ``elapsed_ms`` behind its anchor."""
+    """One acquire of one bucket that was seen ``seen_ms`` before it, and ``elapsed_ms`` behind its anchor.
+
+    ``demand``: that of all processes on the first limit, if others write to the bucket, too.
+    """
 
     tokens: tuple[int, int]
     checked: dict[str, int]
@@ -32,12 +35,16 @@ class Case(NamedTuple):
     ttl: int | None = None
     own: bool = False
     multiplier: int = 7
+    demand: float | None = None
 
 
 def seen(case: Case) -> Stage:
     more = {"shard_count": case.shard_count} | ({} if case.ttl is None else {"ttl": case.ttl})
     it = stage(ttl_multiplier=case.multiplier)
     it.sees(bucket_item(dict(zip(LIMITS, case.tokens, strict=True)), rf=NOW - case.elapsed_ms, **more))
+    if case.demand is not None:
+        it.cached.uncontended = False
+        it.cached._flow = {RPM.name: (case.demand, 1.0)}
     it.clock.advance(ms=case.seen_ms)
     return it
 
@@ -87,6 +94,7 @@ CASES = st.builds(
     ttl=st.none() | st.just(NOW // 1000),
     own=st.booleans(),
     multiplier=st.sampled_from([0, 1, 7]),
+    demand=st.sampled_from([None, 0.0, 0.4, 2.0]),
 )
 
 

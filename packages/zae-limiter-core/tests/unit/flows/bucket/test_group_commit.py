@@ -11,6 +11,7 @@ from zae_limiter.operations.values import Get, Put, Update
 from zae_limiter.resolution import Config
 
 CEILING = RPM.ceiling_milli
+TPM = Limit.per_minute("tpm", 60)
 
 
 def test_one_write_admits_and_its_answer_is_the_new_copy() -> None:
@@ -414,3 +415,17 @@ def test_a_ttl_that_others_made_too_early_is_written_again() -> None:
     assert set(steps[1].set) == {"ttl"}
     assert steps[1].set["ttl"] >= NOW // 1000 + 60 + 7 * 661
     assert verdicts(adjust) == ["admitted"]
+
+
+def test_so_it_is_after_an_acquire_of_another_limit() -> None:
+    it = stage()
+    seen = it.sees_others(bucket_item({RPM: 5000, TPM: 5000}, ttl=NOW // 1000 + 70))
+    true = seen | {"b_tpm_tk": -600_000, "b_tpm_tc": 700_000, "b_wcu_tc": seen["b_wcu_tc"] + 1000}
+    acquire = it.request(RPM, TPM, checked={"rpm": 1000})
+    answer = applied_to(true)
+    steps = run(it, [acquire], answer, answer)
+    assert kinds(steps) == ["Update", "Update"]
+    assert isinstance(steps[1], Update)
+    assert set(steps[1].set) == {"ttl"}
+    assert steps[1].set["ttl"] >= NOW // 1000 + 60 + 7 * 601
+    assert verdicts(acquire) == ["admitted"]
