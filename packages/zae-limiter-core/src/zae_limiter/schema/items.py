@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Self
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 from ..limits import MILLI, Limit
 from ..sharding import Part, full_part
@@ -234,10 +235,11 @@ class BucketId:
         pk = keys.pk_bucket(self.namespace_id, self.entity_id, self.resource, self.shard)
         object.__setattr__(self, "pk", pk)
 
-    @classmethod
-    def parse(cls, pk: str) -> Self:
+    @staticmethod
+    @lru_cache(maxsize=1024)
+    def parse(pk: str) -> "BucketId":
         """The id in a bucket's partition key. Raises ``ValueError`` for any other key."""
-        return cls(*keys.parse_bucket_pk(pk))
+        return BucketId(*keys.parse_bucket_pk(pk))
 
     def other(self, shard: int) -> "BucketId":
         """Another shard of the same bucket."""

@@ -43,7 +43,9 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
             if claims is None:
                 claims = yield from find_claims(namespace_state, request)
             claim = claims[0]
-            if len(claims) == 1 and not claim.stale and not claim.target.queue.busy:
+            if len(claims) == 1 and not claim.stale:
+                if claim.target.queue.busy:
+                    refuse_by_copies(namespace_state, claims)
                 bucket_request = claim.enter()
                 yield Enqueue(bucket_request)
                 if bucket_request.admitted:
@@ -180,7 +182,7 @@ def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
 
 
 def _take_with_others(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[None]:
-    """Take if the bucket's queue is at work, if there is a parent, or if a config has expired."""
+    """Take if there is a parent, or if a config has expired."""
     refuse_by_copies(namespace_state, claims)
     taking = [claim for claim in claims if any(claim.amounts.values())]
     if len(taking) == 2 and all(claim.cached.state is None and not claim.stale for claim in taking):
@@ -200,13 +202,9 @@ def refuse_by_copies(namespace_state: NamespaceState, claims: Sequence[Claim]) -
 
 def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:
     states = () if claim.stale else cached_shards(namespace_state, claim, now_ms)
-    if not states:
+    if not states or covers(claim, states, now_ms):
         return False
-    for state in states:
-        for name, limit in claim.config.by_name.items():
-            if name not in state.shard_limits or state.shard_limits[name].limit != limit:
-                return False
-    return not covers(claim, states, now_ms)
+    return all(state.has(claim.config.limits) for state in states)
 
 
 def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:
