@@ -65,10 +65,9 @@ def cached_shards(namespace_state: NamespaceState, claim: Claim, now_ms: int) ->
     """The last seen state of every shard; none if one of them is missing or stale."""
     count = claim.cached.shard_count
     if count == 1:
-        state = _fresh(namespace_state, claim.cached, now_ms)
-        return () if state is None else (state,)
-    shards = (_known(namespace_state, claim, shard) for shard in range(count))
-    states = [state for shard in shards if (state := _fresh(namespace_state, shard, now_ms)) is not None]
+        only = _fresh(namespace_state, claim, 0, now_ms)
+        return (only,) if only is not None and only.shard_count == 1 else ()
+    states = [state for shard in range(count) if (state := _fresh(namespace_state, claim, shard, now_ms)) is not None]
     # the bucket may have more shards than the claim's copy says: seen again, or by a shard that was split since
     return states if len(states) == count == max(state.shard_count for state in states) else ()
 
@@ -120,7 +119,7 @@ def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]
 def _is_short(namespace_state: NamespaceState, claim: Claim, shard: int) -> bool:
     """Whether the shard is known to lack the requested tokens."""
     now = namespace_state.now()
-    state = _fresh(namespace_state, _known(namespace_state, claim, shard), now)
+    state = _fresh(namespace_state, claim, shard, now)
     return state is not None and any(
         amount > _headroom(claim, state, name, now) for name, amount in claim.checked.items()
     )
@@ -145,13 +144,9 @@ def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]
             return
 
 
-def _known(namespace_state: NamespaceState, claim: Claim, shard: int) -> CachedBucket | None:
+def _fresh(namespace_state: NamespaceState, claim: Claim, shard: int, now_ms: int) -> BucketState | None:
     of = claim.cached.id
-    return namespace_state.cached_buckets.get((of.entity_id, of.resource, shard))
-
-
-def _fresh(namespace_state: NamespaceState, cached: CachedBucket | None, now_ms: int) -> BucketState | None:
-    """The last seen state, if it is good enough to refuse by."""
+    cached = namespace_state.cached_buckets.get((of.entity_id, of.resource, shard))
     if cached is None or cached.is_ahead(now_ms) or not cached.is_fresh(now_ms, namespace_state.settings.staleness_ms):
         return None
     return cached.state
