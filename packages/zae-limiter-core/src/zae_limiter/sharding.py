@@ -102,7 +102,7 @@ def calculate_wait(parts: Sequence[Part], cost_milli: int, now_ms: int) -> float
         return 0.0
     if cost_milli > _ceiling(parts):
         return NEVER
-    return _seconds_until(parts, now_ms, lambda at_ms: _covers(parts, cost_milli, at_ms))
+    return _seconds_until(parts, cost_milli, now_ms, lambda at_ms: _covers(parts, cost_milli, at_ms))
 
 
 def calculate_next_token(parts: Sequence[Part], now_ms: int) -> float:
@@ -110,11 +110,13 @@ def calculate_next_token(parts: Sequence[Part], now_ms: int) -> float:
     next_milli = (max(0, calculate_balance(parts, now_ms) // MILLI) + 1) * MILLI
     if next_milli > _ceiling(parts):
         return NEVER
-    return _seconds_until(parts, now_ms, lambda at_ms: calculate_balance(parts, at_ms) >= next_milli)
+    return _seconds_until(parts, next_milli, now_ms, lambda at_ms: calculate_balance(parts, at_ms) >= next_milli)
 
 
-def _seconds_until(parts: Sequence[Part], now_ms: int, holds: Callable[[int], bool]) -> float:
-    """Seconds to the first millisecond at which a condition holds that holds once all shards are full."""
+def _seconds_until(parts: Sequence[Part], wanted_milli: int, now_ms: int, holds: Callable[[int], bool]) -> float:
+    """Seconds to the first millisecond at which the shards have what is wanted; ``holds`` tells it of an instant."""
+    if len(parts) == 1:
+        return (reached_at(*parts[0], wanted_milli) - now_ms) / 1000
     short, enough = (
         now_ms,
         max(reached_at(shard_limit, tokens, shard_limit.ceiling_milli) for shard_limit, tokens in parts),

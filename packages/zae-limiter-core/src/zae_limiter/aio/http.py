@@ -25,7 +25,7 @@ from .background import result_of
 from .deadlines import Deadlines
 
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
-UNSEEN_SECONDS: Final = 0.001  # a connection that was idle for longer is asked whether the server closed it
+UNSEEN_SECONDS: Final = 0.02  # a connection that was idle for longer is asked whether the server closed it
 
 
 async def refreshed(source: CredentialSource) -> Credentials:

@@ -147,7 +147,7 @@ def statuses(namespace_state: NamespaceState, grant: Grant) -> list[LimitStatus]
 def _owed(namespace_state: NamespaceState, claim: Claim, corrections: Mapping[str, int]) -> Owed:
     """The corrections by shard; without those of shadow limits that are only counted."""
     owed: dict[BucketQueue, Mapping[str, int]] = {}
-    for made in _corrections(namespace_state, claim, corrections):
+    for made in _corrections(namespace_state, claim, corrections) if corrections else ():
         amounts = {**made.unchecked, **{name: -amount for name, amount in made.given.items()}}
         owed[made.queue] = _sum(owed.get(made.queue, {}), amounts)
     return owed

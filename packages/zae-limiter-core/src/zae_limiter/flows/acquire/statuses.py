@@ -44,7 +44,8 @@ def _before(claim: Claim, now_ms: int) -> list[LimitStatus]:
 
 
 def _balance(claim: Claim, outcome: Outcome, name: str) -> int:
-    return calculate_balance(_parts(claim, _states(outcome), name, outcome.at_ms), outcome.at_ms)
+    seen = _repaired(_states(outcome), outcome.at_ms)
+    return calculate_balance(_parts(claim, seen, name, outcome.at_ms), outcome.at_ms)
 
 
 def _contended(claim: Claim, statuses: list[LimitStatus]) -> list[LimitStatus]:
@@ -72,23 +73,18 @@ def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[Li
         assert request.outcome is not None, "what is admitted has an outcome"
         at_ms = max(at_ms, request.outcome.at_ms)
         states |= {state.id.shard: state for state in _states(request.outcome)}
-        owed_by |= {state.id.shard: owed.get(request.queue, NOTHING) for state in _states(request.outcome)}
+        if owed:
+            owed_by |= {state.id.shard: owed.get(request.queue, NOTHING) for state in _states(request.outcome)}
         amounts |= {name: amounts.get(name, 0) + amount for name, amount in request.amounts.items()}
     amounts |= {name: 0 for each in owed.values() for name in each if name not in amounts}
-    statuses = []
+    short = {status.limit_name: status.retry_after_seconds for status in _shadowed(claim)}
+    seen, statuses = _repaired(states.values(), at_ms), []
     for name, amount in amounts.items():
-        seen = _parts(claim, [*states.values()], name, at_ms, count_unseen=False)
-        parts = [_less(part, owed_by.get(part.shard_limit.shard, NOTHING).get(name, 0), at_ms) for part in seen]
-        statuses.append(_status(claim, parts[0].shard_limit.limit, parts, amount, at_ms))
-    short = {status.limit_name: status for status in _shadowed(claim)}
-    return [
-        replace(
-            status,
-            exceeded=status.limit_name in short,
-            retry_after_seconds=short[status.limit_name].retry_after_seconds if status.limit_name in short else 0.0,
-        )
-        for status in statuses
-    ]
+        parts = _parts(claim, seen, name, at_ms, count_unseen=False)
+        if owed_by:
+            parts = [_less(part, owed_by.get(part.shard_limit.shard, NOTHING).get(name, 0), at_ms) for part in parts]
+        statuses.append(_status(claim, parts[0].shard_limit.limit, parts, amount, at_ms, short.get(name, 0.0)))
+    return statuses
 
 
 def _less(part: Part, amount: int, at_ms: int) -> Part:
@@ -113,7 +109,8 @@ def _shadowed(claim: Claim, known: Collection[BucketRequest] = ()) -> list[Limit
             for name, amount in request.spared.items():
                 limit = claim.config.by_name[name]
                 parts = [full_part(limit, at.at_ms)._replace(tokens_milli=left[name])]
-                found.append(_status(claim, limit, parts, amount, at.at_ms))
+                wait = calculate_wait(parts, amount, at.at_ms)
+                found.append(_status(claim, limit, parts, amount, at.at_ms, wait))
     return found
 
 
@@ -129,17 +126,19 @@ def _statuses(
     *,
     left: Mapping[str, int] = NOTHING,
 ) -> list[LimitStatus]:
-    statuses = []
+    seen, statuses = _repaired(states, at_ms), []
     for name, amount in amounts.items():
-        parts = _parts(claim, states, name, at_ms)
+        parts = _parts(claim, seen, name, at_ms)
         if name in left and len(parts) == 1:  # one shard: what it had left for this request
             parts = [Part(shard_limit, left[name] - shard_limit.minted_since_anchor(at_ms)) for shard_limit, _ in parts]
-        statuses.append(_status(claim, parts[0].shard_limit.limit, parts, amount, at_ms))
+        wait = calculate_wait(parts, amount, at_ms)
+        statuses.append(_status(claim, parts[0].shard_limit.limit, parts, amount, at_ms, wait))
     return statuses
 
 
-def _status(claim: Claim, limit: Limit, parts: Sequence[Part], amount: int, at_ms: int) -> LimitStatus:
-    wait = calculate_wait(parts, amount, at_ms)
+def _status(
+    claim: Claim, limit: Limit, parts: Sequence[Part], amount: int, at_ms: int, wait_seconds: float
+) -> LimitStatus:
     return LimitStatus(
         entity_id=claim.cached.id.entity_id,
         resource=claim.cached.id.resource,
@@ -147,24 +146,26 @@ def _status(claim: Claim, limit: Limit, parts: Sequence[Part], amount: int, at_m
         limit=replace(limit, shadow=True) if limit.name in claim.config.shadow else limit,
         available=calculate_balance(parts, at_ms) // MILLI,
         requested=amount // MILLI,
-        exceeded=wait > 0,
-        retry_after_seconds=wait,
+        exceeded=wait_seconds > 0,
+        retry_after_seconds=wait_seconds,
         next_token_seconds=calculate_next_token(parts, at_ms),
     )
 
 
+def _repaired(states: Iterable[BucketState], at_ms: int) -> list[BucketState]:
+    return [state.repaired(at_ms) for state in states]
+
+
 def _parts(
-    claim: Claim, states: Sequence[BucketState], name: str, at_ms: int, *, count_unseen: bool = True
+    claim: Claim, seen: Sequence[BucketState], name: str, at_ms: int, *, count_unseen: bool = True
 ) -> list[Part]:
     """The limit on each shard; full where a shard lacks it, and if there is no bucket.
 
     With ``count_unseen``, a shard that was not seen counts as full: else a refusal could say "never" for an amount that
     fits.
     """
-    seen = [state.repaired(at_ms) for state in states]
-    counts = {state.id.shard: state.shard_count for state in seen}
     limit = claim.config.by_name[name]
     parts = [state.part(limit, at_ms) for state in seen]
     if count_unseen:
-        parts += unseen_parts(limit, at_ms, counts)
+        parts += unseen_parts(limit, at_ms, {state.id.shard: state.shard_count for state in seen})
     return parts or [full_part(limit, at_ms)]
