@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from ..limits import MILLI, Limit
 from ..sharding import Part, full_part
-from ..token_bucket import ShardLimit, reached_at
+from ..token_bucket import ShardLimit, reached_at, refill_bucket
 from . import keys
 from .attributes import (
     ACQUIRES,
@@ -114,6 +114,15 @@ class BucketState(NamedTuple):
     def tokens_milli(self, limit: str) -> int:
         """The stored balance of a limit, as of the anchor."""
         return int(self.item[bucket_attributes(limit).tokens])
+
+    def is_short_of(self, amounts: Mapping[str, int], now_ms: int) -> bool:
+        """Whether a limit has less than its amount at ``now_ms``; those that the shard lacks are not looked at."""
+        item = self.item
+        for row, shard_limit in zip(self.rows, self.shard_limits.values(), strict=True):
+            amount = amounts.get(row.name)
+            if amount is not None and amount > refill_bucket(shard_limit, item[row.tokens], now_ms):
+                return True
+        return False
 
     def part(self, limit: Limit, now_ms: int) -> Part:
         """A limit on this shard, with the rule that it has here; full if the shard lacks it."""

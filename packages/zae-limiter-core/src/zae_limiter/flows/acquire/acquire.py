@@ -52,6 +52,8 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                     return Grant(request, claims)
             else:
                 yield from _take_with_others(namespace_state, claims)
+                if all(claim.admitted and not claim.stale for claim in claims):
+                    return Grant(request, claims)
             yield from try_other_shards(namespace_state, claims)
             if (yield from _conclude(namespace_state, claims)):
                 return Grant(request, claims)

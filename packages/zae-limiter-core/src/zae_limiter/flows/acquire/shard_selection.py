@@ -85,7 +85,7 @@ def headroom_of(claim: Claim, states: Sequence[BucketState], now_ms: int) -> dic
 def covers(claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
     """Whether the shards together have the requested amounts; a debt blocks only the shard that carries it."""
     if len(states) == 1:
-        return all(amount <= _headroom(claim, states[0], name, now_ms) for name, amount in claim.checked.items())
+        return not states[0].is_short_of(claim.checked, now_ms)
     headrooms = headroom_of(claim, states, now_ms)
     for name, amount in claim.checked.items():
         if amount == 0 and all(headroom[name] < 0 for headroom in headrooms.values()):
