@@ -1,13 +1,13 @@
-"""The fast path: the commonest write, for one acquire that fits a bucket of one shard.
+"""The fast path: the commonest writes, for one request that fits a bucket of one shard.
 
-It is the same update as that of ``ConsumeWrite``, which a test checks, but made in one pass, because every acquire of a
-bucket that is not hot pays for it.
+They are the same updates as those of ``ConsumeWrite``, which a test checks, but made in one pass, because every acquire
+and every correction of a bucket that is not hot pays for them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...operations.values import Conditions, Update
-from ...schema.attributes import ACQUIRES, ANCHOR, REFUSED, SHARD_COUNT, TTL
+from ...schema.attributes import ACQUIRES, ANCHOR, REFUSED, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
 from ..process.bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -15,7 +15,7 @@ from .batch import TTL_SLACK_SECONDS
 from .write_plans import DEMAND_FOR_ADD, TTL_GRACE_MS
 
 
-def fast_path_update(  # noqa: C901, PLR0915 - one pass, because every acquire pays for it
+def fast_path_update(
     namespace_state: NamespaceState,
     cached: CachedBucket,
     *,
@@ -24,23 +24,50 @@ def fast_path_update(  # noqa: C901, PLR0915 - one pass, because every acquire p
     now_ms: int,
 ) -> Update | None:
     """The update, ``None`` in any other case."""
-    request, multiplier = requests[0], namespace_state.settings.ttl_multiplier
-    config, checked = request.config, request.checked
-    if state is None or config is None or not checked or request.trial or request.blocked or len(requests) > 1:
+    request = requests[0]
+    if state is None or len(requests) > 1 or request.trial or request.counted or request.blocked:
         return None
     item = state.item
-    if item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + AHEAD_MS or not cached.agrees_with(config):
+    if item[SHARD_COUNT] > 1 or item[ANCHOR] > now_ms + AHEAD_MS:
         return None
-    add, values, least, most = {ACQUIRES: request.events, WRITES: ONE_WRITE}, {}, {}, {}
+    add = {WRITES: ONE_WRITE}
+    if request.events:
+        add[ACQUIRES] = request.events
+    if request.checked or request.unchecked:
+        update = _consume(namespace_state, cached, state, request, add, now_ms)
+    else:
+        update = _give_back(cached, state, request.given, add)
+    refusals = namespace_state.refusals
+    if update is not None and cached in refusals.counts and (refused := refusals.take(cached)):
+        add[REFUSED] = refused  # of the update, too
+    return update
+
+
+def _consume(  # noqa: C901, PLR0915 - one pass, because every acquire pays for it
+    namespace_state: NamespaceState,
+    cached: CachedBucket,
+    state: BucketState,
+    request: BucketRequest,
+    add: dict[str, int],
+    now_ms: int,
+) -> Update | None:
+    """An acquire, or a correction that takes more of some limits; ``add`` has the counts."""
+    config, checked, given = request.config, request.checked, request.given
+    if config is None or not cached.agrees_with(config):
+        return None
+    item, taken, others = state.item, checked or request.unchecked, not cached.uncontended
+    values, least, most, found = {}, {}, {}, 0
     for name, tokens, consumed, ceiling, amount, period, at_anchor in state.rows:
         minted = amount * now_ms // period - at_anchor
         full = ceiling - minted
-        missing, net = full - item[tokens], checked.get(name)
+        missing, net = full - item[tokens], taken.get(name)
         if missing < 0:
             missing = 0
         if net:
-            if missing or not (cached.uncontended or cached.demand(name) < DEMAND_FOR_ADD):
-                least[tokens] = net - minted
+            found += 1
+            if missing or (others and cached.demand(name) >= DEMAND_FOR_ADD):
+                if checked:
+                    least[tokens] = net - minted
                 most[tokens] = full
                 add[tokens] = -net
             else:
@@ -48,10 +75,15 @@ def fast_path_update(  # noqa: C901, PLR0915 - one pass, because every acquire p
                 values[tokens] = full - net
             add[consumed] = net
             missing += net
+        elif given and (back := given.get(name)):
+            found += 1
+            add[tokens] = back
+            add[consumed] = -back
         if missing > ceiling:
             return None
-    if len(least) < len(checked):  # an amount of 0, or of a limit that the bucket lacks
+    if found < len(taken) + len(given):  # an amount of 0, or of a limit that the bucket lacks
         return None
+    multiplier = namespace_state.settings.ttl_multiplier
     if multiplier and not config.own:
         if TTL not in item:
             return None
@@ -59,6 +91,19 @@ def fast_path_update(  # noqa: C901, PLR0915 - one pass, because every acquire p
         most[TTL] = ttl + TTL_SLACK_SECONDS
     elif TTL in item:
         return None
-    if cached in namespace_state.refusals.counts and (refused := namespace_state.refusals.take(cached)):
-        add[REFUSED] = refused
     return Update(cached.key, add, values, (), Conditions((), (), {ANCHOR: item[ANCHOR]}, least, most))
+
+
+def _give_back(
+    cached: CachedBucket, state: BucketState, given: Mapping[str, int], add: dict[str, int]
+) -> Update | None:
+    """A correction that takes nothing; ``add`` has the counts."""
+    if not given or not all(given.values()) or not given.keys() <= state.ceilings.keys():
+        return None
+    exists = []
+    for name, back in given.items():
+        at = bucket_attributes(name)
+        exists.append(at.tokens)
+        add[at.tokens] = back
+        add[at.consumed] = -back
+    return Update(cached.key, add, {}, (), Conditions(tuple(exists), (), {SHARD_COUNT: state.item[SHARD_COUNT]}))

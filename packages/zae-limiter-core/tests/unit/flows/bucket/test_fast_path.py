@@ -1,6 +1,7 @@
-"""The straight path writes what the rules would have written, or steps aside."""
+"""The fast path writes what the rules would have written, or steps aside."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from zae_limiter.flows.bucket.write_plans import ConsumeWrite
 from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import ConditionFailed
-from zae_limiter.operations.values import Update
+from zae_limiter.operations.values import NOTHING, Update
 from zae_limiter.resolution import Config
 
 TPM = Limit.custom("tpm", 7, burst=11, refill_amount=3, refill_period=13)
@@ -22,9 +23,10 @@ LIMITS = (RPM, TPM)
 
 
 class Case(NamedTuple):
-    """One acquire of one bucket that was seen ``seen_ms`` before it, and ``elapsed_ms`` behind its anchor.
+    """One request of one bucket that was seen ``seen_ms`` before it, and ``elapsed_ms`` behind its anchor.
 
-    ``demand``: that of all processes on the first limit, if others write to the bucket, too.
+    ``corrected``: more than 0 is taken, less comes back. ``demand``: that of all processes on the first limit, if
+    others write to the bucket, too.
     """
 
     tokens: tuple[int, int]
@@ -36,6 +38,7 @@ class Case(NamedTuple):
     own: bool = False
     multiplier: int = 7
     demand: float | None = None
+    corrected: Mapping[str, int] = NOTHING
 
 
 def seen(case: Case) -> Stage:
@@ -49,11 +52,20 @@ def seen(case: Case) -> Stage:
     return it
 
 
+def request_of(case: Case, it: Stage) -> BucketRequest:
+    config = Config(LIMITS, 0, own=case.own)
+    if case.checked:
+        return it.request(config=config, checked=case.checked)
+    more = {name: amount for name, amount in case.corrected.items() if amount > 0}
+    back = {name: -amount for name, amount in case.corrected.items() if amount <= 0}
+    return it.request(config=config, unchecked=more, given=back, events=0)
+
+
 def lone(case: Case) -> Update | None:
     it = seen(case)
-    request = it.request(config=Config(LIMITS, 0, own=case.own), checked=case.checked)
+    requests = [request_of(case, it)]
     return fast_path_update(
-        it.namespace_state, it.cached, state=it.cached.state, requests=[request], now_ms=it.clock.now_ms()
+        it.namespace_state, it.cached, state=it.cached.state, requests=requests, now_ms=it.clock.now_ms()
     )
 
 
@@ -63,7 +75,7 @@ def by_the_rules(case: Case) -> tuple[Update, list[BucketRequest]]:
     state, config = it.cached.state, Config(LIMITS, 0, own=case.own)
     assert state is not None
     plan = ConsumeWrite(it.cached, state, it.clock.now_ms(), case.multiplier, config, frozenset())
-    load = fit_batch([it.request(config=config, checked=case.checked)], plan.headroom, plan.ceilings)
+    load = fit_batch([request_of(case, it)], plan.headroom, plan.ceilings)
     return plan.write(load), load.short
 
 
@@ -82,35 +94,55 @@ def milli(ceiling: int, *, least: int) -> st.SearchStrategy[int]:
     return st.sampled_from([least, 0, 1, 1000, ceiling - 1, ceiling, ceiling + 1]) | st.integers(least, 2 * ceiling)
 
 
-CASES = st.builds(
-    Case,
-    tokens=st.tuples(milli(RPM.ceiling_milli, least=-5000), milli(TPM.ceiling_milli, least=-5000)),
-    checked=st.fixed_dictionaries(
-        {}, optional={"rpm": milli(RPM.ceiling_milli, least=0), "tpm": milli(TPM.ceiling_milli, least=0)}
-    ).filter(bool),
-    elapsed_ms=st.integers(-5000, 120_000),
-    seen_ms=st.integers(0, 2000),
-    shard_count=st.sampled_from([1, 1, 1, 3]),
-    ttl=st.none() | st.just(NOW // 1000),
-    own=st.booleans(),
-    multiplier=st.sampled_from([0, 1, 7]),
-    demand=st.sampled_from([None, 0.0, 0.4, 2.0]),
-)
+def amounts(*, signed: bool) -> st.SearchStrategy[dict[str, int]]:
+    each = {limit.name: milli(limit.ceiling_milli, least=-limit.ceiling_milli if signed else 0) for limit in LIMITS}
+    return st.fixed_dictionaries({}, optional=each).filter(bool)
 
 
-@given(CASES)
-def test_the_straight_path_writes_what_the_batch_of_one_writes_or_nothing(case: Case) -> None:
+def cases(checked: st.SearchStrategy[dict[str, int]], corrected: st.SearchStrategy[dict[str, int]]) -> Any:
+    return st.builds(
+        Case,
+        tokens=st.tuples(milli(RPM.ceiling_milli, least=-5000), milli(TPM.ceiling_milli, least=-5000)),
+        checked=checked,
+        corrected=corrected,
+        elapsed_ms=st.integers(-5000, 120_000),
+        seen_ms=st.integers(0, 2000),
+        shard_count=st.sampled_from([1, 1, 1, 3]),
+        ttl=st.none() | st.just(NOW // 1000),
+        own=st.booleans(),
+        multiplier=st.sampled_from([0, 1, 7]),
+        demand=st.sampled_from([None, 0.0, 0.4, 2.0]),
+    )
+
+
+ACQUIRES = cases(amounts(signed=False), st.just({}))
+CORRECTIONS = cases(st.just({}), amounts(signed=True))
+
+
+@given(ACQUIRES | CORRECTIONS)
+def test_the_fast_path_writes_what_the_batch_of_one_writes_or_nothing(case: Case) -> None:
     write = lone(case)
     expected, short = by_the_rules(case)
     assert write is None or (write, []) == (expected, short)
 
 
-@given(CASES)
+@given(ACQUIRES)
 def test_it_steps_aside_for_nothing_but_what_it_says(case: Case) -> None:
     expected, short = by_the_rules(case)
     another_case = bool(short) or case.shard_count > 1 or 0 in case.checked.values() or "ttl" in expected.remove
     begins_to_expire, in_debt = "ttl" in expected.when.absent, min(balances(case)) < 0
     assert (lone(case) is None) == (another_case or begins_to_expire or in_debt)
+
+
+@given(CORRECTIONS)
+def test_nor_does_it_for_a_correction(case: Case) -> None:
+    expected, _ = by_the_rules(case)
+    another_case = case.shard_count > 1 or 0 in case.corrected.values()
+    if any(amount > 0 for amount in case.corrected.values()):
+        there = [min(balance, limit.ceiling_milli) for balance, limit in zip(balances(case), LIMITS, strict=True)]
+        left = [each - max(0, case.corrected.get(limit.name, 0)) for each, limit in zip(there, LIMITS, strict=True)]
+        another_case |= min(left) < 0 or "ttl" in expected.remove or "ttl" in expected.when.absent
+    assert (lone(case) is None) == another_case
 
 
 @pytest.mark.parametrize("ttl", [NOW // 1000, NOW // 1000 + 100_000])
@@ -122,7 +154,11 @@ def test_it_keeps_a_bucket_that_others_may_have_emptied_for_as_long_as_the_rules
 
 
 def test_a_limit_that_the_bucket_has_not_is_another_case() -> None:
-    assert lone(Case((60_000, 11_000), {"rpm": 1000, "other": 1000})) is None
+    full = (60_000, 11_000)
+    assert lone(Case(full, {"rpm": 1000, "other": 1000})) is None
+    for amount in (1000, -1000):
+        assert lone(Case(full, {}, multiplier=0, corrected={"rpm": amount})) is not None
+        assert lone(Case(full, {}, multiplier=0, corrected={"rpm": amount, "other": amount})) is None
 
 
 def test_it_takes_refusals_along_once_and_only_with_a_write() -> None:
