@@ -20,7 +20,7 @@ from zae_limiter.operations.marshal import write_item
 from zae_limiter.operations.render import render
 from zae_limiter.operations.values import Get, Item, Key, Operation, Update
 from zae_limiter.schema import keys
-from zae_limiter.schema.attributes import bucket_attributes
+from zae_limiter.schema.attributes import TTL, bucket_attributes
 from zae_limiter.schema.items import WRITES
 from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore
 
@@ -29,6 +29,7 @@ RESOURCE = "gpt-4"
 COST = {"rpm": 1, "tpm": 500}
 # So large that half of it never fills up while a benchmark runs, and never runs out.
 LIMITS = [Limit.per_day("rpm", 10**9), Limit.per_day("tpm", 10**12)]
+TEN_DAYS = 10 * 86_400  # seconds; a bucket that is half empty lives as long
 
 
 class Split:
@@ -98,11 +99,11 @@ def raw_request(split: Split | SyncSplit) -> dict[str, Any]:
 
 @asynccontextmanager
 async def warm_limiter(
-    *, buckets: int = 1, service_ms: float = 0, options: Options | None = None
+    *, buckets: int = 1, service_ms: float = 0, options: Options | None = None, shared: bool = False
 ) -> AsyncIterator[tuple[RateLimiter, Split, Server]]:
-    """A limiter that knows so many buckets."""
+    """A limiter that knows so many buckets; if they are ``shared``, another process writes to each as often."""
     table, item = _with_buckets(buckets)
-    with _serving(item, service_ms) as server:
+    with _serving(item, service_ms, shared=shared) as server:
         split = Split(table, DynamoDBStore(TABLE, endpoint_url=server.url, region="us-east-1", read_timeout=30))
         async with RateLimiter(await Repository.over(split, options or Options())) as limiter:
             for number in range(buckets):
@@ -149,12 +150,12 @@ def _with_buckets(count: int) -> tuple[MemoryTable, Item]:
     pk = keys.pk_bucket(repository.namespace_id, entity(0), RESOURCE, 0)
     item: Item = table.execute(Get(Key(pk, keys.sk_state())))
     half = {bucket_attributes(limit.name).tokens: limit.ceiling_milli // 2 for limit in LIMITS}
-    return table, item | half
+    return table, item | half | {TTL: item[TTL] + TEN_DAYS}
 
 
 @contextmanager
-def _serving(item: Item, service_ms: float) -> Iterator[Server]:
-    answer = {"Attributes": write_item(item) | {WRITES: {"N": "@"}}}
+def _serving(item: Item, service_ms: float, *, shared: bool = False) -> Iterator[Server]:
+    answer = {"Attributes": write_item(item) | {WRITES: {"N": "@2" if shared else "@"}}}
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, "answer.json")
         file.write_text(json.dumps(answer))

@@ -3,8 +3,8 @@
 Lives here: HTTP as far as DynamoDB's clients use it, a service time, counts. Never: a condition or a table.
 
 ``python -m benchmarks.stub FILE SERVICE_MS`` prints its port. FILE holds the answer; ``"@"`` in it becomes the number
-of writes that the partition key has seen, as the item itself would count them. ``GET /`` answers how many requests of
-each operation there were, and starts to count again.
+of writes that the partition key has seen, as the item itself would count them; ``"@2"`` as if another process made as
+many. ``GET /`` answers how many requests of each operation there were, and starts to count again.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .measure import pin_server
 
-PLACE = b'"@"'
+PLACE = re.compile(rb'"@(\d*)"')
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 TARGET = re.compile(rb"x-amz-target: *DynamoDB_\d+\.(\w+)", re.IGNORECASE)
 KEY = re.compile(rb'"PK": *\{"S": *"([^"]*)"')
@@ -29,7 +29,8 @@ class Stub:
 
     def __init__(self, answer: bytes, service_ms: float) -> None:
         self.service_seconds = service_ms / 1000
-        self._before, self._after = answer.split(PLACE)
+        self._before, each, self._after = PLACE.split(answer)
+        self._each = int(each or 1)
         self._writes: Counter[bytes] = Counter()
         self._requests: Counter[str] = Counter()
 
@@ -44,7 +45,7 @@ class Stub:
         place = key[1] if key else b""
         self._writes[place] += 1
         # The writer that created the item counted one, and a write is 1,000 in the item.
-        return _http(b'%s"%d"%s' % (self._before, 1000 * (self._writes[place] + 1), self._after))
+        return _http(b'%s"%d"%s' % (self._before, 1000 * (self._each * self._writes[place] + 1), self._after))
 
 
 class Connection(asyncio.Protocol):

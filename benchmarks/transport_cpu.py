@@ -23,9 +23,12 @@ def cpu(name: str, *, uvloop: bool, orjson: bool, at_most: float) -> list[Row]:
     _choose_json(orjson=orjson)
     factory = import_module("uvloop").new_event_loop if uvloop else None
     with asyncio.Runner(loop_factory=factory) as runner:
-        ours, raw, bare = runner.run(_cpu())
-    floor = Row(f"{name}: the same bytes over a bare connection / UpdateItem", bare / raw)
-    return [*_cpu_rows(name, ours, raw, "aioboto3", at_most), floor]
+        ours, shared, raw, bare = runner.run(_cpu())
+    return [
+        *_cpu_rows(name, ours, raw, "aioboto3", at_most),
+        Row(f"{name}: acquire of a bucket that another process uses, too / UpdateItem", shared / raw, at_most=at_most),
+        Row(f"{name}: the same bytes over a bare connection / UpdateItem", bare / raw),
+    ]
 
 
 async def _cpu() -> list[float]:
@@ -36,7 +39,11 @@ async def _cpu() -> list[float]:
 
     from .canned import entity, raw_request, take, warm_limiter
 
-    async with warm_limiter(options=Options(split_above=NEVER_SPLIT)) as (limiter, split, server):
+    options = Options(split_above=NEVER_SPLIT)
+    async with (
+        warm_limiter(options=options) as (limiter, split, server),
+        warm_limiter(options=options, shared=True) as (sharing, _, _),
+    ):
         await take(limiter, entity(0))
         request = raw_request(split)
         connection = await _bare_connection(server.url)
@@ -46,6 +53,10 @@ async def _cpu() -> list[float]:
                 for _ in range(CALLS):
                     await take(limiter, entity(0))
 
+            async def acquires_shared() -> None:
+                for _ in range(CALLS):
+                    await take(sharing, entity(0))
+
             async def updates() -> None:
                 for _ in range(CALLS):
                     await client.update_item(**request)
@@ -54,7 +65,7 @@ async def _cpu() -> list[float]:
                 for _ in range(CALLS):
                     await connection.call()
 
-            chunks = [acquires, updates, sends]
+            chunks = [acquires, acquires_shared, updates, sends]
             for warm_up in chunks:
                 await warm_up()
             return await interleaved_async(chunks, ROUNDS)

@@ -10,8 +10,9 @@ from .write_plans import ConsumeWrite, expires_at
 
 
 def prolong(namespace_state: NamespaceState, cached: CachedBucket, config: Config | None, now_ms: int) -> Flow[None]:
-    """Write a ``ttl`` that fits the last seen state, if the stored one is too early. After a failure the next write
-    sets it.
+    """Write a ``ttl`` that fits the last seen state, if the stored one is too early.
+
+    After a failure the next write sets it.
     """
     state = cached.state
     if state is None or config is None or TTL not in state.item:
