@@ -16,7 +16,7 @@ from zae_limiter.clock.offset import Offset
 from zae_limiter.flows.acquire import acquire, lease, waiting
 from zae_limiter.flows.acquire import shard_selection as spread
 from zae_limiter.flows.acquire.claims import Claim
-from zae_limiter.flows.bucket import commit_run, group_commit, splitting
+from zae_limiter.flows.bucket import commit_run, group_commit, prolonging, splitting
 from zae_limiter.flows.bucket import limit_removal as dropping
 from zae_limiter.flows.bucket import write_plans as plans
 from zae_limiter.flows.bucket.batch import Batch, UpdateDraft
@@ -285,7 +285,7 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(
             WITHOUT_FAST_PATH,
             patch.object(plans, "expires_at", _expiry),
-            patch.object(commit_run, "expires_at", _expiry),
+            patch.object(prolonging, "expires_at", _expiry),
             patch.object(UpdateDraft, "expire", _expire_blindly),
         ),
         found_by=728,

@@ -44,7 +44,7 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
                 claims = yield from find_claims(namespace_state, request)
             claim = claims[0]
             if len(claims) == 1 and not claim.stale:
-                if claim.target.queue.busy:
+                if claim.target.queue.busy and _looks_short(namespace_state, claim):
                     refuse_by_copies(namespace_state, claims)
                 bucket_request = claim.enter()
                 yield Enqueue(bucket_request)
@@ -200,6 +200,12 @@ def refuse_by_copies(namespace_state: NamespaceState, claims: Sequence[Claim]) -
         for claim in claims:
             claim.seen = namespace_state.states(claim.cached)
         raise RateLimitExceeded(statuses_before(claims, now))
+
+
+def _looks_short(namespace_state: NamespaceState, claim: Claim) -> bool:
+    """Whether the shard that is asked first may lack the amounts: most have them, and need no closer look."""
+    state = claim.target.state
+    return state is None or state.is_short_of(claim.checked, namespace_state.now())
 
 
 def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:

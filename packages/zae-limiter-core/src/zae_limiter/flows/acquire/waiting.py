@@ -74,7 +74,8 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, c
             slept_ms, refused_ms = slept_ms + pause_ms, 0
         caller.turn.wake(namespace_state.now())
         try:
-            grant = yield from acquire(namespace_state, replace(request, turn=caller.turn if caller.joined else None))
+            asked = replace(request, turn=caller.turn) if caller.joined else request
+            grant = yield from acquire(namespace_state, asked)
         except RateLimitExceeded as error:
             if math.isinf(error.retry_after_seconds):
                 raise
