@@ -53,9 +53,11 @@ class Connection:
         reader, response = ResponseReader(), None
         try:
             self._send(request, until)
+            waits = True
             while response is None:
-                data = self._receive(until)
+                data = self._receive(until, waits=waits)
                 response = reader.feed(data) if data else reader.end()
+                waits = not self._is_tls  # bytes that TLS has decrypted do not make a socket readable
         except TimeoutError as error:
             _check_time(error, until)
             raise OutcomeUnknown("the answer did not come in time") from error
@@ -82,9 +84,11 @@ class Connection:
             except ssl.SSLWantReadError:
                 is_readable(self._socket, _left(until))
 
-    def _receive(self, until: float) -> bytes:
-        """Return the bytes that come next, none at the end of the connection. Raises ``OSError``."""
-        waits = not self._is_tls  # bytes that TLS has decrypted do not make a socket readable
+    def _receive(self, until: float, *, waits: bool) -> bytes:
+        """Return the bytes that come next, none at the end of the connection. Raises ``OSError``.
+
+        With ``waits`` it waits until the socket is readable before it asks.
+        """
         while True:
             if waits:
                 is_readable(self._socket, _left(until))
