@@ -56,6 +56,32 @@ async def test_a_request_above_the_lowered_ceiling_can_never_pass(world: World) 
     assert await drain(user.limiter, "e", "r", "rpm") == 30
 
 
+@pytest.mark.parametrize("reshaped", [False, True])
+@pytest.mark.parametrize(("low", "asked"), [(0, 1), (5, 20)])
+async def test_a_limit_that_was_lowered_for_a_while_refuses_nobody_later(
+    world: World, low: int, asked: int, *, reshaped: bool
+) -> None:
+    admin, user = await two(world, [OLD, TPM])
+    third = await world.process()
+    await take(user.limiter, "e", "r", rpm=1, tpm=1)
+    world.clock.advance(seconds=1)
+    await admin.limiter.set_resource_defaults("r", [Limit.per_minute("rpm", low), TPM])
+    await take(third.limiter, "e", "r", tpm=1)  # the bucket follows
+    await take(user.limiter, "e", "r", tpm=1)  # and shows it, while the user's own limits are still the old ones
+    world.clock.advance(seconds=1)
+    await change(world, admin, [OLD, TPM])
+    if reshaped:
+        await take(third.limiter, "e", "r", tpm=1)
+        world.clock.advance(seconds=3600)
+        await take(user.limiter, "e", "r", rpm=asked, tpm=1)
+    else:
+        world.clock.advance(seconds=3600)
+        with pytest.raises(RateLimitExceeded) as caught:  # the lowered limit held until now
+            await take(user.limiter, "e", "r", rpm=asked, tpm=1)
+        assert caught.value.primary_violation.limit == OLD
+        assert caught.value.retry_after_seconds == asked - low
+
+
 async def test_a_new_rate_counts_from_the_change_on(world: World) -> None:
     admin, user = await two(world)
     await take(user.limiter, "e", "r", rpm=60)

@@ -38,9 +38,10 @@ class Program:
         self._start(lambda: self._interrupt(entity_id))
 
     def end(self) -> None:
-        """Wait for the threads."""
+        """Wait for the threads, and for those that the driver began."""
         for thread in self.threads:
             thread.join()
+        self.limiter.driver.drain()
 
     def _start(self, target: Callable[[], None]) -> None:
         self.threads.append(threading.Thread(target=target))

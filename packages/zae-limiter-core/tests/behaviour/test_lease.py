@@ -47,6 +47,14 @@ async def test_an_exception_in_the_block_gives_everything_back_and_goes_on(world
     assert (item["b_rpm_tc"], item["b_tpm_tc"]) == (0, 0)
 
 
+async def test_the_statuses_have_the_corrections_of_a_bucket_that_is_to_come(world: World) -> None:
+    limiter, _ = await world.process(default_limits=[RPM])
+    async with limiter.acquire("e", "r", {"rpm": 0}) as lease:
+        await lease.adjust(rpm=7)
+        assert [each.available for each in lease.statuses] == [53]
+    assert await limiter.available("e", "r") == {"rpm": 53}
+
+
 async def test_a_cancellation_in_the_block_gives_everything_back(world: World) -> None:
     limiter, _ = await world.process(default_limits=[RPM])
     inside = asyncio.Event()

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import pytest
 from support.core.authority import make_authority, openssl_is_here
 from support.core.echoes import Peer, SyncCaller, serving
 from zae_limiter.operations.errors import OutcomeUnknown, Unreachable
+from zae_limiter.sync import http
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no SIGALRM")
 MINE = "my job took too long"
@@ -22,19 +24,41 @@ TIMED = ["the answer", "the handshake", "the address"]
 
 
 @contextmanager
-def struck(error: BaseException, *, after: float = 0.4) -> Iterator[None]:
-    """Have a signal handler raise the error after so many seconds, when the caller has begun to wait."""
+def struck(error: BaseException) -> Iterator[None]:
+    """Have a signal handler raise the error once this thread waits in a call of the HTTP client."""
 
     def strike(*_: object) -> None:
         raise error
 
+    over, caller = threading.Event(), threading.get_ident()
+
+    def strike_the_waiting() -> None:
+        seen, since = None, time.monotonic()
+        while not over.wait(0.01):
+            if (place := waiting_place(caller)) is None or place != seen:
+                seen, since = place, time.monotonic()
+            elif time.monotonic() - since >= 0.2:
+                signal.pthread_kill(caller, signal.SIGALRM)
+                return
+
     before = signal.signal(signal.SIGALRM, strike)
-    signal.setitimer(signal.ITIMER_REAL, after)
+    striker = threading.Thread(target=strike_the_waiting)
+    striker.start()
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        over.set()
+        striker.join()
         signal.signal(signal.SIGALRM, before)
+
+
+def waiting_place(thread: int) -> tuple[int, int] | None:
+    """Where a thread stays if it is in a call of the HTTP client."""
+    frame = sys._current_frames()[thread]
+    place, below = (id(frame), frame.f_lasti), frame
+    while below is not None and below.f_globals.get("__name__") != http.__name__:
+        below = below.f_back  # type: ignore[assignment]  # None at the bottom
+    return None if below is None else place
 
 
 def slowly(work: Callable[..., Any]) -> Callable[..., Any]:

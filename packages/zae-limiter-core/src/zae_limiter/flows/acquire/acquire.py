@@ -286,11 +286,12 @@ def _renew(claim: Claim) -> None:
 
 
 def _went_by_older(claim: Claim, config: Config) -> bool:
-    """Whether a write took tokens by the limits of a shard, newer than the claim's and older than ``config``."""
+    """Whether the limits of a shard, newer than the claim's and older than ``config``, admitted or refused it."""
     if claim.config.given:
         return False
-    outcomes = [request.outcome for request in claim.last if request.admitted and any(request.amounts.values())]
-    states = [outcome.state for outcome in outcomes if outcome is not None and outcome.state is not None]
+    asked = [request.outcome for request in claim.last if any(request.amounts.values())]
+    decided = [outcome for outcome in asked if outcome is not None and outcome.verdict in {"admitted", "refused"}]
+    states = [outcome.state for outcome in decided if outcome.state is not None]
     return any(
         claim.config.read_at_ms <= state.item[CONFIG_READ_AT] < config.read_at_ms and not state.has(config.limits)
         for state in states

@@ -74,7 +74,8 @@ def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[Li
         at_ms = max(at_ms, request.outcome.at_ms)
         states |= {state.id.shard: state for state in _states(request.outcome)}
         if owed:
-            owed_by |= {state.id.shard: owed.get(request.queue, NOTHING) for state in _states(request.outcome)}
+            shards = [state.id.shard for state in _states(request.outcome)] or [0]  # a bucket that is to come
+            owed_by |= dict.fromkeys(shards, owed.get(request.queue, NOTHING))
         amounts |= {name: amounts.get(name, 0) + amount for name, amount in request.amounts.items()}
     amounts |= {name: 0 for each in owed.values() for name in each if name not in amounts}
     short = {status.limit_name: status.retry_after_seconds for status in _shadowed(claim)}

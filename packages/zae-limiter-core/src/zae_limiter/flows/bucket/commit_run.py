@@ -112,6 +112,8 @@ class CommitRun:
         else:
             self._divide_returns(self.cached.state.shard_count)
         plan = self._plan()
+        if self._rules_out_by_old_shape(plan):
+            return Decision(Get(self.cached.key), Batch())
         self._settle_hopeless(plan)
         batch = fit_batch(self.pending, plan.headroom, plan.ceilings, self._elsewhere())
         if plan.reshapes:
@@ -273,6 +275,15 @@ class CommitRun:
         known = state.shard_limits.keys()
         corrections = (request for request in self.pending if not request.is_acquire)
         return any(not request.corrected <= known for request in corrections)
+
+    def _rules_out_by_old_shape(self, plan: WritePlan) -> bool:
+        """Whether a last seen shape that may be gone, and is not that of the config, can never admit a request."""
+        config, state = self.config, self.cached.state
+        if self.seen or plan.reshapes or config is None or state is None or self._fresh():
+            return False
+        amounts = (amount for request in self.pending for amount in request.checked.items())
+        too_large = any(amount > state.ceilings.get(name, amount) for name, amount in amounts)
+        return too_large and not self.cached.agrees_with(config)
 
     def _drop_corrections(self) -> None:
         """Settle what takes nothing as admitted: there is no bucket, and it was full when it expired."""
