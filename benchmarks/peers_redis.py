@@ -38,6 +38,7 @@ CALLS = 300
 CALLS_OF_EACH = 10  # where there are many callers
 ROUNDS = 5
 HOT = 0.4
+CACHE_LIFE = 3600  # seconds; a case takes longer than the default, and would measure reads of the limits instead
 START_SECONDS = 10.0
 WAITS = (0.0, 0.001, 0.005)
 COLD_ROUNDS = 300
@@ -278,7 +279,7 @@ async def _ours_to_the_stub(stack: AsyncExitStack) -> Decide:
 
     from .canned import take, warm_limiter
 
-    options = Options(split_above=NEVER_SPLIT)
+    options = Options(split_above=NEVER_SPLIT, config_cache_ttl=CACHE_LIFE)
     limiter, _, _ = await stack.enter_async_context(warm_limiter(buckets=BUCKETS, options=options))
     return partial(take, limiter)
 
@@ -291,7 +292,9 @@ async def _ours_to_dynoxide(stack: AsyncExitStack, url: str) -> Decide:
     from . import canned
 
     store = DynamoDBStore(canned.TABLE, endpoint_url=url, region="us-east-1", read_timeout=30)
-    options = Options(stack=canned.TABLE, create_table=True, split_above=NEVER_SPLIT, read_timeout=30)
+    options = Options(
+        stack=canned.TABLE, create_table=True, split_above=NEVER_SPLIT, read_timeout=30, config_cache_ttl=CACHE_LIFE
+    )
     repository = await stack.enter_async_context(await Repository.over(store, options))
     await repository.set_resource_defaults(canned.RESOURCE, canned.LIMITS)
     limiter = RateLimiter(repository)
@@ -306,7 +309,7 @@ def _ours_to_the_stub_sync(stack: ExitStack) -> DecideSync:
 
     from .canned import take_sync, warm_sync_limiter
 
-    options = Options(split_above=NEVER_SPLIT)
+    options = Options(split_above=NEVER_SPLIT, config_cache_ttl=CACHE_LIFE)
     limiter, _, _ = stack.enter_context(warm_sync_limiter(buckets=BUCKETS, options=options))
     return partial(take_sync, limiter)
 
@@ -319,7 +322,9 @@ def _ours_to_dynoxide_sync(stack: ExitStack, url: str) -> DecideSync:
     from . import canned
 
     store = SyncDynamoDBStore(canned.TABLE, endpoint_url=url, region="us-east-1", read_timeout=30)
-    options = Options(stack=canned.TABLE, create_table=True, split_above=NEVER_SPLIT, read_timeout=30)
+    options = Options(
+        stack=canned.TABLE, create_table=True, split_above=NEVER_SPLIT, read_timeout=30, config_cache_ttl=CACHE_LIFE
+    )
     repository = stack.enter_context(SyncRepository.over(store, options))
     repository.set_resource_defaults(canned.RESOURCE, canned.LIMITS)
     limiter = SyncRateLimiter(repository)
