@@ -90,8 +90,8 @@ class Options:
             if type(getattr(self, field)) is not bool:
                 raise ValidationError(field, getattr(self, field), "must be true or false")
         check_on_unavailable(self.on_unavailable)
-        if (transport := transport_of(self.transport)) not in TRANSPORTS:
-            raise ValidationError("transport", transport, f"must be one of {', '.join(TRANSPORTS)}")
+        if self.transport is not None and self.transport not in TRANSPORTS:
+            raise ValidationError("transport", self.transport, f"must be one of {', '.join(TRANSPORTS)}")
         check_namespace("namespace", self.namespace_name)
 
     @property
@@ -124,7 +124,9 @@ class Options:
         return self.connect_timeout + self.read_timeout
 
     def store_options(self) -> dict[str, Any]:
-        """The part of the options that a DynamoDB store needs."""
+        """The part of the options that a DynamoDB store needs. Raises ``ValidationError`` for a bad ``ZAEL_TRANSPORT``."""
+        if (transport := transport_of(self.transport)) not in TRANSPORTS:
+            raise ValidationError("ZAEL_TRANSPORT", transport, f"must be one of {', '.join(TRANSPORTS)}")
         names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections", "transport")
         return {name: getattr(self, name) for name in names} | ({"meter": Meter()} if self.count_units else {})
 

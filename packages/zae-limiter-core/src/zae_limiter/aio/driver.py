@@ -198,6 +198,7 @@ class Driver:
 
     async def _serve(self, queue: BucketQueue, token: object) -> None:
         """Serve a queue, run after run, until no request waits, even after one turn for callers that come back."""
+        loop = asyncio.get_running_loop()
         while queue.server is token and (queue.waiting or await self._linger(queue)):
             batch = queue.take()
             try:
@@ -206,6 +207,8 @@ class Driver:
                 fail(batch, OutcomeUnknown(CUT_OFF))
             except Exception as error:
                 fail(batch, broken(error))
+                if loop.is_closed():  # a transport that is closed now raises this
+                    return
                 log.exception("a write of a bucket failed in a way that it should not")
             finally:
                 self._let_go(batch)

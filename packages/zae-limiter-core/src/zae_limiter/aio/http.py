@@ -25,7 +25,6 @@ from .background import result_of
 from .deadlines import Deadlines
 
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
-UNSEEN_SECONDS: Final = 0.02  # a connection that was idle for longer is asked whether the server closed it
 
 
 async def refreshed(source: CredentialSource) -> Credentials:
@@ -68,14 +67,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_fresh(self) -> bool:
-        """Whether another call may use the connection, which was idle.
-
-        After some time the socket is asked: a loop that was blocked does not know yet that the server closed it.
-        """
-        if time.monotonic() - self.idle_since < UNSEEN_SECONDS or self._transport is None:
-            return self.is_open
+        """Whether another call may use the connection. The loop may not know yet that the server closed it."""
+        if self._transport is None or self._transport.is_closing():
+            return False
         sock = self._transport.get_extra_info("socket")
-        return self.is_open and (sock is None or not is_readable(sock))
+        return sock is None or not is_readable(sock)
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -323,34 +319,47 @@ class HttpClient:
 
     async def _connect(self, on_lost: Callable[[Connection], None]) -> Connection:
         host, port = self._writer.host, self._writer.port
+        until = self._loop.time() + self._connect_timeout
         try:
-            async with asyncio.timeout(self._connect_timeout):
-                return await self._connect_to(host, port, on_lost)
+            async with asyncio.timeout_at(until):
+                sock = await _connect(host, port, until)
+                _, connection = await self._loop.create_connection(
+                    partial(Connection, self._loop, on_lost),
+                    sock=sock,
+                    ssl=self._tls,
+                    server_hostname=host if self._tls else None,
+                )
+                return connection
         except TimeoutError as error:
             raise Unreachable(f"no connection to {self._writer.address} within {self._connect_timeout:g} s") from error
         except OSError as error:
             raise Unreachable(f"no connection to {self._writer.address}: {error}") from error
 
-    async def _connect_to(self, host: str, port: int, on_lost: Callable[[Connection], None]) -> Connection:
-        """Return a connection to the first address of ``host`` that answers. Raises ``OSError``."""
-        loop = asyncio.get_running_loop()
-        problem = OSError("the host has no address")
-        # The loop would resolve the name in threads for which it waits at its end.
-        ask = partial(addresses_of, host, port)
-        for *_, address in ask() if is_address(host) else await result_of(in_thread(ask)):
-            try:
-                _, connection = await loop.create_connection(
-                    partial(Connection, loop, on_lost),
-                    str(address[0]),
-                    port,
-                    ssl=self._tls,
-                    server_hostname=host if self._tls else None,
-                )
-            except OSError as error:
-                problem = error
-            else:
-                return connection
-        raise problem
+
+async def _connect(host: str, port: int, until: float) -> socket.socket:
+    """Return a connection to the first address of ``host`` that answers. Raises ``OSError``."""
+    loop = asyncio.get_running_loop()
+    problem = OSError("the host has no address")
+    # The loop would resolve the name in threads for which it waits at its end.
+    ask = partial(addresses_of, host, port)
+    addresses = ask() if is_address(host) else await result_of(in_thread(ask))
+    for rank, (family, kind, protocol, _, address) in enumerate(addresses, 1):
+        # An address that does not answer leaves half of the time for the next ones.
+        latest = until if rank == len(addresses) else (loop.time() + until) / 2
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setblocking(False)
+            async with asyncio.timeout_at(latest):
+                await loop.sock_connect(sock, address)
+        except OSError as error:
+            sock.close()
+            problem = error
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise problem
 
 
 _inherited: list[HttpClient] = []

@@ -11,6 +11,7 @@ import aiohttp
 from botocore import exceptions as errors
 from botocore.config import Config
 
+from zae_limiter.aws.endpoint import refuse_credentials
 from zae_limiter.operations.checksum import check_crc32
 from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
@@ -96,6 +97,7 @@ async def open_sdk(options: ClientOptions) -> SdkClient:
         )
     except Exception as error:
         raise no_client(error) from error
+    refuse_credentials("endpoint_url", client.meta.endpoint_url)
     client.meta.events.register("response-received.dynamodb", check_crc32)
     _call_without_context(client)
     return SdkClient(client, closing, options.operation_timeout)

@@ -153,11 +153,16 @@ def _default_url(partition: Any, region: str, *, fips: bool, dual_stack: bool) -
 
 def _check(source: str, url: str) -> None:
     """Raise ``NotApplied`` unless ``url`` is ``http:`` or ``https:`` with a host, and no more than a path."""
-    shown = "(not shown: it may have a password)" if "@" in url else repr(url)
     if not _is_endpoint(url):
+        shown = "(not shown: it may have a password)" if "@" in url else repr(url)
         raise NotApplied(f"no client: {source}: {shown} is no http:// or https:// URL with a host; see endpoint_url")
+    refuse_credentials(source, url)
+
+
+def refuse_credentials(source: str, url: str) -> None:
+    """Raise ``NotApplied`` if a URL has a user or a password, which messages would show."""
     if "@" in urlsplit(url).netloc:
-        raise NotApplied(f"no client: {source} has credentials: {shown}; put none into endpoint_url")
+        raise NotApplied(f"no client: {source} has credentials (not shown: it may have a password); put none into it")
 
 
 def _is_endpoint(url: str) -> bool:
@@ -177,6 +182,14 @@ def _proxy(url: str) -> str | None:
     from botocore.utils import get_environ_proxies
 
     proxy: str | None = get_environ_proxies(url).get(urlsplit(url).scheme)
-    if not proxy or proxy.startswith(("http:", "https:")):
-        return proxy or None
-    return f"http:{proxy}" if proxy.startswith("//") else f"http://{proxy}"
+    if not proxy:
+        return None
+    if not proxy.startswith(("http:", "https:")):
+        proxy = f"http:{proxy}" if proxy.startswith("//") else f"http://{proxy}"
+    try:
+        host = urlsplit(proxy).hostname
+    except ValueError:  # a bracket that stays open
+        host = None
+    if not host:
+        raise NotApplied("no client: HTTPS_PROXY or HTTP_PROXY is no URL with a host; unset it, or use NO_PROXY")
+    return proxy

@@ -32,7 +32,7 @@ class ClientOptions:
 
     def session(self) -> dict[str, Any]:
         """Return the arguments of a session."""
-        return {"region_name": self.region or os.environ.get("AWS_REGION"), "profile_name": self.profile}
+        return {"region_name": self.region or os.environ.get("AWS_REGION") or None, "profile_name": self.profile}
 
     def config(self) -> dict[str, Any]:
         """Return the arguments of a client's ``Config``."""

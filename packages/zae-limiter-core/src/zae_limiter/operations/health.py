@@ -33,6 +33,11 @@ class Health:
         self._foreign_rows = self._unreadable_rows = 0
         self._lock = Lock()
 
+    @property
+    def outages(self) -> int:
+        """How often the breaker has opened."""
+        return self._opened
+
     def check(self) -> None:
         """Raise ``Unreachable`` if the breaker is open."""
         if self.is_open:

@@ -9,7 +9,9 @@ from .body import write_body
 from .signing import CONTENT_TYPE, Credentials, Signer
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_URL: Final = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:\d+)?(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)*/?")
+_URL: Final = re.compile(
+    r"(?i:https?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:\d+)?(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)*/?"
+)
 
 
 class RequestWriter:

@@ -27,14 +27,19 @@ class ResponseReader:
     __slots__ = ("_buffer", "_chunks", "_headers", "_status")
 
     def __init__(self) -> None:
-        self._buffer = b""
-        self._chunks = b""  # the body so far, of an answer in chunks
+        self._buffer: bytes | bytearray = b""
+        self._chunks = bytearray()  # the body so far, of an answer in chunks
         self._status = 0
         self._headers: dict[str, str] | None = None
 
     def feed(self, data: bytes) -> Response | None:
         """Return the response if it is whole. Raises ``OutcomeUnknown`` for bytes that are none."""
-        self._buffer = self._buffer + data if self._buffer else data
+        if not self._buffer:
+            self._buffer = data
+        else:
+            if isinstance(self._buffer, bytes):
+                self._buffer = bytearray(self._buffer)  # which grows without a copy
+            self._buffer += data
         while self._headers is None:
             if not self._read_head():
                 return None
@@ -71,7 +76,7 @@ class ResponseReader:
         elif self._status in {204, 304}:
             found = b"", self._buffer
         else:
-            found = (self._buffer, b"") if ended else None
+            found = (bytes(self._buffer), b"") if ended else None
         if found is None:
             if len(self._buffer) + len(self._chunks) > LONGEST_BODY:
                 raise OutcomeUnknown("the answer is too long")
@@ -80,32 +85,32 @@ class ResponseReader:
         keeps = headers.get("connection", "").lower() != "close" and not ended and not rest
         return Response(self._status, headers, body, keeps)
 
-    def _sized(self, length: str) -> tuple[bytes, bytes] | None:
+    def _sized(self, length: str) -> "tuple[bytes, bytes | bytearray] | None":
         if not length.isascii() or not length.isdigit() or len(length) > 9 or int(length) > LONGEST_BODY:
             raise OutcomeUnknown(f"the answer has the length {length[:32]!r}")
         size = int(length)
-        return (self._buffer[:size], self._buffer[size:]) if len(self._buffer) >= size else None
+        return (bytes(self._buffer[:size]), self._buffer[size:]) if len(self._buffer) >= size else None
 
-    def _chunked(self) -> tuple[bytes, bytes] | None:
+    def _chunked(self) -> "tuple[bytes, bytes | bytearray] | None":
         """Take the whole chunks out of the buffer; the body and the bytes behind it, ``None`` before its end."""
-        buffer, at, parts = self._buffer, 0, [self._chunks]
+        buffer, at = self._buffer, 0
         found = None
         while (end := buffer.find(b"\r\n", at)) >= 0:
-            size, begin = _chunk_size(buffer[at:end]), end + 2
+            size, begin = _chunk_size(bytes(buffer[at:end])), end + 2
             if size == 0:
-                found = _after_trailers(b"".join(parts), buffer, begin)
+                found = _after_trailers(bytes(self._chunks), buffer, begin)
                 break
             if len(buffer) < begin + size + 2:
                 break
             if buffer[begin + size : begin + size + 2] != b"\r\n":
                 raise OutcomeUnknown("a chunk of the answer has another size than it says")
-            parts.append(buffer[begin : begin + size])
+            self._chunks += buffer[begin : begin + size]
             at = begin + size + 2
-        self._buffer, self._chunks = buffer[at:], b"".join(parts)
+        self._buffer = buffer[at:] if at else buffer
         return found
 
 
-def _parse_head(head: bytes) -> tuple[int, dict[str, str]]:
+def _parse_head(head: bytes | bytearray) -> tuple[int, dict[str, str]]:
     first, *lines = head.decode("latin-1").split("\r\n")
     version, _, rest = first.partition(" ")
     code = rest[:3]
@@ -133,7 +138,7 @@ def _chunk_size(line: bytes) -> int:
     return size
 
 
-def _after_trailers(body: bytes, buffer: bytes, at: int) -> tuple[bytes, bytes] | None:
+def _after_trailers(body: bytes, buffer: bytes | bytearray, at: int) -> "tuple[bytes, bytes | bytearray] | None":
     while (end := buffer.find(b"\r\n", at)) != at:
         if end < 0:
             return None

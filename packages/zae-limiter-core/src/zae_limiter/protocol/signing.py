@@ -44,7 +44,8 @@ class Signer:
             signed, token_line, token_header = "content-type;host;x-amz-date;x-amz-target", "", ""
         else:
             signed = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"
-            token_line, token_header = f"x-amz-security-token:{token}\n", f"X-Amz-Security-Token: {token}\r\n"
+            token_line = f"x-amz-security-token:{' '.join(token.split())}\n"  # a server may fold spaces
+            token_header = f"X-Amz-Security-Token: {token}\r\n"
         request = (
             f"{self._before_date}{date}\n{token_line}x-amz-target:{TARGET}{name}\n\n{signed}\n"
             f"{sha256(body).hexdigest()}"

@@ -53,10 +53,11 @@ class GuardedStore:
 
     def _send(self, operation: Operation[R], until: float) -> R:
         try:
-            if self._connect is not None:
-                self._connect()
-            before = set_deadline(min(until, time.monotonic() + self._operation_timeout))
+            before = set_deadline(until)
             try:
+                if self._connect is not None:
+                    self._connect()
+                set_deadline(min(until, time.monotonic() + self._operation_timeout))
                 answer = self._store.perform(operation)
             finally:
                 set_deadline(before)
@@ -81,8 +82,8 @@ class GuardedStore:
             self.health.probes += 1
             try:
                 self._send(PROBE, math.inf)
-            except StoreError as error:
-                log.debug("the store still does not answer: %s", error)
+            except Exception as error:  # noqa: BLE001 - a store may raise anything, and the breaker must not stay open
+                log.debug("the store still does not answer: %r", error)
         self._probing = self.health.is_open and not self._closed
         return self._probing
 

@@ -31,6 +31,7 @@ from zae_limiter.runtime.threads import addresses_of, is_address, within
 from .time_left import time_left
 
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
+LOOK_SECONDS: Final = 1.0  # between two looks for idle connections
 RECHECK_SECONDS: Final = 0.05  # a waiter looks again, in case the one before it was interrupted
 RECEIVE_BYTES: Final = 65_536
 TICK_SECONDS: Final = 0.02  # a wait may end so much before its time, as some systems count
@@ -90,8 +91,9 @@ class Connection:
         With ``waits`` it waits until the socket is readable before it asks.
         """
         while True:
+            left = _left(until)
             if waits:
-                is_readable(self._socket, _left(until))
+                is_readable(self._socket, left)
             try:
                 return self._socket.recv(RECEIVE_BYTES)
             except (BlockingIOError, ssl.SSLWantReadError):
@@ -136,6 +138,7 @@ class Pool:
         self._ref = weakref.ref(self._free)  # kept here: that of slots which are garbage is garbage, too
         self._free.extend(Slot(self._ref) for _ in range(most))
         self._waiting: deque[weakref.ref[Turn]] = deque()  # a caller that was interrupted is garbage
+        self._next_look = -math.inf
         self._closed = False
 
     def take(self, until: float) -> Slot:
@@ -158,7 +161,9 @@ class Pool:
         if self._closed:
             slot.close()
         elif slot.connection is not None:
-            slot.connection.idle_since = time.monotonic()
+            slot.connection.idle_since = now = time.monotonic()
+            if now >= self._next_look:
+                self._close_idle(now)
         self._free.append(slot)
         self._wake()
 
@@ -167,6 +172,16 @@ class Pool:
         self._closed = True
         for slot in list(self._free):
             slot.close()
+
+    def _close_idle(self, now: float) -> None:
+        """Close the connections that were idle for too long."""
+        self._next_look = now + LOOK_SECONDS
+        for slot in list(self._free):
+            if slot.connection is not None and now - slot.connection.idle_since >= IDLE_SECONDS:
+                with suppress(ValueError):  # another thread has taken it
+                    self._free.remove(slot)
+                    slot.close()
+                    self._free.appendleft(slot)
 
     def _wait(self, turn: Turn, until: float) -> Slot:
         while True:
@@ -279,16 +294,19 @@ def _connect(host: str, port: int, until: float) -> socket.socket:
     """Return a connection to the first address of ``host`` that answers. Raises ``OSError``."""
     problem = OSError("the host has no address")
     ask = partial(addresses_of, host, port)
-    for family, kind, protocol, _, address in ask() if is_address(host) else within(ask, _left(until)):
+    addresses = ask() if is_address(host) else within(ask, _left(until))
+    for rank, (family, kind, protocol, _, address) in enumerate(addresses, 1):
+        # An address that does not answer leaves half of the time for the next ones.
+        latest = until if rank == len(addresses) else until - _left(until) / 2
         sock = socket.socket(family, kind, protocol)
         try:
-            sock.settimeout(_left(until))
+            sock.settimeout(_left(latest))
             sock.connect(address)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         except OSError as error:
             sock.close()
-            _check_time(error, until)
+            _check_time(error, latest)
             problem = error
         except BaseException:
             sock.close()

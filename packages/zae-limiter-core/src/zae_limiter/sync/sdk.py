@@ -1,12 +1,14 @@
 """Requests over boto3: the client, and its errors. Only a process that uses it imports this module."""
 
 from collections.abc import Mapping
+from traceback import walk_tb
 from typing import Any
 
 import boto3
 from botocore import exceptions as errors
 from botocore.config import Config
 
+from zae_limiter.aws.endpoint import refuse_credentials
 from zae_limiter.operations.checksum import check_crc32
 from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
@@ -34,13 +36,13 @@ class SdkClient:
     def fault_of(self, operation: Operation[Any], error: Exception) -> StoreError | None:
         """Return the store error of an error of ``send``, ``None`` if the operation had nothing to do.
 
-        Raises the error itself if it is not one of the SDK or of a connection: a fault, or the exception of a signal
-        handler.
+        Raises the error itself if it comes neither from the SDK nor from a connection: a fault, or the exception of a
+        signal handler.
         """
         if isinstance(error, errors.ClientError):
             return read_fault(operation, error.response)
         inner = getattr(error, "kwargs", {}).get("error", error) if type(error) is errors.HTTPClientError else error
-        if not isinstance(inner, (errors.BotoCoreError, *connection_errors())):
+        if not isinstance(inner, (errors.BotoCoreError, *connection_errors())) and not _is_of_botocore(inner):
             raise inner
         never_left = (errors.EndpointConnectionError, errors.ConnectTimeoutError, errors.ProxyConnectionError)
         return unsent(error) or (
@@ -54,6 +56,14 @@ class SdkClient:
         self._sdk.close()
 
 
+def _is_of_botocore(error: BaseException) -> bool:
+    """Whether botocore itself raised the error: its credentials raise ``RuntimeError`` and ``KeyError``."""
+    frame = None
+    for frame, _ in walk_tb(error.__traceback__):
+        pass
+    return frame is not None and str(frame.f_globals.get("__name__")).startswith("botocore.")
+
+
 def open_sdk(options: ClientOptions) -> SdkClient:
     """Return a new client. Raises ``StoreError`` if none can be made."""
     try:
@@ -62,6 +72,7 @@ def open_sdk(options: ClientOptions) -> SdkClient:
         client = session.client("dynamodb", endpoint_url=options.endpoint_url, config=config)
     except Exception as error:
         raise no_client(error) from error
+    refuse_credentials("endpoint_url", client.meta.endpoint_url)
     client.meta.events.register("response-received.dynamodb", check_crc32)
     keep_time(client)
     return SdkClient(client)

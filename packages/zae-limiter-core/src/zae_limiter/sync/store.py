@@ -13,6 +13,7 @@ from zae_limiter.operations.render import read_answer, read_date, render, render
 from zae_limiter.operations.values import Operation
 from zae_limiter.runtime import forks
 
+from .time_left import time_left
 from .transport import Client, Opener, Send, counted
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class SyncStore(Protocol):
     An attribute ``clock`` is the clock of repositories over the store, unless their options have one. An attribute
     ``meter`` counts its units for observers. A store with
     ``answers_at_once = True`` never waits: its operations have no deadline. ``connect()``, if there is one, is called
-    before each operation, outside its deadline. A store that waits has to end an operation with ``OutcomeUnknown`` when
+    before each operation: only the deadline of the whole call holds for it. A store that waits has to end an operation with ``OutcomeUnknown`` when
     ``zae_limiter.sync.time_left`` is over: nothing else can end it.
     """
 
@@ -148,8 +149,14 @@ class SyncDynamoDBStore:
         if self._send is not None:
             return
         with self._lock:
-            if self._closed:
-                raise Closed("the store is closed")
+            self._check_open()
+            service = self._opener.find()
+        if service is not None:  # without the lock: each caller waits for as long as it may
+            from .http import refreshed
+
+            refreshed(service.credentials, time.monotonic() + time_left())
+        with self._lock:
+            self._check_open()
             if self._send is None:
                 self._client = client = self._opener.open()
                 if self.meter is None:
@@ -157,3 +164,7 @@ class SyncDynamoDBStore:
                     self._send = client.send
                 else:
                     self._send = counted(client.send, self.meter)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("the store is closed")

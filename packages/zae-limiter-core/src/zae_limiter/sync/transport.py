@@ -1,6 +1,5 @@
 """The clients that send requests to DynamoDB, and a count of what they cost."""
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -39,24 +38,26 @@ class Opener:
         self._options = options
         self._service: Service | None = None
 
-    def open(self) -> Client:
-        """Return a new client. Raises ``StoreError`` if none can be made."""
+    def find(self) -> Service | None:
+        """Return what the HTTP transport needs, ``None`` if the SDK serves. Raises ``StoreError`` for a bad setting."""
         if transport_of(self._options.transport) == "sdk":
-            return self._open_sdk()
+            return None
         if self._service is None:
             self._service = open_service(self._options)
-        if self._service.proxy is not None:
-            log_proxy(self._service.proxy)
-            return self._open_sdk()
-        from .http import HttpClient, refreshed
+            if self._service.proxy is not None:
+                log_proxy(self._service.proxy)
+        return self._service if self._service.proxy is None else None
 
-        refreshed(self._service.credentials, math.inf)
-        return HttpClient(self._service, self._options)
+    def open(self) -> Client:
+        """Return a new client. Raises ``StoreError`` if none can be made."""
+        service = self.find()
+        if service is None:
+            from .sdk import open_sdk
 
-    def _open_sdk(self) -> Client:
-        from .sdk import open_sdk
+            return open_sdk(self._options)
+        from .http import HttpClient
 
-        return open_sdk(self._options)
+        return HttpClient(service, self._options)
 
 
 def counted(send: Send, meter: Meter) -> Send:
