@@ -3,13 +3,16 @@
 import asyncio
 import gc
 import json
+import os
 import socket
 import sys
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,13 +20,15 @@ import pytest
 
 from processes.signals import points
 from support.core.transports import ASYNC_TRANSPORTS, CLIENTS
+from zae_limiter import Limit, Options, RateLimiter, Repository
 from zae_limiter.aio.driver import Driver
-from zae_limiter.aio.store import DynamoDBStore
+from zae_limiter.aio.store import DynamoDBStore, MemoryStore
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.client import TRANSPORTS, Transport
-from zae_limiter.operations.errors import OutcomeUnknown, StoreError
-from zae_limiter.operations.values import Get, Key
+from zae_limiter.operations.errors import BudgetSpent, NotApplied, OutcomeUnknown, StoreError
+from zae_limiter.operations.values import Get, Key, Operation
 from zae_limiter.sync.driver import SyncDriver
+from zae_limiter.sync.http import Connection
 from zae_limiter.sync.store import SyncDynamoDBStore
 
 GET = Get(Key("p", "s"))
@@ -177,6 +182,124 @@ def test_a_loop_that_is_closed_during_calls_leaves_nothing_to_report(monkeypatch
             gc.collect()
         asyncio.run(store.close())
     assert reported == []
+
+
+def test_a_loop_that_is_closed_while_it_connects_leaves_nothing_to_report(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    reported: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+
+    async def begin(turns: int) -> asyncio.Task[None]:
+        task = asyncio.create_task(take())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return task
+
+    async def take() -> None:
+        async with limiter.acquire("e", "r", {"rpm": 1}):
+            pass
+
+    with serving(silent) as url:  # which ends no handshake
+        store = Moving(DynamoDBStore("t", region="eu-west-1", endpoint_url=url.replace("http", "https")))
+        limiter = RateLimiter(asyncio.run(Repository.over(store, Options())), default_limits=[Limit.per_day("rpm", 9)])
+        store.moved = True
+        for turns in range(40):
+            loop = asyncio.new_event_loop()
+            task = loop.run_until_complete(begin(turns))
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # destroyed on purpose
+            loop.close()
+            del task, loop
+            gc.collect()
+        asyncio.run(limiter.close())
+    gc.collect()
+    assert (reported, caplog.messages, [str(warning.message) for warning in recwarn]) == ([], [], [])
+
+
+class Moving:
+    """A store in memory, until it has ``moved``."""
+
+    ends_in_time = True
+    moved = False
+
+    def __init__(self, other: DynamoDBStore) -> None:
+        self._first, self._other = MemoryStore(), other
+
+    async def perform(self, operation: Operation[Any]) -> Any:
+        return await (self._other if self.moved else self._first).perform(operation)
+
+    async def close(self) -> None:
+        await self._other.close()
+
+
+def test_an_answer_that_never_pauses_is_cut_off_when_its_time_is_over() -> None:
+    with socket.socket() as unused:
+        connection = Connection(Pouring(unused.fileno()))  # type: ignore[arg-type]
+        connection._is_tls = True  # then it does not wait for bytes between two parts of an answer
+        with pytest.raises(OutcomeUnknown, match="in time"):
+            connection.call(b"request", time.monotonic() + 0.05)
+
+
+class Pouring:
+    """A socket that has bytes whenever it is asked, for a while."""
+
+    def __init__(self, fileno: int) -> None:
+        self.fileno = lambda: fileno
+        self._parts = iter([b"HTTP/1.1 200 OK\r\n\r\n", *[b"x"] * 5000])
+
+    def setblocking(self, blocking: bool) -> None: ...
+
+    def send(self, data: bytes) -> int:
+        return len(data)
+
+    def recv(self, size: int) -> bytes:
+        time.sleep(0.001)
+        return next(self._parts)
+
+
+def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text(
+        f"[default]\ncredential_process = {sys.executable} -c 'import time; time.sleep(8)'\n"
+    )
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    store = SyncDynamoDBStore("t", region="eu-west-1", endpoint_url="http://127.0.0.1:9")
+    driver = SyncDriver(store)
+
+    def timed(_: int) -> float:
+        begun = time.monotonic()
+        with pytest.raises((StoreError, BudgetSpent), match=r"credentials did not come|no answer"):
+            driver.run(ask(), budget=TIMEOUT)
+        return time.monotonic() - begun
+
+    with ThreadPoolExecutor(3) as pool:
+        assert max(pool.map(timed, range(3))) < 6
+    store.close()
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_what_the_sdk_raises_for_expired_credentials_is_a_store_error(
+    monkeypatch: pytest.MonkeyPatch, transport: Transport
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", "2020-01-01T00:00:00Z")
+    store = SyncDynamoDBStore("t", region="eu-west-1", endpoint_url="http://127.0.0.1:9", transport=transport)
+    with pytest.raises(StoreError, match="expired"):
+        SyncDriver(store).run(ask())
+    store.close()
+
+
+def test_no_client_shows_the_password_of_an_endpoint(get: Callable[[str], object]) -> None:
+    with pytest.raises(NotApplied, match="has credentials") as caught:
+        get("http://user:secret@127.0.0.1:9")
+    assert "secret" not in str(caught.value)
 
 
 POOLS = {

@@ -5,11 +5,13 @@ import gc
 import os
 import random
 import signal
+import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -27,6 +29,7 @@ from support.core.echoes import (
     serving,
     wait_for,
 )
+from zae_limiter.aio.http import _connect_socket
 from zae_limiter.aio.store import DynamoDBStore
 from zae_limiter.operations.errors import Closed, OutcomeUnknown, Unreachable
 
@@ -141,6 +144,81 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again(
         caller.rest(until=lambda: True)
         caller.get("second")
         assert server.opened == opened
+
+
+def test_connections_that_nobody_uses_any_more_are_closed_by_the_calls_of_others(
+    opening: Open, variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"zae_limiter.{'aio' if variant == 'async' else 'sync'}.http"
+    monkeypatch.setattr(f"{module}.IDLE_SECONDS", 0.2)
+    if variant == "sync":
+        monkeypatch.setattr(f"{module}.LOOK_SECONDS", 0.01)
+    together = threading.Barrier(10)
+
+    def treat(peer: Peer, name: str) -> None:
+        if name == "crowd":
+            together.wait(PATIENCE)
+        peer.answer(name)
+
+    with serving(treat) as server:
+        caller = opening(server.url)
+        caller.get_all([["crowd"]] * 10)
+        assert server.opened == 10
+        deadline = time.monotonic() + PATIENCE
+        while server.ended < 9:
+            caller.get("alone")
+            caller.rest(until=lambda: True)
+            assert time.monotonic() < deadline
+        assert server.opened - server.ended <= 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a full backlog drops a connection without a word")
+def test_an_address_that_does_not_answer_leaves_time_for_the_next_one(
+    opening: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving() as server, mute() as dead:
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", place) for place in (dead, ("127.0.0.1", server.port))]
+        for module in ("aio", "sync"):
+            monkeypatch.setattr(f"zae_limiter.{module}.http.addresses_of", lambda _host, _port: found)
+        assert opening(server.url, connect_timeout=1.0).get("name") == "name"
+
+
+@contextmanager
+def mute() -> Iterator[tuple[str, int]]:
+    """A place that drops each attempt to connect."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as stack:
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield listener.getsockname()
+
+
+class OtherLoop:
+    """An event loop that is none of asyncio's own, as uvloop's is."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.create_future, self.add_writer, self.remove_writer = (
+            loop.create_future,
+            loop.add_writer,
+            loop.remove_writer,
+        )
+
+
+async def test_a_socket_is_connected_without_the_help_of_the_loop() -> None:
+    loop: Any = OtherLoop(asyncio.get_running_loop())
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        place = listener.getsockname()
+        for refused in (False, True):
+            with socket.socket() as sock:
+                sock.setblocking(False)
+                if refused:
+                    listener.close()
+                    with pytest.raises(ConnectionRefusedError):
+                        await _connect_socket(loop, sock, place)
+                else:
+                    await _connect_socket(loop, sock, place)
+                    assert sock.getpeername() == place
 
 
 @pytest.mark.parametrize("how", ["given up", "timed out"])

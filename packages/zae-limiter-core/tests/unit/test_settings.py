@@ -62,8 +62,9 @@ def test_a_bad_namespace_of_the_environment_is_refused(monkeypatch: pytest.Monke
 
 def test_a_bad_transport_of_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAEL_TRANSPORT", "carrier pigeon")
-    with pytest.raises(ValidationError, match=r"transport 'carrier pigeon'.*http, sdk"):
-        Options()
+    with pytest.raises(ValidationError, match=r"ZAEL_TRANSPORT 'carrier pigeon'.*http, sdk"):
+        Options().store_options()
+    assert BuilderBase().transport("http")._options.store_options()["transport"] == "http"
 
 
 def test_flows_get_milliseconds() -> None:

@@ -1,6 +1,7 @@
 """Work beside a caller: tasks that may be pending when their event loop is closed, threads, calls with a deadline."""
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
@@ -17,6 +18,17 @@ def background_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, N
     with suppress(AttributeError):  # a task of another implementation
         task._log_destroy_pending = False  # type: ignore[attr-defined]
     return task
+
+
+def discard(task: asyncio.Task[None]) -> None:
+    """Close the work of a task whose event loop is closed.
+
+    The garbage collector would close it in any order: Python 3.11 may crash then, and prints errors.
+    """
+    work = task.get_coro()
+    if inspect.iscoroutine(work):
+        with suppress(RuntimeError):  # a part of it waits again while it is closed
+            work.close()
 
 
 async def result_of(future: "Future[T]") -> T:

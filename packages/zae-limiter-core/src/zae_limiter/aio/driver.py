@@ -15,7 +15,7 @@ from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Relea
 from ..operations.errors import BudgetSpent, Closed, OutcomeUnknown, StoreError
 from ..runtime import forks
 from ..runtime.jitter import jittered
-from .background import background_task
+from .background import background_task, discard
 from .deadlines import Deadlines
 from .guarded_store import GuardedStore
 from .store import Store
@@ -198,7 +198,6 @@ class Driver:
 
     async def _serve(self, queue: BucketQueue, token: object) -> None:
         """Serve a queue, run after run, until no request waits, even after one turn for callers that come back."""
-        loop = asyncio.get_running_loop()
         while queue.server is token and (queue.waiting or await self._linger(queue)):
             batch = queue.take()
             try:
@@ -207,8 +206,6 @@ class Driver:
                 fail(batch, OutcomeUnknown(CUT_OFF))
             except Exception as error:
                 fail(batch, broken(error))
-                if loop.is_closed():  # a transport that is closed now raises this
-                    return
                 log.exception("a write of a bucket failed in a way that it should not")
             finally:
                 self._let_go(batch)
@@ -287,9 +284,11 @@ class Driver:
 
     def _leave_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         """Cut off the work on a loop that no longer runs; its callers are woken if it runs again."""
-        for queue in self._active.values():
+        for task, queue in list(self._active.items()):
             queue.server = None
             _settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
+            if loop.is_closed():
+                discard(task)
         self._active = {}
         self._guarded.leave_loop()
 

@@ -1,6 +1,7 @@
 """Requests over HTTP/1.1 on asyncio: connections, their pool, and the client of one event loop."""
 
 import asyncio
+import os
 import socket
 import time
 from collections import deque
@@ -18,7 +19,7 @@ from zae_limiter.operations.values import Operation
 from zae_limiter.protocol.answers import ErrorAnswer, read_response
 from zae_limiter.protocol.responses import Response, ResponseReader
 from zae_limiter.protocol.signing import Credentials
-from zae_limiter.runtime.sockets import is_readable
+from zae_limiter.runtime.sockets import readable
 from zae_limiter.runtime.threads import addresses_of, in_thread, is_address
 
 from .background import result_of
@@ -43,6 +44,7 @@ class Connection(asyncio.Protocol):
         self._reader = ResponseReader()
         self._answer: asyncio.Future[Response] | None = None
         self._transport: asyncio.Transport | None = None
+        self._readable: Callable[..., bool] | None = None
         self.idle_since = 0.0
 
     async def call(self, request: bytes, deadlines: Deadlines, until: float) -> Response:
@@ -68,10 +70,7 @@ class Connection(asyncio.Protocol):
     @property
     def is_fresh(self) -> bool:
         """Whether another call may use the connection. The loop may not know yet that the server closed it."""
-        if self._transport is None or self._transport.is_closing():
-            return False
-        sock = self._transport.get_extra_info("socket")
-        return sock is None or not is_readable(sock)
+        return self.is_open and not (self._readable is not None and self._readable())
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -100,6 +99,7 @@ class Connection(asyncio.Protocol):
         sock = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._readable = readable(sock)
 
     def data_received(self, data: bytes) -> None:
         """Read a part of an answer; bytes that nobody asked for close the connection."""
@@ -334,6 +334,10 @@ class HttpClient:
             raise Unreachable(f"no connection to {self._writer.address} within {self._connect_timeout:g} s") from error
         except OSError as error:
             raise Unreachable(f"no connection to {self._writer.address}: {error}") from error
+        except RuntimeError:
+            if self._loop.is_closed():  # this call is garbage, and its transport complains that it cannot close
+                raise GeneratorExit from None
+            raise
 
 
 async def _connect(host: str, port: int, until: float) -> socket.socket:
@@ -350,7 +354,7 @@ async def _connect(host: str, port: int, until: float) -> socket.socket:
         try:
             sock.setblocking(False)
             async with asyncio.timeout_at(latest):
-                await loop.sock_connect(sock, address)
+                await _connect_socket(loop, sock, address)
         except OSError as error:
             sock.close()
             problem = error
@@ -360,6 +364,29 @@ async def _connect(host: str, port: int, until: float) -> socket.socket:
         else:
             return sock
     raise problem
+
+
+async def _connect_socket(loop: asyncio.AbstractEventLoop, sock: socket.socket, address: Any) -> None:
+    """Connect a socket that does not block. Raises ``OSError``."""
+    if isinstance(loop, asyncio.BaseEventLoop):
+        return await loop.sock_connect(sock, address)
+    with suppress(BlockingIOError):  # uvloop's ``sock_connect`` would have a thread resolve the address
+        sock.connect(address)
+        return None
+    writable = loop.create_future()
+    loop.add_writer(sock, _settle, writable)
+    try:
+        await writable
+    finally:
+        loop.remove_writer(sock)
+    if error := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+        raise OSError(error, os.strerror(error))
+    return None
+
+
+def _settle(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 _inherited: list[HttpClient] = []

@@ -5,6 +5,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Err
 """
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from .errors import (
@@ -105,7 +106,9 @@ def _of_status(response: Response) -> type[StoreError]:
     if _code(response) in _DENIED:
         return Denied
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
-    return NotApplied if 400 <= status < 500 else OutcomeUnknown
+    if status == HTTPStatus.TOO_MANY_REQUESTS:  # without a code it comes from something before DynamoDB, as the next
+        return Throttled
+    return NotApplied if 400 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT else OutcomeUnknown
 
 
 def _cancelled(response: Response, message: str) -> StoreError:

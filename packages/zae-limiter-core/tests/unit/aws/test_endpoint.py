@@ -290,3 +290,18 @@ def test_the_proxy_is_that_of_the_environment(
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     assert found(region="us-east-1", endpoint_url=url).proxy == proxy
+
+
+@pytest.mark.parametrize("proxy", ["http://[bad", "http://", "http://:3128"])
+def test_a_proxy_that_is_no_url_is_refused_by_the_names_of_its_settings(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    assert "HTTPS_PROXY" in refusal(region="us-east-1")
+
+
+def test_an_empty_region_of_the_environment_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    assert found().region == "us-west-2"
+    assert ClientOptions().session()["region_name"] is None

@@ -38,6 +38,8 @@ def response(code: str, status: int = 400, message: str = "why", **more: Any) ->
     ("code", "status", "expected"),
     [
         ("ConditionalCheckFailedException", 400, ConditionFailed),
+        ("429", 429, Throttled),
+        ("408", 408, OutcomeUnknown),
         ("ProvisionedThroughputExceededException", 400, Throttled),
         ("ThrottlingException", 400, Throttled),
         ("RequestLimitExceeded", 400, Throttled),

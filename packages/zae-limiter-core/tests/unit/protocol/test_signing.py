@@ -14,6 +14,7 @@ from zae_limiter.protocol.requests import RequestWriter
 from zae_limiter.protocol.signing import Credentials
 
 KEYS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=130)
+TOKENS = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1)  # which some file ends with a space
 OPERATIONS = ("GetItem", "UpdateItem", "TransactWriteItems")
 URLS = (
     "https://dynamodb.eu-west-1.amazonaws.com",
@@ -56,10 +57,11 @@ class Sent:
     request=st.dictionaries(st.text(), VALUES),
     access_key=KEYS,
     secret_key=KEYS,
-    token=st.none() | KEYS,
+    token=st.none() | TOKENS,
     seconds=st.integers(0, 2**32),
 )
 @example(URLS[0], "eu-west-1", "GetItem", {}, "AK", "SK", "token==", 0)
+@example(URLS[0], "eu-west-1", "GetItem", {}, "AK", "SK", " a  token ", 0)
 def test_the_signature_is_that_of_botocore(
     url: str,
     region: str,
@@ -88,6 +90,11 @@ def test_a_key_is_made_again_on_the_next_day() -> None:
 
 def test_secrets_are_not_printed() -> None:
     assert "secret" not in repr(Credentials("AK", "secret", "secret"))
+
+
+def test_the_scheme_of_a_url_may_be_in_upper_case() -> None:
+    writer = RequestWriter("HTTPS://Host", region="eu-west-1", user_agent="test")
+    assert (writer.tls, writer.port) == (True, 443)
 
 
 @pytest.mark.parametrize("url", URLS)
