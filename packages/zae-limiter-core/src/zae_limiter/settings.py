@@ -124,7 +124,7 @@ class Options:
         return self.connect_timeout + self.read_timeout
 
     def store_options(self) -> dict[str, Any]:
-        """The part of the options that a DynamoDB store needs. Raises ``ValidationError`` for a bad ``ZAEL_TRANSPORT``."""
+        """The options of a DynamoDB store. Raises ``ValidationError`` for a bad ``ZAEL_TRANSPORT``."""
         if (transport := transport_of(self.transport)) not in TRANSPORTS:
             raise ValidationError("ZAEL_TRANSPORT", transport, f"must be one of {', '.join(TRANSPORTS)}")
         names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections", "transport")

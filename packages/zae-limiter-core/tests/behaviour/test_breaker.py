@@ -190,7 +190,7 @@ class Failing:
 
 
 class SyncFailing(Failing):
-    def perform(self, operation: Operation[Any]) -> Any:  # type: ignore[override]
+    def perform(self, operation: Operation[Any]) -> Any:
         return self.execute(operation)
 
     def close(self) -> None: ...  # type: ignore[override]

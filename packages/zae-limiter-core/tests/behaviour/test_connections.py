@@ -249,7 +249,7 @@ class Pouring:
         self.fileno = lambda: fileno
         self._parts = iter([b"HTTP/1.1 200 OK\r\n\r\n", *[b"x"] * 5000])
 
-    def setblocking(self, blocking: bool) -> None: ...
+    def setblocking(self, _: object) -> None: ...
 
     def send(self, data: bytes) -> int:
         return len(data)

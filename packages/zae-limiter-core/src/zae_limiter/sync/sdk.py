@@ -58,10 +58,8 @@ class SdkClient:
 
 def _is_of_botocore(error: BaseException) -> bool:
     """Whether botocore itself raised the error: its credentials raise ``RuntimeError`` and ``KeyError``."""
-    frame = None
-    for frame, _ in walk_tb(error.__traceback__):
-        pass
-    return frame is not None and str(frame.f_globals.get("__name__")).startswith("botocore.")
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    return str(frames[-1].f_globals.get("__name__")).startswith("botocore.")
 
 
 def open_sdk(options: ClientOptions) -> SdkClient:

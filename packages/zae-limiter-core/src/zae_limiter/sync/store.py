@@ -26,9 +26,9 @@ class SyncStore(Protocol):
     """A store: it performs operations. This is the extension point for another backend.
 
     An attribute ``clock`` is the clock of repositories over the store, unless their options have one. An attribute
-    ``meter`` counts its units for observers. A store with
-    ``answers_at_once = True`` never waits: its operations have no deadline. ``connect()``, if there is one, is called
-    before each operation: only the deadline of the whole call holds for it. A store that waits has to end an operation with ``OutcomeUnknown`` when
+    ``meter`` counts its units for observers. A store with ``answers_at_once = True`` never waits: its operations have
+    no deadline. ``connect()``, if there is one, is called before each operation: only the deadline of the whole call
+    holds for it. A store that waits has to end an operation with ``OutcomeUnknown`` when
     ``zae_limiter.sync.time_left`` is over: nothing else can end it.
     """
 
