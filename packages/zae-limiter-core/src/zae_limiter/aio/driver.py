@@ -61,11 +61,11 @@ class Driver:
             raise
 
     async def drain(self, last: Flow[None] | None = None) -> None:
-        """Play the ``last`` flow, then wait for the writes under way; at most ``operation_timeout`` seconds each."""
+        """Play the ``last`` flow, and wait for the writes under way; at most ``operation_timeout`` seconds."""
         loop = asyncio.get_running_loop()
+        latest = loop.time() + self._operation_timeout
         if last is not None and self._loop is loop:
             await self._play(last, [], self._operation_timeout)
-        latest = loop.time() + self._operation_timeout
         while (under_way := self._under_way(loop)) and (left := latest - loop.time()) > 0:
             await asyncio.wait(under_way, timeout=left)
 

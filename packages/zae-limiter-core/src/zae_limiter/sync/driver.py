@@ -96,10 +96,10 @@ class SyncDriver:
             raise
 
     def drain(self, last: Flow[None] | None = None) -> None:
-        """Play the ``last`` flow, then wait for the writes under way; at most ``operation_timeout`` seconds each."""
+        """Play the ``last`` flow, and wait for the writes under way; at most ``operation_timeout`` seconds."""
+        latest = time.monotonic() + self._operation_timeout
         if last is not None:
             self._play(last, FlowRun.within(self._operation_timeout))
-        latest = time.monotonic() + self._operation_timeout
         while self._active and time.monotonic() < latest:
             time.sleep(0.005)
 
