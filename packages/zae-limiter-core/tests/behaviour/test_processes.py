@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from processes.asynchronous import simulate as simulate_async
-from processes.histories import tried
+from processes.histories import finding, tried
 from processes.holdings import Holdings
 from processes.loops import VirtualLoop, watched
 from processes.mutants import MUTANTS, Mutant, killer, shown
@@ -30,6 +30,11 @@ Simulate = Callable[[int], Any]
 def test_no_life_of_a_process_goes_wrong(variant: str) -> None:
     wrong = [problem for _, found in tried(variant, 1, SEEDS[variant]) for _, problem in found]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(("variant", "seed"), [("async", 1013), ("sync", 1302)])
+def test_a_close_that_counts_refusals_takes_no_longer_than_any_other(variant: str, seed: int) -> None:
+    assert finding(variant, seed) == ""
 
 
 @pytest.mark.slow

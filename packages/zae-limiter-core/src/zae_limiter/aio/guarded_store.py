@@ -33,7 +33,7 @@ class GuardedStore:
         self._connect = None if self._ends_in_time else getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
         self._prober: asyncio.Task[None] | None = None
-        self._outage = 0
+        self._outage = 0  # its number, to which these belong
         self._pause, self._due = FIRST_PAUSE, math.inf  # ``_due``: the next probe's instant of ``time.monotonic``
         self._closed = False
         self.health = Health()
@@ -41,7 +41,9 @@ class GuardedStore:
     def ask(self, operation: Operation[R]) -> Awaitable[R]:
         """The store's answer in time, to be awaited. Raises ``StoreError``, at once while the breaker is open."""
         if self.health.is_open:
-            if self._is_overdue():
+            if self._outage != self.health.outages:
+                self._outage, self._pause, self._due = self.health.outages, FIRST_PAUSE, math.inf
+            if time.monotonic() >= self._due and not self._is_probing():
                 return self._send_as_probe(operation)
             self._probe_in_background()
             self.health.check()
@@ -85,12 +87,6 @@ class GuardedStore:
             now = time.monotonic()
             self._delay()
             self._due = max(self._due, now + (now - begun))
-
-    def _is_overdue(self) -> bool:
-        """Whether no task sends the probe that is due."""
-        if self._outage != self.health.outages:
-            self._outage, self._pause, self._due = self.health.outages, FIRST_PAUSE, math.inf
-        return time.monotonic() >= self._due and not self._is_probing()
 
     def _is_probing(self) -> bool:
         return self._prober is not None and not self._prober.done()

@@ -19,7 +19,7 @@ from zae_limiter.operations.values import Operation
 from zae_limiter.protocol.answers import ErrorAnswer, read_response
 from zae_limiter.protocol.responses import Response, ResponseReader
 from zae_limiter.protocol.signing import Credentials
-from zae_limiter.runtime.sockets import readable
+from zae_limiter.runtime.sockets import is_readable
 from zae_limiter.runtime.threads import addresses_of, in_thread, is_address
 
 from .background import result_of
@@ -44,7 +44,6 @@ class Connection(asyncio.Protocol):
         self._reader = ResponseReader()
         self._answer: asyncio.Future[Response] | None = None
         self._transport: asyncio.Transport | None = None
-        self._readable: Callable[..., bool] | None = None
         self.idle_since = 0.0
 
     async def call(self, request: bytes, deadlines: Deadlines, until: float) -> Response:
@@ -70,7 +69,10 @@ class Connection(asyncio.Protocol):
     @property
     def is_fresh(self) -> bool:
         """Whether another call may use the connection. The loop may not know yet that the server closed it."""
-        return self.is_open and not (self._readable is not None and self._readable())
+        if self._transport is None or self._transport.is_closing():
+            return False
+        sock = self._transport.get_extra_info("socket")
+        return sock is None or not is_readable(sock)
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -99,7 +101,6 @@ class Connection(asyncio.Protocol):
         sock = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            self._readable = readable(sock)
 
     def data_received(self, data: bytes) -> None:
         """Read a part of an answer; bytes that nobody asked for close the connection."""

@@ -14,7 +14,7 @@ from botocore.config import Config
 from zae_limiter.aws.endpoint import refuse_credentials
 from zae_limiter.operations.checksum import check_crc32
 from zae_limiter.operations.client import ClientOptions
-from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
+from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Unreachable
 from zae_limiter.operations.faults import no_client, read_fault, unsent
 from zae_limiter.operations.values import Operation
 
@@ -97,7 +97,11 @@ async def open_sdk(options: ClientOptions) -> SdkClient:
         )
     except Exception as error:
         raise no_client(error) from error
-    refuse_credentials("endpoint_url", client.meta.endpoint_url)
+    try:
+        refuse_credentials("endpoint_url", client.meta.endpoint_url)
+    except NotApplied:
+        await closing.aclose()
+        raise
     client.meta.events.register("response-received.dynamodb", check_crc32)
     _call_without_context(client)
     return SdkClient(client, closing, options.operation_timeout)

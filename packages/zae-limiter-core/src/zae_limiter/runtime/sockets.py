@@ -2,7 +2,6 @@
 
 import math
 import select
-from collections.abc import Callable
 from typing import Protocol
 
 
@@ -13,22 +12,21 @@ class HasFileno(Protocol):
         """The file descriptor."""
 
 
-def readable(sock: HasFileno) -> Callable[..., bool]:
-    """Return a function that waits so many seconds, 0 by default; whether bytes arrived, or the end of the connection.
-
-    The socket is registered once, because every call over a connection asks.
-    """
-    if not hasattr(select, "poll"):  # Windows
-        return lambda seconds=0.0: bool(select.select([sock], [], [], seconds)[0])
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return lambda seconds=0.0: bool(poll.poll(math.ceil(seconds * 1000)))
+def is_readable(sock: HasFileno, seconds: float = 0) -> bool:
+    """Wait at most so many seconds; whether bytes arrived, or the end of the connection."""
+    if hasattr(select, "poll"):
+        return _poll(sock, select.POLLIN, seconds)
+    return bool(select.select([sock], [], [], seconds)[0])  # Windows
 
 
 def is_writable(sock: HasFileno, seconds: float) -> bool:
     """Wait at most so many seconds; whether the socket takes more bytes."""
-    if not hasattr(select, "poll"):  # Windows
-        return bool(select.select([], [sock], [], seconds)[1])
+    if hasattr(select, "poll"):
+        return _poll(sock, select.POLLOUT, seconds)
+    return bool(select.select([], [sock], [], seconds)[1])  # Windows
+
+
+def _poll(sock: HasFileno, event: int, seconds: float) -> bool:
     poll = select.poll()
-    poll.register(sock, select.POLLOUT)
+    poll.register(sock, event)
     return bool(poll.poll(math.ceil(seconds * 1000)))

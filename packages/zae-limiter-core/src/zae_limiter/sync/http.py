@@ -25,7 +25,7 @@ from zae_limiter.operations.values import Operation
 from zae_limiter.protocol.answers import ErrorAnswer, read_response
 from zae_limiter.protocol.responses import Response, ResponseReader
 from zae_limiter.protocol.signing import Credentials
-from zae_limiter.runtime.sockets import is_writable, readable
+from zae_limiter.runtime.sockets import is_readable, is_writable
 from zae_limiter.runtime.threads import addresses_of, is_address, within
 
 from .time_left import time_left
@@ -43,7 +43,6 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._socket = sock
-        self._readable = readable(sock)
         self._is_tls = isinstance(sock, ssl.SSLSocket)
         self.idle_since = 0.0
 
@@ -70,7 +69,7 @@ class Connection:
     @property
     def is_fresh(self) -> bool:
         """Whether another call may use the connection: it was not idle for long, and the server has not closed it."""
-        return time.monotonic() - self.idle_since < IDLE_SECONDS and not self._readable()
+        return time.monotonic() - self.idle_since < IDLE_SECONDS and not is_readable(self._socket)
 
     def close(self) -> None:
         """Close the connection."""
@@ -84,7 +83,7 @@ class Connection:
             except (BlockingIOError, ssl.SSLWantWriteError):
                 is_writable(self._socket, _left(until))
             except ssl.SSLWantReadError:
-                self._readable(_left(until))
+                is_readable(self._socket, _left(until))
 
     def _receive(self, until: float, *, waits: bool) -> bytes:
         """Return the bytes that come next, none at the end of the connection. Raises ``OSError``.
@@ -94,7 +93,7 @@ class Connection:
         while True:
             left = _left(until)
             if waits:
-                self._readable(left)
+                is_readable(self._socket, left)
             try:
                 return self._socket.recv(RECEIVE_BYTES)
             except (BlockingIOError, ssl.SSLWantReadError):
