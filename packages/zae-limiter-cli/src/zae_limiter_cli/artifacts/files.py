@@ -10,10 +10,11 @@ LEFT_OUT: Final = frozenset({".so", ".pyd", ".dylib", ".dll", ".pyc", ".pyo", ".
 # Of a dist-info directory: what `importlib.metadata` reads, and licences; the rest tells of this installation.
 METADATA: Final = frozenset({"METADATA", "entry_points.txt"})
 PATH_FILE: Final = ".pth"
+FOR_APPLICATIONS: Final = ("zae_limiter", "integrations")  # web frameworks and clients of language models
 
 
 def files_of(distribution: Distribution) -> dict[str, Path]:
-    """Name within the zip, and where the file is, of all that is not compiled.
+    """Name within the zip, and where the file is, of all that is neither compiled nor for applications alone.
 
     An editable installation is followed to its source. Raises ``CommandError`` where it cannot be followed.
     """
@@ -32,6 +33,8 @@ def files_of(distribution: Distribution) -> dict[str, Path]:
 def _belongs(name: PurePosixPath) -> bool:
     if ".." in name.parts or "__pycache__" in name.parts or name.suffix in LEFT_OUT | {PATH_FILE}:
         return False  # scripts are outside, and a path file stands for what is elsewhere
+    if name.parts[:2] == FOR_APPLICATIONS:
+        return False
     if name.parts[0].endswith(".dist-info"):
         return name.name in METADATA or "licenses" in name.parts
     return True
