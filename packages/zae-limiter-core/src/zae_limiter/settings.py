@@ -90,8 +90,8 @@ class Options:
             if type(getattr(self, field)) is not bool:
                 raise ValidationError(field, getattr(self, field), "must be true or false")
         check_on_unavailable(self.on_unavailable)
-        if self.transport is not None and self.transport not in TRANSPORTS:
-            raise ValidationError("transport", self.transport, f"must be one of {', '.join(TRANSPORTS)}")
+        if self.transport is not None:
+            _check_transport("transport", self.transport)
         check_namespace("namespace", self.namespace_name)
 
     @property
@@ -125,8 +125,7 @@ class Options:
 
     def store_options(self) -> dict[str, Any]:
         """The options of a DynamoDB store. Raises ``ValidationError`` for a bad ``ZAEL_TRANSPORT``."""
-        if (transport := transport_of(self.transport)) not in TRANSPORTS:
-            raise ValidationError("ZAEL_TRANSPORT", transport, f"must be one of {', '.join(TRANSPORTS)}")
+        _check_transport("ZAEL_TRANSPORT", transport_of(self.transport))
         names = ("region", "endpoint_url", "profile", "connect_timeout", "read_timeout", "max_connections", "transport")
         return {name: getattr(self, name) for name in names} | ({"meter": Meter()} if self.count_units else {})
 
@@ -254,3 +253,8 @@ def _check_number(field: str, value: object, *, at_least: float) -> None:
 def _check_whole(field: str, value: object, *, at_least: int) -> None:
     if type(value) is not int or value < at_least:
         raise ValidationError(field, value, f"must be a whole number, at least {at_least}")
+
+
+def _check_transport(field: str, name: str) -> None:
+    if name not in TRANSPORTS:
+        raise ValidationError(field, name, f"must be one of {', '.join(TRANSPORTS)}")

@@ -21,12 +21,12 @@ def background_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, N
 
 
 def discard(task: asyncio.Task[None]) -> None:
-    """Close the work of a task whose event loop is closed.
+    """Close the work of a task if its event loop is closed.
 
     The garbage collector would close it in any order: Python 3.11 may crash then, and prints errors.
     """
     work = task.get_coro()
-    if inspect.iscoroutine(work):
+    if task.get_loop().is_closed() and inspect.iscoroutine(work):
         with suppress(RuntimeError):  # a part of it waits again while it is closed
             work.close()
 

@@ -287,8 +287,7 @@ class Driver:
         for task, queue in list(self._active.items()):
             queue.server = None
             _settle(list(queue.waiting), OutcomeUnknown(CUT_OFF), wake=not loop.is_closed())
-            if loop.is_closed():
-                discard(task)
+            discard(task)
         self._active = {}
         self._guarded.leave_loop()
 

@@ -13,7 +13,7 @@ from ..operations.errors import StoreError
 from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
 from ..operations.values import Operation
 from ..runtime.jitter import jittered
-from .background import background_task, in_time
+from .background import background_task, discard, in_time
 from .store import Store
 
 R = TypeVar("R")
@@ -33,16 +33,15 @@ class GuardedStore:
         self._connect = None if self._ends_in_time else getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
         self._prober: asyncio.Task[None] | None = None
-        self._outage = 0  # its number, to which these belong
-        self._pause, self._due = FIRST_PAUSE, math.inf  # ``_due``: the next probe's instant of ``time.monotonic``
         self._closed = False
         self.health = Health()
+        self._begin_outage()
 
     def ask(self, operation: Operation[R]) -> Awaitable[R]:
         """The store's answer in time, to be awaited. Raises ``StoreError``, at once while the breaker is open."""
         if self.health.is_open:
             if self._outage != self.health.outages:
-                self._outage, self._pause, self._due = self.health.outages, FIRST_PAUSE, math.inf
+                self._begin_outage()
             if time.monotonic() >= self._due and not self._is_probing():
                 return self._send_as_probe(operation)
             self._probe_in_background()
@@ -57,11 +56,13 @@ class GuardedStore:
 
     def leave_loop(self) -> None:
         """Move to another event loop: the probing task ended with the former one."""
+        if self._prober is not None:
+            discard(self._prober)
         self._prober = None
 
     def forget(self) -> None:
         """Begin again in a child process, which has none of the parent's tasks."""
-        self._prober, self._outage = None, 0
+        self._prober = None
         self.health.reset()
 
     async def _send(self, operation: Operation[R]) -> R:
@@ -87,6 +88,10 @@ class GuardedStore:
             now = time.monotonic()
             self._delay()
             self._due = max(self._due, now + (now - begun))
+
+    def _begin_outage(self) -> None:
+        """Begin again with the pauses. ``_due``: the next probe's instant of ``time.monotonic``, infinite at first."""
+        self._outage, self._pause, self._due = self.health.outages, FIRST_PAUSE, math.inf
 
     def _is_probing(self) -> bool:
         return self._prober is not None and not self._prober.done()

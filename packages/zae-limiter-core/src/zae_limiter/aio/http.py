@@ -19,7 +19,7 @@ from zae_limiter.operations.values import Operation
 from zae_limiter.protocol.answers import ErrorAnswer, read_response
 from zae_limiter.protocol.responses import Response, ResponseReader
 from zae_limiter.protocol.signing import Credentials
-from zae_limiter.runtime.sockets import is_readable
+from zae_limiter.runtime.sockets import attempts, is_readable
 from zae_limiter.runtime.threads import addresses_of, in_thread, is_address
 
 from .background import result_of
@@ -348,14 +348,11 @@ async def _connect(host: str, port: int, until: float) -> socket.socket:
     # The loop would resolve the name in threads for which it waits at its end.
     ask = partial(addresses_of, host, port)
     addresses = ask() if is_address(host) else await result_of(in_thread(ask))
-    for rank, (family, kind, protocol, _, address) in enumerate(addresses, 1):
-        # An address that does not answer leaves half of the time for the next ones.
-        latest = until if rank == len(addresses) else (loop.time() + until) / 2
-        sock = socket.socket(family, kind, protocol)
+    for sock, place, latest in attempts(addresses, until, loop.time):
         try:
             sock.setblocking(False)
             async with asyncio.timeout_at(latest):
-                await _connect_socket(loop, sock, address)
+                await _connect_socket(loop, sock, place)
         except OSError as error:
             sock.close()
             problem = error
@@ -367,12 +364,12 @@ async def _connect(host: str, port: int, until: float) -> socket.socket:
     raise problem
 
 
-async def _connect_socket(loop: asyncio.AbstractEventLoop, sock: socket.socket, address: Any) -> None:
+async def _connect_socket(loop: asyncio.AbstractEventLoop, sock: socket.socket, place: Any) -> None:
     """Connect a socket that does not block. Raises ``OSError``."""
     if isinstance(loop, asyncio.BaseEventLoop):
-        return await loop.sock_connect(sock, address)
+        return await loop.sock_connect(sock, place)
     with suppress(BlockingIOError):  # uvloop's ``sock_connect`` would have a thread resolve the address
-        sock.connect(address)
+        sock.connect(place)
         return None
     writable = loop.create_future()
     loop.add_writer(sock, _settle, writable)

@@ -27,19 +27,14 @@ class ResponseReader:
     __slots__ = ("_buffer", "_chunks", "_headers", "_status")
 
     def __init__(self) -> None:
-        self._buffer: bytes | bytearray = b""
+        self._buffer = bytearray()  # which grows without a copy
         self._chunks = bytearray()  # the body so far, of an answer in chunks
         self._status = 0
         self._headers: dict[str, str] | None = None
 
     def feed(self, data: bytes) -> Response | None:
         """Return the response if it is whole. Raises ``OutcomeUnknown`` for bytes that are none."""
-        if not self._buffer:
-            self._buffer = data
-        else:
-            if isinstance(self._buffer, bytes):
-                self._buffer = bytearray(self._buffer)  # which grows without a copy
-            self._buffer += data
+        self._buffer += data
         while self._headers is None:
             if not self._read_head():
                 return None
@@ -60,7 +55,7 @@ class ResponseReader:
                 raise OutcomeUnknown("the head of the answer is too long")
             return False
         status, headers = _parse_head(self._buffer[:end])
-        self._buffer = self._buffer[end + len(END_OF_HEAD) :]
+        del self._buffer[: end + len(END_OF_HEAD)]
         if status >= 200:
             self._status, self._headers = status, headers
         return True
@@ -76,7 +71,7 @@ class ResponseReader:
         elif self._status in {204, 304}:
             found = b"", self._buffer
         else:
-            found = (bytes(self._buffer), b"") if ended else None
+            found = (bytes(self._buffer), bytearray()) if ended else None
         if found is None:
             if len(self._buffer) + len(self._chunks) > LONGEST_BODY:
                 raise OutcomeUnknown("the answer is too long")
@@ -85,13 +80,13 @@ class ResponseReader:
         keeps = headers.get("connection", "").lower() != "close" and not ended and not rest
         return Response(self._status, headers, body, keeps)
 
-    def _sized(self, length: str) -> "tuple[bytes, bytes | bytearray] | None":
+    def _sized(self, length: str) -> tuple[bytes, bytearray] | None:
         if not length.isascii() or not length.isdigit() or len(length) > 9 or int(length) > LONGEST_BODY:
             raise OutcomeUnknown(f"the answer has the length {length[:32]!r}")
         size = int(length)
         return (bytes(self._buffer[:size]), self._buffer[size:]) if len(self._buffer) >= size else None
 
-    def _chunked(self) -> "tuple[bytes, bytes | bytearray] | None":
+    def _chunked(self) -> tuple[bytes, bytearray] | None:
         """Take the whole chunks out of the buffer; the body and the bytes behind it, ``None`` before its end."""
         buffer, at = self._buffer, 0
         found = None
@@ -106,11 +101,11 @@ class ResponseReader:
                 raise OutcomeUnknown("a chunk of the answer has another size than it says")
             self._chunks += buffer[begin : begin + size]
             at = begin + size + 2
-        self._buffer = buffer[at:] if at else buffer
+        del buffer[:at]
         return found
 
 
-def _parse_head(head: bytes | bytearray) -> tuple[int, dict[str, str]]:
+def _parse_head(head: bytearray) -> tuple[int, dict[str, str]]:
     first, *lines = head.decode("latin-1").split("\r\n")
     version, _, rest = first.partition(" ")
     code = rest[:3]
@@ -138,7 +133,7 @@ def _chunk_size(line: bytes) -> int:
     return size
 
 
-def _after_trailers(body: bytes, buffer: bytes | bytearray, at: int) -> "tuple[bytes, bytes | bytearray] | None":
+def _after_trailers(body: bytes, buffer: bytearray, at: int) -> tuple[bytes, bytearray] | None:
     while (end := buffer.find(b"\r\n", at)) != at:
         if end < 0:
             return None

@@ -1,8 +1,10 @@
-"""Waiting for sockets that do not block."""
+"""Sockets: attempts to connect, and waiting for those that do not block."""
 
 import math
 import select
-from typing import Protocol
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 
 class HasFileno(Protocol):
@@ -10,6 +12,17 @@ class HasFileno(Protocol):
 
     def fileno(self) -> int:
         """The file descriptor."""
+
+
+def attempts(
+    addresses: Sequence[Any], until: float, now: Callable[[], float]
+) -> Iterator[tuple[socket.socket, Any, float]]:
+    """For each address of ``getaddrinfo``: a new socket, the place to connect it to, and the instant to give up.
+
+    An address that does not answer leaves half of the time for the next ones.
+    """
+    for rank, (family, kind, protocol, _, place) in enumerate(addresses, 1):
+        yield socket.socket(family, kind, protocol), place, until if rank == len(addresses) else (now() + until) / 2
 
 
 def is_readable(sock: HasFileno, seconds: float = 0) -> bool:

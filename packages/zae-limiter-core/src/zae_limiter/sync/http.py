@@ -25,7 +25,7 @@ from zae_limiter.operations.values import Operation
 from zae_limiter.protocol.answers import ErrorAnswer, read_response
 from zae_limiter.protocol.responses import Response, ResponseReader
 from zae_limiter.protocol.signing import Credentials
-from zae_limiter.runtime.sockets import is_readable, is_writable
+from zae_limiter.runtime.sockets import attempts, is_readable, is_writable
 from zae_limiter.runtime.threads import addresses_of, is_address, within
 
 from .time_left import time_left
@@ -295,13 +295,10 @@ def _connect(host: str, port: int, until: float) -> socket.socket:
     problem = OSError("the host has no address")
     ask = partial(addresses_of, host, port)
     addresses = ask() if is_address(host) else within(ask, _left(until))
-    for rank, (family, kind, protocol, _, address) in enumerate(addresses, 1):
-        # An address that does not answer leaves half of the time for the next ones.
-        latest = until if rank == len(addresses) else until - _left(until) / 2
-        sock = socket.socket(family, kind, protocol)
+    for sock, place, latest in attempts(addresses, until, time.monotonic):
         try:
             sock.settimeout(_left(latest))
-            sock.connect(address)
+            sock.connect(place)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         except OSError as error:

@@ -158,7 +158,7 @@ class SyncDynamoDBStore:
         with self._lock:
             self._check_open()
             if self._send is None:
-                self._client = client = self._opener.open()
+                self._client = client = self._opener.open(service)
                 if self.meter is None:
                     self._render = render_body if client.takes_bodies else render
                     self._send = client.send

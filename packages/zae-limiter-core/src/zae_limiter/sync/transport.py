@@ -48,9 +48,8 @@ class Opener:
                 log_proxy(self._service.proxy)
         return self._service if self._service.proxy is None else None
 
-    def open(self) -> Client:
-        """Return a new client. Raises ``StoreError`` if none can be made."""
-        service = self.find()
+    def open(self, service: Service | None) -> Client:
+        """Return a new client by what ``find`` returned. Raises ``StoreError`` if none can be made."""
         if service is None:
             from .sdk import open_sdk
 
