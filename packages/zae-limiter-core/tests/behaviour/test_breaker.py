@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import time
-from typing import Any
 
 import pytest
 
+from support.core.wires import SyncWireStore, Wire, WireStore
 from support.core.worlds import Process, World, outcomes, take, until
 from zae_limiter import (
     InfrastructureNotFoundError,
@@ -22,7 +22,7 @@ from zae_limiter import (
 )
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.errors import Denied, NotApplied, OutcomeUnknown, StoreError, TableMissing, Unreachable
-from zae_limiter.operations.values import Get, Operation, Update
+from zae_limiter.operations.values import Get, Update
 
 RPM = Limit.per_hour("rpm", 100)
 
@@ -168,82 +168,58 @@ async def test_a_closed_repository_refuses_whatever_the_policy(world: World, pol
         await process.repository.ping()
 
 
-class Failing:
-    """A store in memory, until ``error`` is set. ``calls`` counts its operations."""
-
-    ends_in_time = True
-
-    def __init__(self) -> None:
-        self.table, self.calls = MemoryTable(), 0
-        self.error: Exception | None = None
-
-    async def perform(self, operation: Operation[Any]) -> Any:
-        return self.execute(operation)
-
-    def execute(self, operation: Operation[Any]) -> Any:
-        self.calls += 1
-        if self.error is not None:
-            raise self.error
-        return self.table.execute(operation)
-
-    async def close(self) -> None: ...
-
-
-class SyncFailing(Failing):
-    def perform(self, operation: Operation[Any]) -> Any:
-        return self.execute(operation)
-
-    def close(self) -> None: ...  # type: ignore[override]
-
-
 def test_event_loops_that_end_before_a_probe_is_due_close_it_nevertheless() -> None:
     """A worker that calls ``asyncio.run`` for each short job."""
-    store = Failing()
-    limiter = RateLimiter(asyncio.run(Repository.over(store, Options())), default_limits=[RPM])
+    wire = Wire(MemoryTable())
+    limiter = RateLimiter(asyncio.run(Repository.over(WireStore(wire), Options())), default_limits=[RPM])
 
     async def job() -> bool:
         async with limiter.acquire("e", "r", {"rpm": 1}, on_unavailable="allow") as lease:
             return lease.degraded
 
     assert not asyncio.run(job())
-    store.error, store.calls = OutcomeUnknown("no answer"), 0
+    wire.sent()
+    wire.break_down(OutcomeUnknown("no answer"))
     deadline = time.monotonic() + 1
     jobs = 0
     while time.monotonic() < deadline:
         assert asyncio.run(job())
         jobs += 1
-    assert 4 < store.calls < jobs / 3  # three that open it, then a few probes
-    store.error = None
+    assert 4 < len(wire.sent()) < jobs / 3  # three that open it, then a few probes
+    wire.repair()
     deadline = time.monotonic() + 10
     while asyncio.run(job()):
         assert time.monotonic() < deadline
     assert limiter.repository.get_store_stats().breaker == "closed"
-    store.error, store.calls = OutcomeUnknown("no answer"), 0
+    wire.sent()
+    wire.break_down(OutcomeUnknown("no answer"))
     for _ in range(10):
         asyncio.run(job())
-    assert store.calls == 3  # the next outage begins with a pause
+    assert len(wire.sent()) == 3  # the next outage begins with a pause
     asyncio.run(limiter.close())
 
 
 def test_a_probe_that_raises_what_no_store_should_is_followed_by_others() -> None:
-    store = SyncFailing()
-    limiter = SyncRateLimiter(SyncRepository.over(store, Options()), default_limits=[RPM])
+    wire = Wire(MemoryTable())
+    limiter = SyncRateLimiter(SyncRepository.over(SyncWireStore(wire), Options()), default_limits=[RPM])
 
     def job() -> bool:
         with limiter.acquire("e", "r", {"rpm": 1}, on_unavailable="allow") as lease:
             return lease.degraded
 
     assert not job()
-    store.error = OutcomeUnknown("no answer")
+    wire.break_down(OutcomeUnknown("no answer"))
     for _ in range(3):
         assert job()
-    store.error, store.calls = RuntimeError("broken"), 0
+    wire.repair()
+    wire.break_down(RuntimeError("broken"))
+    wire.sent()
     assert job()
     deadline = time.monotonic() + 10
-    while store.calls < 2:
+    while len(wire.seen) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    store.error = None
+    wire.repair()
     while job():
         assert time.monotonic() < deadline
         time.sleep(0.01)

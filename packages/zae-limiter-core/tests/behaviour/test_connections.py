@@ -38,6 +38,12 @@ TIMEOUT = 0.3  # seconds
 BUSY_SECONDS = 20  # an answer in time on any machine; whoever waits for these servers waits longer
 
 
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+
+
 @contextmanager
 def serving(serve: Serve) -> Iterator[str]:
     """The address of a server that treats each connection so, in a thread."""
@@ -90,12 +96,10 @@ def ask() -> Flow[object]:
 
 
 @pytest.fixture(params=CLIENTS)
-def get(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
+def get(request: pytest.FixtureRequest) -> Callable[[str], object]:
     """What a store of one variant answers, through its driver."""
     variant, transport = request.param
     options: dict[str, Any] = {"connect_timeout": TIMEOUT, "read_timeout": TIMEOUT, "transport": transport}
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
 
     def in_sync(url: str) -> object:
         store = SyncDynamoDBStore("t", region="eu-west-1", endpoint_url=url, **options)
@@ -145,9 +149,7 @@ def test_a_server_that_never_answers_is_not_waited_for(get: Callable[[str], obje
 
 
 @pytest.mark.parametrize("transport", ASYNC_TRANSPORTS)
-def test_a_loop_that_ends_during_a_call_reports_nothing(monkeypatch: pytest.MonkeyPatch, transport: Transport) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
+def test_a_loop_that_ends_during_a_call_reports_nothing(transport: Transport) -> None:
     reported: list[dict[str, Any]] = []
     with serving(lambda connection: time.sleep(3)) as url:
         store = DynamoDBStore("t", region="eu-west-1", endpoint_url=url, transport=transport)
@@ -165,8 +167,6 @@ def test_a_loop_that_ends_during_a_call_reports_nothing(monkeypatch: pytest.Monk
 
 
 def test_a_loop_that_is_closed_during_calls_leaves_nothing_to_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
     reported: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", reported.append)
     with serving(lambda connection: time.sleep(3)) as url:
@@ -187,8 +187,6 @@ def test_a_loop_that_is_closed_during_calls_leaves_nothing_to_report(monkeypatch
 def test_a_loop_that_is_closed_while_it_connects_leaves_nothing_to_report(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder
 ) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
     reported: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", reported.append)
 
@@ -287,8 +285,6 @@ def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call(
 def test_what_the_sdk_raises_for_expired_credentials_is_a_store_error(
     monkeypatch: pytest.MonkeyPatch, transport: Transport
 ) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
     monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", "2020-01-01T00:00:00Z")
     store = SyncDynamoDBStore("t", region="eu-west-1", endpoint_url="http://127.0.0.1:9", transport=transport)
     with pytest.raises(StoreError, match="expired"):
@@ -336,11 +332,7 @@ def strike(number: int, pool: tuple[str, ...]) -> Callable[[FrameType, str, Any]
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # lost ones
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="later Pythons crash when they are traced by opcodes")
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_an_interruption_anywhere_in_the_connection_pool_leaves_the_store_working(
-    monkeypatch: pytest.MonkeyPatch, transport: Transport
-) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
+def test_an_interruption_anywhere_in_the_connection_pool_leaves_the_store_working(transport: Transport) -> None:
 
     def answer_all(connection: socket.socket) -> None:
         while connection.recv(1, socket.MSG_PEEK):

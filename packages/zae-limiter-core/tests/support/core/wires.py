@@ -8,7 +8,7 @@ import time
 from typing import Any, NamedTuple
 
 from zae_limiter.memory.table import MemoryTable
-from zae_limiter.operations.errors import OutcomeUnknown, StoreError
+from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.operations.values import BatchWrite, Delete, Operation, Put, Transact, Update
 from zae_limiter.sync.time_left import time_left
 
@@ -24,7 +24,7 @@ class Crash(Exception):
 class Failure(NamedTuple):
     """What is raised for operations of some kinds, before the table is asked or behind it."""
 
-    error: StoreError
+    error: Exception
     on: Kinds
     applied: bool
 
@@ -52,11 +52,11 @@ class Wire:
         """Raise ``Crash`` for every operation behind so many writes."""
         self._writes_left = writes
 
-    def break_down(self, error: StoreError, *, on: Kinds = object, applied: bool = False) -> None:
+    def break_down(self, error: Exception, *, on: Kinds = object, applied: bool = False) -> None:
         """Raise ``error`` from now on; ``applied`` asks the table first, so that only the answer is lost."""
         self._failures.append(Failure(error, on, applied))
 
-    def break_once(self, error: StoreError, *, on: Kinds = object, applied: bool = False) -> None:
+    def break_once(self, error: Exception, *, on: Kinds = object, applied: bool = False) -> None:
         """Raise ``error`` for the next operation of the kinds."""
         self._once.append(Failure(error, on, applied))
 
