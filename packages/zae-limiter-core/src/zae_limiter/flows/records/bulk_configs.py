@@ -14,7 +14,7 @@ from ...operations.values import Transact
 from ..optimistic import Write
 from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
-from ..retry import ATTEMPTS, PAUSES, RaceLost, read_all
+from ..retry import ATTEMPTS, PAUSES, RACE_PAUSES, RaceLost, read_all
 from ..steps import Flow, Sleep, call_all
 from ..validation import OwnPlace, validate_changes, validate_places
 from .limits import Change, entity_place, writes_of
@@ -68,6 +68,8 @@ def change_many(namespace_state: NamespaceState, changes: Mapping[P, Change], ca
     waiting = [_Wanted(number, place, change) for number, (place, change) in enumerate(changes.items())]
     failures: dict[P, StoreError] = {}
     for attempt in range(ATTEMPTS):
+        if attempt > 1:  # let others finish
+            yield Sleep(RACE_PAUSES[attempt])
         again: list[_Wanted[P]] = []
         for number, wave in enumerate(_parts(waiting, CHANGES_PER_WAVE)):
             try:
