@@ -7,8 +7,8 @@ from ..audit import Cause
 from ..operations.errors import TransactionCancelled
 from ..operations.values import Check, Conditions, Delete, Item, Put, Transact, Update
 from ..schema.attributes import EVENT_ID
-from .retry import ATTEMPTS, RaceLost, with_retries
-from .steps import Flow
+from .retry import ATTEMPTS, RACE_PAUSES, RaceLost, with_retries
+from .steps import Flow, Sleep
 
 T = TypeVar("T")
 Write = Put | Update | Delete | Check
@@ -21,6 +21,8 @@ def optimistic(cause: Cause, attempt: Callable[[], Flow[tuple[Sequence[Write], T
     is repeated safely. Raises ``RaceLost``, ``StoreError``.
     """
     for number in range(ATTEMPTS):
+        if number > 1:  # let others finish
+            yield Sleep(RACE_PAUSES[number])
         writes, result = yield from attempt()
         if not writes:
             return result
