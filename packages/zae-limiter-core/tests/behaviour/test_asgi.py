@@ -33,13 +33,17 @@ def world(limiter: RateLimiter) -> World:
     return World(limiter)
 
 
-async def test_an_exception_before_the_answer_gives_back(world: World) -> None:
+REFUND = pytest.mark.parametrize(("refund", "left"), [("never", 9), ("before_answer", 10)])
+
+
+@REFUND
+async def test_an_exception_before_the_answer_is_refunded_on_demand(world: World, refund: str, left: int) -> None:
     async def app(*_: Any) -> None:
         raise Failed
 
     with pytest.raises(Failed):
-        await world.ask(app)
-    assert (await world.left(), world.sent) == (10, [])
+        await world.ask(app, refund=refund)
+    assert (await world.left(), world.sent) == (left, [])
 
 
 async def test_an_exception_after_the_answer_has_begun_keeps(world: World) -> None:
@@ -52,8 +56,11 @@ async def test_an_exception_after_the_answer_has_begun_keeps(world: World) -> No
     assert await world.left() == 9
 
 
+@REFUND
 @pytest.mark.parametrize("begun", [False, True])
-async def test_a_cancelled_request_keeps_only_what_has_begun_to_be_answered(world: World, *, begun: bool) -> None:
+async def test_a_cancelled_request_is_refunded_on_demand_until_its_answer_begins(
+    world: World, refund: str, left: int, *, begun: bool
+) -> None:
     reached = asyncio.Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,23 +69,26 @@ async def test_a_cancelled_request_keeps_only_what_has_begun_to_be_answered(worl
         reached.set()
         await asyncio.Future()
 
-    asking = asyncio.create_task(world.ask(app))
+    asking = asyncio.create_task(world.ask(app, refund=refund))
     await reached.wait()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert await world.left() == (9 if begun else 10)
+    assert await world.left() == (9 if begun else left)
 
 
+@REFUND
 @pytest.mark.parametrize("looks", [False, True])
-async def test_an_application_that_never_answers_gives_back(world: World, *, looks: bool) -> None:
+async def test_an_application_that_never_answers_is_refunded_on_demand(
+    world: World, refund: str, left: int, *, looks: bool
+) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if looks:
             assert await receive() == GONE
 
     world.received = [GONE]
-    await world.ask(app)
-    assert await world.left() == 10
+    await world.ask(app, refund=refund)
+    assert await world.left() == left
 
 
 @pytest.mark.parametrize("looks", [False, True])
@@ -152,18 +162,21 @@ async def test_a_cancelled_request_that_waits_leaves_the_line(world: World) -> N
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_a_server_error_gives_back_unless_the_lease_is_kept(world: World) -> None:
+@REFUND
+async def test_a_server_error_is_refunded_on_demand_unless_the_lease_is_kept(
+    world: World, refund: str, left: int
+) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if keeps:
             lease_of(scope).keep()
         await send({**START, "status": 502})
 
     keeps = False
-    await world.ask(app)
-    assert await world.left() == 10
+    await world.ask(app, refund=refund)
+    assert await world.left() == left
     keeps = True
-    await world.ask(app)
-    assert await world.left() == 9
+    await world.ask(app, refund=refund)
+    assert await world.left() == left - 1
 
 
 async def test_a_refusal_reaches_no_application(world: World) -> None:
@@ -175,8 +188,11 @@ async def test_a_refusal_reaches_no_application(world: World) -> None:
     assert json.loads(world.sent[1]["body"])["detail"] == "rpm: 11 requested, which can never pass: at most 10"
 
 
+@REFUND
 @pytest.mark.parametrize("fails", [False, True])
-async def test_a_group_of_errors_is_answered_if_all_of_them_are_refusals(world: World, *, fails: bool) -> None:
+async def test_a_group_of_errors_is_answered_if_all_of_them_are_refusals(
+    world: World, refund: str, left: int, *, fails: bool
+) -> None:
     async def fail() -> None:
         raise Failed
 
@@ -188,11 +204,11 @@ async def test_a_group_of_errors_is_answered_if_all_of_them_are_refusals(world: 
 
     if fails:
         with pytest.raises(ExceptionGroup):
-            await world.ask(app)
+            await world.ask(app, refund=refund)
     else:
-        await world.ask(app)
+        await world.ask(app, refund=refund)
     assert [message.get("status") for message in world.sent[:1]] == ([] if fails else [429])
-    assert await world.left() == 10
+    assert await world.left() == left
 
 
 async def test_a_refusal_after_the_answer_has_begun_is_an_error_of_the_application(world: World) -> None:

@@ -107,6 +107,29 @@ async def test_a_client_that_leaves_the_line_of_the_layer_inside_gets_back_what_
     assert await left(limiter) == {"ip": 4, "user": 0}
 
 
+async def test_a_cancelled_wait_of_the_layer_inside_gives_back_what_the_one_outside_took(limiter: RateLimiter) -> None:
+    app = limited(mounted(limited(hello, limiter, {"user": 1}, max_wait=1e6)), limiter, {"ip": 1})
+    await ask(app)
+    asking = asyncio.create_task(ask(app))
+    await asyncio.sleep(0.01)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert await left(limiter) == {"ip": 4, "user": 0}
+
+
+@pytest.mark.parametrize(("refund", "ip"), [("never", 4), ("before_answer", 5)])
+async def test_a_refusal_in_the_application_is_refunded_on_demand_by_every_layer(
+    limiter: RateLimiter, refund: str, ip: int
+) -> None:
+    async def more(scope: Scope, receive: Receive, send: Send) -> None:
+        await lease_of(scope).consume(user=2)
+
+    app = limited(limited(more, limiter, {"user": 1}, refund=refund), limiter, {"ip": 1}, refund=refund)
+    assert (await ask(app))[0] == 429
+    assert await left(limiter) == {"ip": ip, "user": ip - 4}
+
+
 async def test_each_layer_shows_its_lease_with_its_own_options(limiter: RateLimiter) -> None:
     inside = limited(hello, limiter, {"user": 1}, units={"user": "calls"}, legacy=True)
     app = limited(inside, limiter, {"ip": 1}, units={"ip": "clicks"})

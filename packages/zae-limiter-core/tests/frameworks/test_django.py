@@ -93,14 +93,26 @@ def test_the_fields_are_of_the_middleware_that_is_further_in(limiter: SyncRateLi
     assert left(limiter) == 9
 
 
+REFUND = pytest.mark.parametrize(("refund", "remaining"), [("never", 9), ("before_answer", 10)])
+
+
+@REFUND
 @pytest.mark.parametrize("kind", [SystemExit, ZeroDivisionError])
-def test_what_a_view_raises_gives_back(limiter: SyncRateLimiter, kind: type[BaseException]) -> None:
+def test_what_a_view_raises_is_refunded_on_demand(
+    limiter: SyncRateLimiter, kind: type[BaseException], refund: Any, remaining: int
+) -> None:
     def view(request: Any) -> Any:
         raise kind
 
     with pytest.raises(kind):
-        RateLimits(limiter, **WHAT)(view)(request())
-    assert left(limiter) == 10
+        RateLimits(limiter, refund=refund, **WHAT)(view)(request())
+    assert left(limiter) == remaining
+
+
+@REFUND
+def test_a_server_error_is_refunded_on_demand(limiter: SyncRateLimiter, refund: Any, remaining: int) -> None:
+    RateLimits(limiter, refund=refund, **WHAT)(lambda _: HttpResponse(status=502))(request())
+    assert left(limiter) == remaining
 
 
 async def test_what_was_settled_counts_though_the_view_raises(
@@ -121,14 +133,17 @@ async def test_what_was_settled_counts_though_the_view_raises(
     assert (left(limiter), await async_limiter.available("ann", "api")) == (6, {"rpd": 6})
 
 
-async def test_a_cancelled_async_view_gives_back(async_limiter: RateLimiter) -> None:
+@REFUND
+async def test_a_cancelled_async_view_is_refunded_on_demand(
+    async_limiter: RateLimiter, refund: Any, remaining: int
+) -> None:
     async def view(request: Any) -> Any:
         request.resolver_match = ResolverMatch(view, (), {})
         raise CancelledError
 
     with pytest.raises(CancelledError):
-        await AsyncRateLimits(async_limiter, **WHAT)(view)(request())
-    assert await async_limiter.available("ann", "api") == {"rpd": 10}
+        await AsyncRateLimits(async_limiter, refund=refund, **WHAT)(view)(request())
+    assert await async_limiter.available("ann", "api") == {"rpd": remaining}
 
 
 def test_a_request_that_nothing_limits_has_no_lease() -> None:

@@ -122,23 +122,35 @@ async def test_a_refusal_of_async_middleware_inside_gives_back_what_those_outsid
     assert await async_limiter.available("ann", "api") == {"ip": 4, "user": 0}
 
 
-def test_a_refusal_in_a_view_gives_back_what_every_middleware_took(limiter: SyncRateLimiter) -> None:
+REFUND = pytest.mark.parametrize(
+    ("refund", "left"), [("never", {"ip": 4, "user": 0}), ("before_answer", {"ip": 5, "user": 1})]
+)
+
+
+@REFUND
+def test_a_refusal_in_a_view_is_refunded_on_demand_by_every_middleware(
+    limiter: SyncRateLimiter, refund: Any, left: dict[str, int]
+) -> None:
     def view(request: Any) -> Any:
         lease_of(request).consume(user=1)
 
-    with site(view, limits(limiter, {"ip": 1}), limits(limiter, {"user": 1})):
+    with site(view, limits(limiter, {"ip": 1}, refund=refund), limits(limiter, {"user": 1}, refund=refund)):
         assert get().status_code == 429
-    assert limiter.available("ann", "api") == {"ip": 5, "user": 1}
+    assert limiter.available("ann", "api") == left
 
 
-async def test_a_refusal_in_a_group_of_tasks_of_a_view_is_answered(async_limiter: RateLimiter) -> None:
+@REFUND
+async def test_a_refusal_in_a_group_of_tasks_of_a_view_is_answered(
+    async_limiter: RateLimiter, refund: Any, left: dict[str, int]
+) -> None:
     async def view(request: Any) -> Any:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(async_lease_of(request).consume(user=1))
 
-    with site(view, async_limits(async_limiter, {"ip": 1}), async_limits(async_limiter, {"user": 1})):
+    outer, inner = (async_limits(async_limiter, cost, refund=refund) for cost in ({"ip": 1}, {"user": 1}))
+    with site(view, outer, inner):
         assert (await async_get()).status_code == 429
-    assert await async_limiter.available("ann", "api") == {"ip": 5, "user": 1}
+    assert await async_limiter.available("ann", "api") == left
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed: `just test-frameworks newest` has it")
-from fastapi import APIRouter, Depends, FastAPI, Header, Request, WebSocket
+from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request, WebSocket
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
@@ -250,3 +250,30 @@ async def test_an_error_handler_answers_an_id_that_is_none() -> None:
 
     status, _, body = await ask(app, "/answer")
     assert (status, b"entity_id 'ann smith'" in body) == (400, True)
+
+
+@pytest.mark.parametrize(("refund", "left"), [("never", 40), ("before_answer", 100)])
+async def test_an_answer_of_the_server_s_fault_is_refunded_on_demand(refund: Any, left: int) -> None:
+    app, limiter = FastAPI(), RateLimiter(Repository.in_memory(), default_limits=[Limit.per_minute("tpm", 100)])
+    install(app)
+    limited = RateLimited(limiter, identity=lambda: "ann", resource="gpt", cost={"tpm": 60}, refund=refund)
+
+    @app.post("/answer", dependencies=[Depends(limited)])
+    async def answer() -> None:
+        raise HTTPException(503)
+
+    assert (await ask(app, "/answer"))[0] == 503
+    assert await limiter.available("ann", "gpt") == {"tpm": left}
+
+
+async def test_a_refusal_of_the_second_dependency_gives_back_what_the_first_took() -> None:
+    app, limiter = FastAPI(), RateLimiter(Repository.in_memory(), default_limits=[Limit.per_minute("tpm", 100)])
+    install(app)
+    both = [RateLimited(limiter, identity=lambda: "ann", resource="gpt", cost={"tpm": cost}) for cost in (60, 61)]
+
+    @app.post("/answer", dependencies=[Depends(each) for each in both])
+    async def answer() -> None:
+        pytest.fail("the route ran")
+
+    assert (await ask(app, "/answer"))[0] == 429
+    assert await limiter.available("ann", "gpt") == {"tpm": 100}

@@ -28,9 +28,9 @@ def limiter() -> SyncRateLimiter:
     return SyncRateLimiter(SyncRepository.in_memory(), default_limits=LIMITS)
 
 
-def application(limiter: SyncRateLimiter, *, installed: bool = True) -> Flask:
+def application(limiter: SyncRateLimiter, *, installed: bool = True, refund: Any = "never") -> Flask:
     app = Flask(__name__)
-    limited = RateLimited(limiter, identity=lambda: "ann", resource="api", cost={"rpd": 1})
+    limited = RateLimited(limiter, identity=lambda: "ann", resource="api", cost={"rpd": 1}, refund=refund)
 
     @app.get("/answer")
     @limited
@@ -99,11 +99,24 @@ def test_a_view_may_be_limited_twice_or_be_async(limiter: SyncRateLimiter, path:
     assert left(limiter) == 10 - taken
 
 
-def test_an_exception_that_flask_does_not_answer_gives_back(limiter: SyncRateLimiter) -> None:
-    app = application(limiter)
-    app.config["PROPAGATE_EXCEPTIONS"] = True
-    with pytest.raises(ZeroDivisionError):
-        app.test_client().get("/fail")
+@pytest.mark.parametrize("propagates", [False, True])
+@pytest.mark.parametrize(("refund", "remaining"), [("never", 9), ("before_answer", 10)])
+def test_an_exception_is_refunded_on_demand(
+    limiter: SyncRateLimiter, refund: str, remaining: int, *, propagates: bool
+) -> None:
+    app = application(limiter, refund=refund)
+    app.config["PROPAGATE_EXCEPTIONS"] = propagates
+    with pytest.raises(ZeroDivisionError) if propagates else nullcontext():
+        assert app.test_client().get("/fail").status_code == 500
+    assert left(limiter) == remaining
+
+
+def test_a_refusal_of_the_second_limit_gives_back_what_the_first_took(limiter: SyncRateLimiter) -> None:
+    app, cost = Flask(__name__), {"rpd": 9}
+    first, second = (RateLimited(limiter, identity=lambda: "ann", resource="api", cost=cost) for _ in range(2))
+    app.get("/both")(first(second(lambda: "never")))
+    init_app(app)
+    assert app.test_client().get("/both").status_code == 429
     assert left(limiter) == 10
 
 

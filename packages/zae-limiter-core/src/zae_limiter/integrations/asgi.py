@@ -1,8 +1,8 @@
 """Middleware of ASGI, for Starlette, FastAPI, Litestar, Quart and any other: it needs no framework.
 
-A request takes its tokens before the application runs. They are kept once an answer begins that is no server error
-(5xx), whether or not the client is still there. They go back if the application raises or stops before its answer
-begins, or if its answer is a server error, unless it has settled: what it settled always counts. Corrections
+A request takes its tokens before the application runs, and keeps them once it has begun, whatever becomes of the answer
+and of the client. With ``refund="before_answer"`` they go back if the application raises or stops before its answer
+begins, or if its answer is a server error (5xx), unless it has settled: what it settled always counts. Corrections
 (``lease.settle``) are written when the application ends, so after the last byte of a stream. A client that leaves while
 its request waits (``max_wait``) leaves the line. Websockets and lifespans pass through.
 """
@@ -18,7 +18,7 @@ from ..settings import AcquireOptions
 from . import inbox
 from .answers import Answer, Answers, NotServed, refusal_of, served
 from .given import check_cost, check_given
-from .leases import Leases
+from .leases import Leases, Refund
 
 Scope = MutableMapping[str, Any]
 Message = inbox.Message
@@ -69,12 +69,12 @@ class Exchange:
             return found
         raise LookupError("no middleware of zae_limiter serves this request: install it in the application")
 
-    async def acquire(self, lease: Lease, *, waits: bool = False) -> Lease:
+    async def acquire(self, lease: Lease, *, waits: bool = False, refund: Refund = "never") -> Lease:
         """Take the tokens until the request ends. Raises the errors of ``acquire``.
 
         ``waits``: the acquire may wait for its tokens. Raises ``ClientLeft`` if the client does not.
         """
-        entering = self._leases.enter(lease)
+        entering = self._leases.enter(lease, refund)
         await (self._enter_unless_gone(entering) if waits else entering)
         self._scope.setdefault("state", {})[LEASE] = lease
         return lease
@@ -103,8 +103,10 @@ class Exchange:
         try:
             await app(self._scope, self._inbox.get, self._answer)
         except BaseException as error:
+            self._follow_end()
             await self._leases.end(error)
             raise
+        self._follow_end()
         await self._leases.end(None if self._served else NotServed())
 
     @property
@@ -145,6 +147,11 @@ class Exchange:
         if inner is not None and {*inner._fields} <= {(name.lower(), value) for name, value in headers}:
             self._fields = inner._fields
 
+    def _follow_end(self) -> None:
+        """Go by a door further in, unless middleware in between gives another answer."""
+        if self._inner is not None and self._inner._status == self._status:
+            self._leases.turned_away |= self._inner._leases.turned_away
+
     async def _reply(self, answer: Answer) -> None:
         self._refused, self._status, self._fields = True, answer.status, _raw(answer.headers)
         await self._send({"type": "http.response.start", "status": answer.status, "headers": self._fields})
@@ -174,7 +181,8 @@ class RateLimitMiddleware:
 
     ``limiter``, ``identity`` (the entity's id), ``resource`` and ``cost`` (tokens by limit) are values, or functions of
     the scope, which may be ``async``. A request that costs nothing (``{}``) is not limited. ``units`` and ``legacy``
-    are options of ``zae_limiter.http.headers``, ``options`` those of ``acquire``.
+    are options of ``zae_limiter.http.headers``, ``options`` those of ``acquire``. ``refund``: ``"never"`` once the
+    application has begun, or ``"before_answer"``.
     """
 
     def __init__(
@@ -185,15 +193,16 @@ class RateLimitMiddleware:
         identity: OfScope[str],
         resource: OfScope[str],
         cost: OfScope[Mapping[str, int]],
+        refund: Refund = "never",
         units: Mapping[str, str] | None = None,
         legacy: bool = False,
         **options: Unpack[AcquireOptions],
     ) -> None:
         self._app = app
         self._answering = AnswerMiddleware(self._limited, units=units, legacy=legacy)
-        check_given(RateLimiter, limiter, cost, options)
+        check_given(RateLimiter, limiter, cost, refund, options)
         self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
-        self._options = options
+        self._refund, self._options = refund, options
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a scope."""
@@ -203,9 +212,9 @@ class RateLimitMiddleware:
         if scope["type"] == "http" and (cost := check_cost(await resolve(self._cost, scope))):
             limiter = await resolve(self._limiter, scope)
             identity, resource = await resolve(self._identity, scope), await resolve(self._resource, scope)
-            await Exchange.of(scope).acquire(
-                limiter.acquire(identity, resource, cost, **self._options), waits=bool(self._options.get("max_wait"))
-            )
+            lease = limiter.acquire(identity, resource, cost, **self._options)
+            waits = bool(self._options.get("max_wait"))
+            await Exchange.of(scope).acquire(lease, waits=waits, refund=self._refund)
         await self._app(scope, receive, send)
 
 

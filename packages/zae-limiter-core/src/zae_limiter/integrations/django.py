@@ -1,10 +1,10 @@
 """Middleware of Django. Needs the extra ``django``.
 
 Make an instance in a module of your own, and name it in ``settings.MIDDLEWARE``, like ``"mysite.limits.middleware"``.
-The tokens are kept once a response is there that is no server error (5xx); a server error gives them back, unless the
-view has settled. Corrections (``lease.settle``) are written when the view has returned, or when the server has sent or
-closed a stream. If the client of an ASGI server leaves, Django cancels an ``async`` view, which gives back; a view on a
-thread goes on to its end, and so keeps.
+The tokens are kept once the view has begun. With ``refund="before_answer"`` a view that raises, a server error (5xx) and an
+``async`` view that Django cancels, because the client of an ASGI server left, give them back, unless the view has
+settled; a view on a thread goes on to its end, and so keeps. Corrections (``lease.settle``) are written when the view
+has returned, or when the server has sent or closed a stream.
 """
 
 from asyncio import CancelledError
@@ -24,7 +24,7 @@ from ..wiring import of_call
 from .answers import ANSWERED, Answered, Answers, NotServed, refusal_of, served
 from .asgi import resolve
 from .given import check_cost, check_given
-from .leases import Leases, SyncLeases
+from .leases import Leases, Refund, SyncLeases
 
 T = TypeVar("T")
 OfRequest: TypeAlias = T | Callable[[Any], T]
@@ -57,17 +57,19 @@ class _Rule:
     identity: Callable[[Any], Any]
     resource: Any
     cost: Any
+    refund: Refund
     options: AcquireOptions
     answers: Answers
 
-    def reply(self, request: Any, error: Answered) -> Any:
+    def reply(self, request: Any, error: Answered, *, turned_away: bool) -> Any:
         answer = self.answers.to(error, request.path)
         response = HttpResponse(answer.body, status=answer.status, headers=answer.headers)
-        response.rate_limit_refused = True
+        response.rate_limit_refused, response.rate_limit_turned_away = True, turned_away
         return response
 
     def serves(self, leases: SyncLeases | Leases, response: Any) -> bool:
         """Show the lease in the response, unless middleware further in does; whether its tokens stay taken."""
+        leases.turned_away = getattr(response, "rate_limit_turned_away", False)
         if getattr(response, "rate_limit_refused", False):
             return False
         if leases.last is not None and not getattr(response, "rate_limit_shown", False):
@@ -83,7 +85,8 @@ class RateLimits:
 
     ``limiter``, ``identity`` (the entity's id), ``resource`` and ``cost`` (tokens by limit) are values, or functions of
     the request. A request that costs nothing (``{}``) is not limited. ``units`` and ``legacy`` are options of
-    ``zae_limiter.http.headers``, ``options`` those of ``acquire``.
+    ``zae_limiter.http.headers``, ``options`` those of ``acquire``. ``refund``: ``"never"`` once the view has begun, or
+    ``"before_answer"``.
     """
 
     sync_capable, async_capable = True, False
@@ -95,12 +98,13 @@ class RateLimits:
         identity: Callable[[Any], str],
         resource: OfRequest[str],
         cost: OfRequest[Mapping[str, int]],
+        refund: Refund = "never",
         units: Mapping[str, str] | None = None,
         legacy: bool = False,
         **options: Unpack[AcquireOptions],
     ) -> None:
-        check_given(SyncRateLimiter, limiter, cost, options)
-        self._rule = _Rule(limiter, identity, resource, cost, options, Answers(units or {}, legacy))
+        check_given(SyncRateLimiter, limiter, cost, refund, options)
+        self._rule = _Rule(limiter, identity, resource, cost, refund, options, Answers(units or {}, legacy))
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_SyncMiddleware":
         """What Django calls for each site."""
@@ -119,12 +123,13 @@ class AsyncRateLimits:
         identity: Callable[[Any], str | Awaitable[str]],
         resource: OfRequest[str | Awaitable[str]],
         cost: OfRequest[Mapping[str, int] | Awaitable[Mapping[str, int]]],
+        refund: Refund = "never",
         units: Mapping[str, str] | None = None,
         legacy: bool = False,
         **options: Unpack[AcquireOptions],
     ) -> None:
-        check_given(RateLimiter, limiter, cost, options)
-        self._rule = _Rule(limiter, identity, resource, cost, options, Answers(units or {}, legacy))
+        check_given(RateLimiter, limiter, cost, refund, options)
+        self._rule = _Rule(limiter, identity, resource, cost, refund, options, Answers(units or {}, legacy))
 
     def __call__(self, get_response: Callable[[Any], Any]) -> "_AsyncMiddleware":
         """What Django calls for each site."""
@@ -138,7 +143,7 @@ class _Middleware:
     def process_exception(self, request: Any, error: Exception) -> Any:
         """Answer a refusal of more tokens inside a view; Django calls it on a thread."""
         refusal = refusal_of(error)
-        return None if refusal is None else self._rule.reply(request, refusal)
+        return None if refusal is None else self._rule.reply(request, refusal, turned_away=False)
 
 
 class _SyncMiddleware(_Middleware):
@@ -147,7 +152,7 @@ class _SyncMiddleware(_Middleware):
         try:
             self._acquire(leases, request)
         except ANSWERED as error:
-            return self._rule.reply(request, error)
+            return self._rule.reply(request, error, turned_away=True)
         try:
             response = self._get_response(request)
         except BaseException as error:
@@ -168,7 +173,7 @@ class _SyncMiddleware(_Middleware):
             limiter = rule.limiter if isinstance(rule.limiter, SyncRateLimiter) else rule.limiter(request)
             resource = of_call(rule.resource, (request,), {})
             request.rate_limit_leases = leases
-            leases.enter(limiter.acquire(rule.identity(request), resource, cost, **rule.options))
+            leases.enter(limiter.acquire(rule.identity(request), resource, cost, **rule.options), rule.refund)
 
 
 class _AsyncMiddleware(_Middleware):
@@ -181,7 +186,7 @@ class _AsyncMiddleware(_Middleware):
         try:
             await self._acquire(leases, request)
         except ANSWERED as error:
-            return self._rule.reply(request, error)
+            return self._rule.reply(request, error, turned_away=True)
         try:
             response = await self._get_response(request)
         except BaseException as error:
@@ -203,7 +208,7 @@ class _AsyncMiddleware(_Middleware):
             limiter = await resolve(rule.limiter, request)
             identity, resource = await resolve(rule.identity, request), await resolve(rule.resource, request)
             request.rate_limit_leases = leases
-            await leases.enter(limiter.acquire(identity, resource, cost, **rule.options))
+            await leases.enter(limiter.acquire(identity, resource, cost, **rule.options), rule.refund)
 
 
 def _done_nonetheless(request: Any, error: BaseException) -> bool:

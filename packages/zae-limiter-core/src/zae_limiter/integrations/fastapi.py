@@ -18,6 +18,7 @@ from ..http import PROBLEM_MEDIA_TYPE, STATUS
 from ..settings import AcquireOptions
 from .asgi import AnswerMiddleware, Exchange
 from .given import check_cost, check_given
+from .leases import Refund
 
 _PROBLEM: Final = {
     "type": "object",
@@ -46,7 +47,8 @@ class RateLimited:
     It limits no websocket, and no request that costs nothing (``{}``).
 
     ``identity`` is a dependency that returns the entity's id. ``limiter``, ``resource`` and ``cost`` (tokens by limit)
-    are values, or dependencies that return them. ``options`` are those of ``acquire``.
+    are values, or dependencies that return them. ``options`` are those of ``acquire``. ``refund``: ``"never"`` once the
+    application has begun, or ``"before_answer"``.
     """
 
     def __init__(
@@ -56,10 +58,11 @@ class RateLimited:
         identity: Callable[..., Any],
         resource: str | Callable[..., Any],
         cost: Mapping[str, int] | Callable[..., Any],
+        refund: Refund = "never",
         **options: Unpack[AcquireOptions],
     ) -> None:
-        check_given(RateLimiter, limiter, cost, options)
-        self._options = options
+        check_given(RateLimiter, limiter, cost, refund, options)
+        self._refund, self._options = refund, options
         given = {"limiter": limiter, "identity": identity, "resource": resource, "cost": cost}
         self.__signature__ = Signature(  # FastAPI reads it, and so resolves what was given
             [
@@ -82,7 +85,7 @@ class RateLimited:
             return None
         lease = limiter.acquire(identity, resource, cost, **self._options)
         waits = bool(self._options.get("max_wait"))
-        return await Exchange.of(connection.scope).acquire(lease, waits=waits)
+        return await Exchange.of(connection.scope).acquire(lease, waits=waits, refund=self._refund)
 
 
 def install(app: FastAPI, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> None:

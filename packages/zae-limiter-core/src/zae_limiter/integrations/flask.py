@@ -1,9 +1,9 @@
 """Rate limits of Flask's views: a decorator, or every request. Needs the extra ``flask``.
 
 ``init_app(app)`` once; then ``@RateLimited(...)`` on each view that is limited, or
-``app.before_request(RateLimited(...).acquire)`` for all. The tokens are kept once a response is there that is no server
-error (5xx); an unhandled exception or a server error gives them back. Corrections (``lease.settle``) are written when
-the server closes the response, so after the last byte of a stream.
+``app.before_request(RateLimited(...).acquire)`` for all. The tokens are kept once the view has begun; with
+``refund="before_answer"`` an unhandled exception or a server error (5xx) gives them back. Corrections
+(``lease.settle``) are written when the server closes the response, so after the last byte of a stream.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from ..sync.limiter import SyncRateLimiter
 from ..wiring import of_call
 from .answers import ANSWERED, Answered, Answers, NotServed, served
 from .given import check_cost, check_given
-from .leases import SyncLeases
+from .leases import Refund, SyncLeases
 
 F = TypeVar("F", bound=Callable[..., Any])
 _EXTENSION: Final = "zae_limiter"  # of app.extensions
@@ -30,7 +30,8 @@ class RateLimited:
 
     ``identity`` returns the entity's id. ``limiter``, ``resource`` and ``cost`` (tokens by limit) are values, or
     functions that return them. The functions take no argument: Flask has ``request`` and ``g``. A request that costs
-    nothing (``{}``) is not limited. ``options`` are those of ``acquire``.
+    nothing (``{}``) is not limited. ``options`` are those of ``acquire``. ``refund``: ``"never"`` once the view has
+    begun, or ``"before_answer"``.
     """
 
     def __init__(
@@ -40,11 +41,12 @@ class RateLimited:
         identity: Callable[[], str],
         resource: str | Callable[[], str],
         cost: Mapping[str, int] | Callable[[], Mapping[str, int]],
+        refund: Refund = "never",
         **options: Unpack[AcquireOptions],
     ) -> None:
-        check_given(SyncRateLimiter, limiter, cost, options)
+        check_given(SyncRateLimiter, limiter, cost, refund, options)
         self._limiter, self._identity, self._resource, self._cost = limiter, identity, resource, cost
-        self._options = options
+        self._refund, self._options = refund, options
 
     def __call__(self, view: F) -> F:
         """Limit a view, which may be ``async``."""
@@ -67,7 +69,7 @@ class RateLimited:
         lease = limiter.acquire(self._identity(), of_call(self._resource, (), {}), cost, **self._options)
         if _LEASES not in g:
             setattr(g, _LEASES, SyncLeases())
-        _leases().enter(lease)
+        _leases().enter(lease, self._refund)
 
 
 def current_lease() -> SyncLease:

@@ -8,21 +8,29 @@ from ..exceptions import ValidationError
 from ..flows.acquire.requests import validate_request
 from ..settings import AcquireOptions
 from ..sync.limiter import SyncRateLimiter
+from .leases import REFUNDS
 
 Kind = type[RateLimiter] | type[SyncRateLimiter]
 
 
-def check_given(kind: Kind, limiter: object, cost: object, options: AcquireOptions) -> None:
+def check_given(kind: Kind, limiter: object, cost: object, refund: object, options: AcquireOptions) -> None:
     """Raise ``ValidationError`` for what no request could be limited with."""
     if not (isinstance(limiter, kind) or callable(limiter)):
         raise ValidationError("limiter", limiter, f"must be a {kind.__name__}, or a function that returns one")
     if not callable(cost):
         check_cost(cost)
+    check_refund(refund)
     known = sorted(AcquireOptions.__annotations__)
     for name, value in options.items():
         if name not in known:
             raise ValidationError(name, value, f"is no option of acquire: {', '.join(known)}")
     validate_request("entity", "resource", {"limit": 1}, **options)
+
+
+def check_refund(refund: object) -> None:
+    """Raise ``ValidationError`` for another time than those at which a request gives back."""
+    if refund not in REFUNDS:
+        raise ValidationError("refund", refund, f"must be one of {', '.join(REFUNDS)}")
 
 
 def check_cost(cost: Any) -> Mapping[str, int]:

@@ -20,7 +20,8 @@ from ..aio.limiter import RateLimiter
 from ..exceptions import RateLimitExceeded
 from ..settings import AcquireOptions
 from ..sync.limiter import SyncRateLimiter
-from .leases import OpenCalls, SyncLeases
+from .given import check_refund
+from .leases import OpenCalls, Refund, SyncLeases
 from .tokens import estimate
 
 MAX_WAIT: Final = 60.0
@@ -82,7 +83,8 @@ class TokenLimits(BaseCallbackHandler):
 
     ``requests`` and ``tokens`` name limits; ``None`` leaves one out. ``estimate`` gets the messages as one mapping with
     the parameters of the model, like the body of a request. ``options`` are those of ``acquire``. A refusal raises
-    ``RateLimitExceeded`` before the request goes out. A call that fails gives back what it took.
+    ``RateLimitExceeded`` before the request goes out. ``refund``: a call that fails keeps its estimate (``"never"``), or
+    gives it back (``"before_answer"``) unless its answer had begun to stream.
     """
 
     raise_error = True  # LangChain swallows the errors of other callbacks
@@ -96,11 +98,13 @@ class TokenLimits(BaseCallbackHandler):
         requests: str | None = "rpm",
         tokens: str | None = "tpm",
         estimate: Callable[[Mapping[str, Any]], int] = estimate,
+        refund: Refund = "never",
         **options: Unpack[AcquireOptions],
     ) -> None:
+        check_refund(refund)
         self._limiter, self._place = limiter, (entity_id, resource)
         self._requests, self._tokens, self._estimate = requests, tokens, estimate
-        self._options = options
+        self._refund, self._options = refund, options
         self._open: OpenCalls[UUID, SyncLeases] = OpenCalls()
 
     def on_chat_model_start(
@@ -119,7 +123,7 @@ class TokenLimits(BaseCallbackHandler):
         self._end(run_id, response, None)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Give back, unless the call had begun to stream: then the estimate stays."""
+        """Give back what is refunded, unless the call had begun to stream: then the estimate stays."""
         self._end(run_id, kwargs.get("response"), error)
 
     def _take(self, run_id: UUID, request: Mapping[str, Any]) -> None:
@@ -127,7 +131,7 @@ class TokenLimits(BaseCallbackHandler):
         if self._tokens:
             cost[self._tokens] = self._estimate(request)
         leases = SyncLeases()
-        leases.enter(self._limiter.acquire(*self._place, cost, **self._options))
+        leases.enter(self._limiter.acquire(*self._place, cost, **self._options), self._refund)
         self._open.put(run_id, leases)
 
     def _end(self, run_id: UUID, response: Any, error: BaseException | None) -> None:

@@ -1,5 +1,10 @@
 """The leases of one request, in both variants: entered one after the other, ended together with the answer.
 
+Work that is done must count, whatever its client does then: leaves, sends what makes the application raise, or breaks the
+connection. So a request keeps its tokens from the moment that the application begins (``refund="never"``). Two things
+give back: a *door*, a further limit that turns the request away before the application begins, and the option
+``refund="before_answer"``, for applications whose failures cost nothing. docs/decisions/refund.md says why.
+
 ``OpenCalls`` has the leases of calls that begin and end in different hooks.
 """
 
@@ -7,7 +12,7 @@ import logging
 from collections.abc import Hashable
 from contextlib import AsyncExitStack, ExitStack
 from time import monotonic
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from ..aio.lease import Lease
 from ..exceptions import InfrastructureError
@@ -15,29 +20,34 @@ from ..runtime.lru import LRU
 from ..sync.lease import SyncLease
 
 L = TypeVar("L", Lease, SyncLease)
+Refund: TypeAlias = Literal["never", "before_answer"]
+REFUNDS: Final = ("never", "before_answer")
 UNWRITTEN: Final = "corrections of a request's lease were not written; its answer goes out nonetheless"
 log = logging.getLogger(__name__)
 
 
 class _Entered(Generic[L]):
+    """``turned_away``: whether a door refused the request, so that the application has not begun."""
+
     def __init__(self) -> None:
-        self._entered: list[L] = []
+        self._entered: list[tuple[L, Refund]] = []
+        self.turned_away = False
         self.since = monotonic()
 
     @property
     def last(self) -> L | None:
         """The lease whose fields the answer has."""
-        return self._entered[-1] if self._entered else None
+        return self._entered[-1][0] if self._entered else None
 
     def keep(self) -> None:
         """Keep the tokens, whatever happens from now on."""
-        for lease in self._entered:
+        for lease, _ in self._entered:
             lease.keep()
 
     def _close(self) -> None:
-        """Keep what the application has settled, however its request ends; nothing is kept from now on."""
-        for lease in self._entered:
-            if lease.corrected:
+        """Keep what the application has settled, and what is not refunded once it has begun."""
+        for lease, refund in self._entered:
+            if lease.corrected or (refund == "never" and not self.turned_away):
                 lease.keep()
         self._entered.clear()
 
@@ -49,13 +59,17 @@ class Leases(_Entered[Lease]):
         super().__init__()
         self._stack = AsyncExitStack()
 
-    async def enter(self, lease: Lease) -> Lease:
+    async def enter(self, lease: Lease, refund: Refund) -> Lease:
         """Take its tokens. Raises the errors of ``acquire``."""
-        self._entered.append(await self._stack.enter_async_context(lease))
+        try:
+            self._entered.append((await self._stack.enter_async_context(lease), refund))
+        except BaseException:
+            self.turned_away = True
+            raise
         return lease
 
     async def end(self, error: BaseException | None = None) -> None:
-        """End them all, once: an error gives back what is not kept or settled. What cannot be written is logged."""
+        """End them all, once: an error gives back what is refunded. What cannot be written is logged."""
         self._close()
         try:
             await self._stack.__aexit__(type(error) if error else None, error, None)
@@ -70,13 +84,17 @@ class SyncLeases(_Entered[SyncLease]):
         super().__init__()
         self._stack = ExitStack()
 
-    def enter(self, lease: SyncLease) -> SyncLease:
+    def enter(self, lease: SyncLease, refund: Refund) -> SyncLease:
         """Take its tokens. Raises the errors of ``acquire``."""
-        self._entered.append(self._stack.enter_context(lease))
+        try:
+            self._entered.append((self._stack.enter_context(lease), refund))
+        except BaseException:
+            self.turned_away = True
+            raise
         return lease
 
     def end(self, error: BaseException | None = None) -> None:
-        """End them all, once: an error gives back what is not kept or settled. What cannot be written is logged."""
+        """End them all, once: an error gives back what is refunded. What cannot be written is logged."""
         self._close()
         try:
             self._stack.__exit__(type(error) if error else None, error, None)

@@ -26,7 +26,8 @@ from ..exceptions import InvalidIdentifierError, ZAELimiterError
 from ..http import STATUS
 from ..settings import AcquireOptions
 from .answers import ANSWERED, Answers
-from .leases import Leases, OpenCalls
+from .given import check_refund
+from .leases import Leases, OpenCalls, Refund
 from .tokens import Usage, estimate
 
 CLIENT_LEFT: Final = 499
@@ -56,7 +57,8 @@ class RateLimits(CustomLogger):
     ``limiter`` is one, or an ``async`` function that opens it, called once. ``identity`` gets the proxy's
     ``UserAPIKeyAuth``, ``resource`` and ``estimate`` get the body of the request. ``requests`` and ``tokens`` name
     limits; ``None`` leaves one out. ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``, ``options``
-    those of ``acquire``.
+    those of ``acquire``. ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back
+    (``"before_answer"``) unless its answer had begun.
     """
 
     def __init__(
@@ -68,16 +70,18 @@ class RateLimits(CustomLogger):
         estimate: Callable[[Mapping[str, Any]], int] = estimate,
         requests: str | None = "rpm",
         tokens: str | None = "tpm",
+        refund: Refund = "never",
         units: Mapping[str, str] | None = None,
         legacy: bool = False,
         **options: Unpack[AcquireOptions],
     ) -> None:
         super().__init__()
+        check_refund(refund)
         self._given, self._opening = limiter, asyncio.Lock()
         self._opened: RateLimiter | None = None
         self._identity, self._resource, self._estimate = identity, resource, estimate
         self._requests, self._tokens = requests, tokens
-        self._answers, self._options = Answers(units or {}, legacy), options
+        self._answers, self._refund, self._options = Answers(units or {}, legacy), refund, options
         self._open: OpenCalls[str, Leases] = OpenCalls()
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -136,7 +140,7 @@ class RateLimits(CustomLogger):
         user_api_key_dict: Any,
         traceback_str: str | None = None,
     ) -> None:
-        """Give back what a failed call took. A client that leaves has used its estimate."""
+        """Give back what a failed call is refunded. A client that leaves has used its estimate."""
         if leases := self._leases_of(request_data):
             if getattr(original_exception, "status_code", None) == CLIENT_LEFT:
                 leases.keep()
@@ -166,7 +170,7 @@ class RateLimits(CustomLogger):
         try:
             limiter = await self._limiter()
             lease = limiter.acquire(self._identity(user), self._resource(data), cost, **self._options)
-            fields = self._answers.fields(await leases.enter(lease))
+            fields = self._answers.fields(await leases.enter(lease, self._refund))
         except ANSWERED as error:
             document, fields = self._answers.document(error)
             raise _refusal(document["status"], document["detail"], fields, call_type) from error

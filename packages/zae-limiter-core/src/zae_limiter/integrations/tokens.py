@@ -10,8 +10,12 @@ from typing import Any, Final
 from ..limits import MAX_TOKENS
 
 CHARACTERS_PER_TOKEN: Final = 4
+MOST_PARTS: Final = 1_000_000
+LONGEST_MARK: Final = 32  # of what says what a part is: "type", "role", the names of fields
 _MOST: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-_TEXTS: Final = ("messages", "prompt", "input", "system", "instructions", "tools", "functions")
+_TEXTS: Final = ("messages", "prompt", "suffix", "input", "system", "instructions", "prediction", "documents", "query")
+_SCHEMAS: Final = ("tools", "functions", "response_format", "text", "output_format")  # prompts have these, too
+_MEDIA: Final = ("image/", "audio/", "video/")
 _DATA: Final = "data:"
 _COUNTS: Final = (
     ("total_tokens",),
@@ -24,12 +28,12 @@ _COUNTS: Final = (
 def estimate(request: Mapping[str, Any], *, answer: int = 1000) -> int:
     """The most tokens that a call is likely to use: its text, four characters to a token, and the longest answer.
 
-    Prompts that are tokens already count as such, images and sound as nothing. ``answer`` is the longest answer if the
-    request names none.
+    Prompts that are tokens already count as such, images and sound as nothing, other files by their size, like text.
+    ``answer`` is the longest answer if the request names none.
     """
     named = [number for name in _MOST if (number := _number(request.get(name))) is not None]
     answers = _number(request.get("n")) or 1
-    characters = sum(_characters(request[name]) for name in _TEXTS if name in request)
+    characters = sum(_characters(request[name]) for name in _TEXTS + _SCHEMAS if name in request)
     return min(-(-characters // CHARACTERS_PER_TOKEN) + max(named, default=answer) * answers, MAX_TOKENS)
 
 
@@ -75,23 +79,40 @@ def _get(holder: object, name: str) -> Any:
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
-def _characters(value: object, depth: int = 20) -> int:
-    """The characters of all texts in messages, without those of images and sound; of a number as of a token."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, int):
-        return CHARACTERS_PER_TOKEN
-    if not depth:
-        return 0
-    if isinstance(value, Mapping):
-        return sum(_characters(part, depth - 1) for name, part in value.items() if not _is_media(name))
-    if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return sum(_characters(part, depth - 1) for part in value)
-    return 0
+def _characters(given: object) -> int:
+    """Count the characters of all texts at any depth, but those of images and sound; a number counts as a token.
+
+    A request of more than ``MOST_PARTS`` parts counts as one that nobody can have.
+    """
+    characters, left, parts = 0, [given], 0
+    while left:
+        value, parts = left.pop(), parts + 1
+        if parts > MOST_PARTS:
+            return MAX_TOKENS * CHARACTERS_PER_TOKEN
+        if isinstance(value, str):
+            characters += len(value)
+        elif isinstance(value, int):
+            characters += CHARACTERS_PER_TOKEN
+        elif isinstance(value, Mapping):
+            characters += sum(len(name) for name in value if isinstance(name, str) and len(name) > LONGEST_MARK)
+            left += [part for name, part in value.items() if not _is_mark(name, part) and not _is_media(name, part)]
+        elif isinstance(value, Sequence) and not isinstance(value, bytes):
+            left += value
+    return characters
 
 
-def _is_media(name: object) -> bool:
-    return name in {"image_url", "input_audio", "file", "source", "type", "role"}
+def _is_mark(name: object, part: object) -> bool:
+    """Tell whether a part of a message says what another part is."""
+    return name in {"type", "role"} and isinstance(part, str) and len(part) <= LONGEST_MARK
+
+
+def _is_media(name: object, part: object) -> bool:
+    """Tell whether a part is an image or sound: by its place, or by the kind of data that it says it is."""
+    if name in {"image_url", "input_audio"}:
+        return True
+    if name == "source" and isinstance(part, Mapping):
+        return part.get("type") == "base64" and str(part.get("media_type")).startswith(_MEDIA)
+    return name == "file_data" and isinstance(part, str) and part.removeprefix(_DATA).startswith(_MEDIA)
 
 
 def _events(answer: object) -> Iterator[object]:

@@ -40,10 +40,54 @@ def test_a_number_that_is_too_large_can_be_asked_for(number: float) -> None:
     assert estimate({"max_tokens": number}) == estimate({"n": number}) == MAX_TOKENS
 
 
-def test_a_request_nested_without_end_is_counted_all_the_same() -> None:
+def test_a_request_nested_without_end_is_one_that_nobody_can_have() -> None:
     nested: list[Any] = []
     nested.append(nested)
-    assert estimate({"messages": nested, "max_tokens": 1}) == 1
+    assert estimate({"messages": nested, "max_tokens": 1}) == MAX_TOKENS
+
+
+TEXT = "x" * 400_000
+
+
+def deep(levels: int) -> Any:
+    part: Any = TEXT
+    for _ in range(levels):
+        part = {"content": [part]}
+    return part
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"messages": [{"content": [{"type": "document", "source": {"type": "text", "data": TEXT}}]}]},
+        {"messages": [{"content": [{"type": "document", "source": {"type": "content", "content": [TEXT]}}]}]},
+        {"messages": [{"content": [{"type": "document", "source": TEXT}]}]},
+        {"messages": [{"content": [{"type": "file", "file": {"file_data": TEXT}}]}]},
+        {"messages": [{"content": [{"type": "file", "file": {"file_data": f"data:text/plain;base64,{TEXT}"}}]}]},
+        {"input": [{"type": "input_file", "file_data": TEXT}]},
+        {"messages": [{"role": TEXT, "type": "message"}]},
+        {"messages": [deep(30)]},
+        {"messages": [deep(5000)]},
+        {"messages": [{TEXT: ""}]},
+        {"tools": [{"function": {"parameters": {"properties": {TEXT: {}}}}}]},
+        {"response_format": {"json_schema": {"description": TEXT}}},
+        {"prediction": {"type": "content", "content": TEXT}},
+    ],
+)
+def test_no_place_hides_a_text(request_: dict[str, Any]) -> None:
+    assert 100_000 <= estimate({**request_, "max_tokens": 0}) <= 100_010
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "input_audio", "input_audio": {"data": TEXT, "format": "wav"}},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": TEXT}},
+        {"type": "file", "file": {"file_data": f"data:audio/wav;base64,{TEXT}"}},
+    ],
+)
+def test_images_and_sound_count_as_nothing(part: dict[str, Any]) -> None:
+    assert estimate({"messages": [{"role": "user", "content": [part]}], "max_tokens": 0}) == 0
 
 
 @pytest.mark.parametrize(
