@@ -115,27 +115,30 @@ def test_a_refusal_has_its_fields_on_every_path_that_passes_them_on(proxy: Proxy
     [
         {"fallbacks": ["plain"]},
         {"fallbacks": [{"model": "plain", "messages": ASKED}]},
-        {"fallbacks": [{"broken": ["plain"]}]},
         {"context_window_fallbacks": [{"broken": [{"model": "plain"}]}]},
         {"content_policy_fallbacks": [{"*": ["plain"]}]},
+        {"router_settings_override": {"fallbacks": [{"broken": ["plain"]}]}},
+        {"extra_body": {"model": "plain"}},
+        {"user_config": {"model_list": []}},
+        {"num_retries": 20},
+        {"model_info": {"id": "1"}},
+        {"specific_deployment": True},
+        {"mock_testing_fallbacks": True},
+        {"prompt_id": "p"},
+        {"litellm_params": {"model": "plain"}},
+        {"unheard_of": {"fallbacks": {"x": {"model": "plain"}}}},
         {"model": "broken,plain"},
+        {"model": "nobody-knows"},
     ],
 )
 def test_a_client_names_no_model_beside_the_one_whose_limits_count(
     proxy: Proxy, provider: Provider, key: str, named: dict[str, Any]
 ) -> None:
     status, _, body = proxy.post(key, {"model": "broken", "messages": ASKED, **named})
-    assert (status, provider.asked) == (400, []), body
-    assert (b"limits of its own" in body) == ("model" not in named)
+    refused_by_litellm = status == 500 and "user_config" in named  # newer releases fail on it by themselves
+    assert (status == 400 or refused_by_litellm, provider.asked) == (True, []), body
+    assert refused_by_litellm or next(iter(named)).encode() in body
     assert proxy.left(key, "plain") == proxy.left(key, "broken") == WHOLE
-
-
-async def test_a_fallback_on_the_same_resource_is_the_same_call() -> None:
-    limiter = RateLimiter(Repository.in_memory(), default_limits=[Limit.per_day("rpm", 10)])
-    limits = RateLimits(limiter, identity=str, resource=lambda data: "all", tokens=None)
-    call: Any = {"model": "m", "messages": ASKED, "fallbacks": ["other"]}
-    await limits.async_pre_call_hook("ann", None, call, "acompletion")
-    assert await limiter.available("ann", "all") == {"rpm": 9}
 
 
 @pytest.mark.parametrize("options", [{"include_usage": True}, {"include_usage": False}, None])
@@ -165,12 +168,12 @@ def test_a_client_that_leaves_a_stream_has_used_what_came(proxy: Proxy, client: 
 
 
 @pytest.mark.parametrize(("model", "kind"), [("broken", openai.InternalServerError), ("busy", openai.RateLimitError)])
-def test_a_call_that_fails_gives_back(
+def test_a_call_that_fails_keeps_its_estimate(
     proxy: Proxy, client: openai.OpenAI, key: str, model: str, kind: type[Exception]
 ) -> None:
     with pytest.raises(kind):
         call(client, model)
-    assert proxy.left(key, model) == WHOLE
+    assert proxy.left(key, model) == WHOLE - ESTIMATE
 
 
 def test_a_stream_that_fails_has_used_what_came(proxy: Proxy, client: openai.OpenAI, key: str) -> None:
@@ -217,7 +220,7 @@ async def test_calls_whose_end_nobody_tells_are_forgotten(monkeypatch: pytest.Mo
     limiter = RateLimiter(
         Repository.in_memory(), default_limits=[Limit.per_day("rpm", 10), Limit.per_day("tpm", 10_000)]
     )
-    limits = RateLimits(limiter, identity=str)
+    limits = RateLimits(limiter, identity=str, resource=lambda data: "m")
     calls: list[Any] = [{"model": "m", "messages": ASKED, "max_tokens": 100} for _ in range(10)]
     for call in calls:
         await limits.async_pre_call_hook("ann", None, call, "acompletion")

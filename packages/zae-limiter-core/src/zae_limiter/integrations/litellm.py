@@ -1,5 +1,9 @@
 """A callback of LiteLLM's proxy: it takes tokens before a call, and settles what was used. Needs the extra ``litellm``.
 
+A call takes the tokens of the model that it asks for before LiteLLM chooses anything, so that a refusal is an answer of
+its own. LiteLLM then tells which deployment it has chosen, at each attempt: one of another model (a fallback of the
+configuration) takes that model's tokens, too, or is not asked. ``litellm_routing`` says what a client may send.
+
 Make an instance in a module beside the configuration of the proxy, and name it under ``litellm_settings.callbacks``. No
 subclass: LiteLLM calls only hooks that the class of an instance defines itself.
 """
@@ -7,7 +11,7 @@ subclass: LiteLLM calls only hooks that the class of an instance defines itself.
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from typing import Any, Final, Unpack, cast
 from uuid import uuid4
 
@@ -28,12 +32,12 @@ from ..settings import AcquireOptions
 from .answers import ANSWERED, Answers
 from .given import check_refund
 from .leases import Leases, OpenCalls, Refund
+from .litellm_routing import ConfigurationError, Models, RoutingError, check_fields
 from .tokens import Usage, estimate
 
 CLIENT_LEFT: Final = 499
 _NOTE: Final = "zae_limiter"  # in the call's metadata, which every hook gets
 _BUCKETS: Final = ("litellm_metadata", "metadata")
-_FALLBACKS: Final = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks")
 log = logging.getLogger(__name__)
 
 
@@ -47,15 +51,25 @@ def key_of(user: Any) -> str:
 
 
 def model_of(data: Mapping[str, Any]) -> str:
-    """The name of the model as the client gives it."""
-    return str(data["model"])
+    """The first group of the configuration that has the model, whatever name the client has used for it."""
+    return _models().resource_of_name(str(data["model"]))
+
+
+class _Call(Leases):
+    """A call that is under way: whose it is, what it costs, and the resources whose tokens it has taken."""
+
+    def __init__(self, identity: str, request: Mapping[str, Any], cost: Mapping[str, int]) -> None:
+        super().__init__()
+        self.identity, self.request, self.cost = identity, request, cost
+        self.resources: set[str] = set()
 
 
 class RateLimits(CustomLogger):
     """Limits the calls of a proxy that name a model.
 
     ``limiter`` is one, or an ``async`` function that opens it, called once. ``identity`` gets the proxy's
-    ``UserAPIKeyAuth``, ``resource`` and ``estimate`` get the body of the request. ``requests`` and ``tokens`` name
+    ``UserAPIKeyAuth``, ``resource`` and ``estimate`` get the body of the request; for a fallback ``resource`` gets it
+    again, with the ``model`` that LiteLLM has chosen. ``fields`` names more fields that clients may send. ``requests`` and ``tokens`` name
     limits; ``None`` leaves one out. ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``, ``options``
     those of ``acquire``. ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back
     (``"before_answer"``) unless its answer had begun.
@@ -71,6 +85,7 @@ class RateLimits(CustomLogger):
         requests: str | None = "rpm",
         tokens: str | None = "tpm",
         refund: Refund = "never",
+        fields: Collection[str] = (),
         units: Mapping[str, str] | None = None,
         legacy: bool = False,
         **options: Unpack[AcquireOptions],
@@ -80,9 +95,9 @@ class RateLimits(CustomLogger):
         self._given, self._opening = limiter, asyncio.Lock()
         self._opened: RateLimiter | None = None
         self._identity, self._resource, self._estimate = identity, resource, estimate
-        self._requests, self._tokens = requests, tokens
+        self._requests, self._tokens, self._fields = requests, tokens, fields
         self._answers, self._refund, self._options = Answers(units or {}, legacy), refund, options
-        self._open: OpenCalls[str, Leases] = OpenCalls()
+        self._open: OpenCalls[str, _Call] = OpenCalls()
         self._ending: set[asyncio.Task[None]] = set()
 
     async def async_pre_call_hook(
@@ -93,12 +108,30 @@ class RateLimits(CustomLogger):
             if isinstance(data.get(name), dict):
                 data[name].pop(_NOTE, None)  # what a client has put there
         if data.get("model") and "mcp" not in call_type:
-            self._check_models(data, call_type)
-            await self._take(user_api_key_dict, data, call_type)
+            await self._begin(user_api_key_dict, data, call_type)
+
+    async def async_filter_deployments(
+        self,
+        model: str,
+        healthy_deployments: list[dict[str, Any]],
+        messages: Any,
+        request_kwargs: dict[str, Any] | None = None,
+        parent_otel_span: Any = None,
+    ) -> list[dict[str, Any]]:
+        """Take the tokens of a fallback before LiteLLM chooses one of its deployments, so that a refusal pauses none."""
+        call = self._call_of(request_kwargs or {})
+        if call is not None and isinstance(healthy_deployments, list) and healthy_deployments:
+            await self._reach(call, model, healthy_deployments[0])
+        return healthy_deployments
+
+    async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> None:
+        """Take the tokens of the deployment that LiteLLM has chosen, if they are not taken yet."""
+        if (call := self._call_of(kwargs)) is not None:
+            await self._reach(call, str(kwargs.get("model")), kwargs)
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> None:
         """Settle the call whose answer is there."""
-        if leases := self._leases_of(data):
+        if leases := self._call_of(data):
             leases.keep()
             usage = Usage()
             usage.add(response)
@@ -108,7 +141,7 @@ class RateLimits(CustomLogger):
         self, user_api_key_dict: Any, response: Any, request_data: dict[str, Any]
     ) -> AsyncGenerator[Any, None]:
         """Pass a stream on, and settle the call when it ends, however it ends."""
-        leases = self._leases_of(request_data)
+        leases = self._call_of(request_data)
         if leases is None:
             async for chunk in response:
                 yield chunk
@@ -141,7 +174,7 @@ class RateLimits(CustomLogger):
         traceback_str: str | None = None,
     ) -> None:
         """Give back what a failed call is refunded. A client that leaves has used its estimate."""
-        if leases := self._leases_of(request_data):
+        if leases := self._call_of(request_data):
             if getattr(original_exception, "status_code", None) == CLIENT_LEFT:
                 leases.keep()
             await self._end(request_data, leases, None, original_exception)
@@ -152,37 +185,58 @@ class RateLimits(CustomLogger):
         """The header fields of an answer. Older releases of LiteLLM do not ask for them."""
         return _note(data).get("fields")
 
-    def _check_models(self, data: Mapping[str, Any], call_type: str) -> None:
-        """Refuse a call that would reach other models than those of its resource: their limits would not see it."""
-        if "completion" in call_type and "," in str(data["model"]):
-            raise HTTPException(400, "model: name one model; the limits count one call of one model")
-        for field in _FALLBACKS:
-            for model in _models(data.get(field)):
-                if self._resource({**data, "model": model}) != self._resource(data):
-                    problem = "has limits of its own; ask for it, or let the configuration of the proxy name fallbacks"
-                    raise HTTPException(400, f"{field}: {model} {problem}")
+    async def _begin(self, user: Any, data: dict[str, Any], call_type: str) -> None:
+        try:
+            if "completion" in call_type and "," in str(data["model"]):
+                raise RoutingError("model: name one model; the limits count one call of one model")
+            check_fields(data, self._fields)
+            call = _Call(self._identity(user), data, self._cost_of(data, call_type))
+            fields = await self._take(call, self._resource(data))
+        except Exception as error:
+            raise self._answer_to(error, call_type) from error
+        key = uuid4().hex
+        name = next((name for name in _BUCKETS if isinstance(data.get(name), dict)), _BUCKETS[-1])
+        data[name] = {**(data.get(name) or {}), _NOTE: {"id": key, "fields": fields}}
+        self._open.put(key, call)
 
-    async def _take(self, user: Any, data: dict[str, Any], call_type: str) -> None:
+    async def _reach(self, call: _Call, model: str, deployment: Mapping[str, Any]) -> None:
+        """Hold a call to the limits of what LiteLLM has chosen for it."""
+        try:
+            if self._resource is model_of:
+                resource = _models().resource_of_deployment(deployment)
+            elif (group := _group_of(deployment)) is not None and group != call.request["model"]:
+                resource = self._resource({**call.request, "model": model if "*" in group else group})
+            else:
+                return
+            if resource not in call.resources:
+                await self._take(call, resource)
+        except Exception as error:
+            raise self._answer_to(error, "acompletion") from error
+
+    async def _take(self, call: _Call, resource: str) -> dict[str, str]:
+        limiter = await self._limiter()
+        lease = limiter.acquire(call.identity, resource, call.cost, **self._options)
+        fields = self._answers.fields(await call.enter(lease, self._refund))
+        call.resources.add(resource)
+        return fields
+
+    def _cost_of(self, data: Mapping[str, Any], call_type: str) -> dict[str, int]:
         cost = {self._requests: 1} if self._requests else {}
         if self._tokens:
             cost[self._tokens] = self._estimate({**data, "max_tokens": 0} if "embedding" in call_type else data)
-        leases = Leases()
-        try:
-            limiter = await self._limiter()
-            lease = limiter.acquire(self._identity(user), self._resource(data), cost, **self._options)
-            fields = self._answers.fields(await leases.enter(lease, self._refund))
-        except ANSWERED as error:
+        return cost
+
+    def _answer_to(self, error: Exception, call_type: str) -> Exception:
+        """The exception whose answer the client gets."""
+        if isinstance(error, ANSWERED):
             document, fields = self._answers.document(error)
-            raise _refusal(document["status"], document["detail"], fields, call_type) from error
-        except InvalidIdentifierError as error:
-            raise HTTPException(400, str(error)) from error
-        except ZAELimiterError as error:
-            log.exception("the rate limiter could not be asked")
-            raise HTTPException(500, "The rate limiter does not work; the log of the proxy says why.") from error
-        call = uuid4().hex
-        name = next((name for name in _BUCKETS if isinstance(data.get(name), dict)), _BUCKETS[-1])
-        data[name] = {**(data.get(name) or {}), _NOTE: {"id": call, "fields": fields}}
-        self._open.put(call, leases)
+            return _refusal(document["status"], document["detail"], fields, call_type)
+        if isinstance(error, RoutingError | InvalidIdentifierError):
+            return HTTPException(400, str(error))
+        if isinstance(error, ZAELimiterError | ConfigurationError):
+            log.error("the rate limiter could not be asked", exc_info=error)
+            return HTTPException(500, "The rate limiter does not work; the log of the proxy says why.")
+        return error
 
     async def _limiter(self) -> RateLimiter:
         if isinstance(self._given, RateLimiter):
@@ -192,7 +246,7 @@ class RateLimits(CustomLogger):
                 self._opened = await self._given()
         return self._opened
 
-    def _leases_of(self, data: Mapping[str, Any]) -> Leases | None:
+    def _call_of(self, data: Mapping[str, Any]) -> _Call | None:
         return self._open.get(_note(data).get("id", ""))
 
     async def _end(
@@ -233,14 +287,19 @@ class _Stream:
         return self._usage.tokens
 
 
-def _models(fallbacks: object, depth: int = 5) -> Iterator[str]:
-    """The models that a client names as fallbacks: names, requests with a model, or either by the model that fails."""
-    if isinstance(fallbacks, str):
-        yield fallbacks
-    elif isinstance(fallbacks, Mapping | list) and depth:
-        parts = fallbacks.values() if isinstance(fallbacks, Mapping) else fallbacks
-        for part in [fallbacks["model"]] if isinstance(fallbacks, Mapping) and "model" in fallbacks else parts:
-            yield from _models(part, depth - 1)
+def _models() -> Models:
+    from litellm.proxy import proxy_server
+
+    if proxy_server.llm_router is None:
+        raise ConfigurationError("the proxy has no model_list: name its models in config.yaml, or give a resource function")
+    return Models(proxy_server.llm_router)
+
+
+def _group_of(deployment: Mapping[str, Any]) -> str | None:
+    """The group of the deployment, as the router tells it beside the call, or as it lists it."""
+    noted: Mapping[str, Any] = next((deployment[name] for name in _BUCKETS if isinstance(deployment.get(name), Mapping)), {})
+    group = deployment.get("model_name") or noted.get("model_group")
+    return None if group is None else str(group)
 
 
 def _refusal(status: int, detail: str, fields: dict[str, str], call_type: str) -> Exception:

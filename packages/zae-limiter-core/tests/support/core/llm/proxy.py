@@ -69,11 +69,11 @@ class Proxy:
 
 
 @contextmanager
-def proxying(provider_url: str, folder: Path, hooks: str = HOOKS) -> Iterator[Proxy]:
-    """Serve the proxy until the end of the block."""
+def proxying(provider_url: str, folder: Path, hooks: str = HOOKS, **changes: Any) -> Iterator[Proxy]:
+    """Serve the proxy until the end of the block; ``changes`` of its configuration by section."""
     port = free_port()
     (folder / "hooks.py").write_text(hooks, encoding="utf-8")
-    (folder / "config.yaml").write_text(json.dumps(_config(provider_url)), encoding="utf-8")  # JSON is YAML
+    (folder / "config.yaml").write_text(json.dumps(_config(provider_url, changes)), encoding="utf-8")  # is YAML
     command = [str(Path(sys.executable).with_name("litellm")), "--config", "config.yaml", "--port", str(port)]
     environment = os.environ | OFFLINE | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(TESTS)}
     with (folder / "log").open("wb") as log:
@@ -88,19 +88,26 @@ def proxying(provider_url: str, folder: Path, hooks: str = HOOKS) -> Iterator[Pr
         print((folder / "log").read_text(errors="replace"), file=sys.stderr)
 
 
-def _config(provider_url: str) -> dict[str, Any]:
-    openai = {"api_base": f"{provider_url}/v1", "api_key": "sk-provider"}
+def deployment(provider_url: str, group: str, model: str) -> dict[str, Any]:
+    """One deployment of a model of the provider, under the name of a group."""
+    return {
+        "model_name": group,
+        "litellm_params": {"model": model, "api_base": f"{provider_url}/v1", "api_key": "sk-provider"},
+    }
+
+
+def _config(provider_url: str, changes: dict[str, Any]) -> dict[str, Any]:
     anthropic = {"api_base": provider_url, "api_key": "sk-provider"}
     models = [
-        *({"model_name": name, "litellm_params": {"model": f"openai/{name}", **openai}} for name in MODELS),
+        *(deployment(provider_url, name, f"openai/{name}") for name in MODELS),
         *(
             {"model_name": f"claude-{name}", "litellm_params": {"model": f"anthropic/{name}", **anthropic}}
             for name in MODELS
         ),
     ]
     return {
-        "model_list": models,
+        "model_list": models + changes.get("model_list", []),
         "litellm_settings": {"callbacks": ["hooks.limits"], "num_retries": 0, "telemetry": False},
-        "router_settings": {"num_retries": 0, "disable_cooldowns": True},
+        "router_settings": {"num_retries": 0, "disable_cooldowns": True} | changes.get("router_settings", {}),
         "general_settings": {"master_key": "sk-master", "custom_auth": "hooks.auth"},
     }

@@ -1,0 +1,102 @@
+"""What a call of LiteLLM's proxy may reach: the fields that a client may send, and the resource of each deployment.
+
+A client must not reach a model whose limit is spent. LiteLLM lets a request choose more than its ``model``: fallbacks,
+routers of its own, retries, bodies for the provider, deployments by their ids, aliases, wildcards; each release adds
+some. So there is a list of the fields that choose nothing, and any other is refused. And what counts is the deployment
+that LiteLLM has really chosen, under the name of the first group of the configuration that has it, whatever name a
+client has used. A list of what is forbidden was tried and left: both releases that it was tried on had a way around.
+
+Pure, and without an import of LiteLLM.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+FIELDS: Final = frozenset(
+    # chat and text completions
+    "model messages prompt suffix max_tokens max_completion_tokens temperature top_p n stream stream_options stop logprobs "
+    "top_logprobs echo best_of presence_penalty frequency_penalty repetition_penalty logit_bias seed user functions "
+    "function_call tools tool_choice parallel_tool_calls response_format modalities audio prediction reasoning_effort "
+    "reasoning verbosity service_tier store web_search_options prompt_cache_key prompt_cache_retention safety_identifier "
+    # messages and responses
+    "system stop_sequences top_k min_p thinking output_format output_config context_management container "
+    "input instructions max_output_tokens max_tool_calls text truncation include previous_response_id conversation background "
+    # embeddings, ranking, moderation
+    "encoding_format dimensions input_type query documents top_n return_documents rank_fields max_chunks_per_doc "
+    # images and speech
+    "size quality style background output_compression moderation partial_images image mask file voice speed language "
+    "timestamp_granularities chunking_strategy "
+    # the client's own notes
+    "metadata litellm_metadata".split()  # noqa: SIM905 - a list of words, a line for each API
+)
+OF_HEADERS: Final = frozenset({"num_retries"})  # what the proxy takes from a header, though it makes more requests of one
+
+
+class RoutingError(Exception):
+    """A request that asks for what the limits could not see."""
+
+
+class ConfigurationError(Exception):
+    """A configuration whose models do not tell which limits hold."""
+
+
+def check_fields(data: Mapping[str, Any], more: Iterable[str] = ()) -> None:
+    """Raise ``RoutingError`` for a field that may choose a model, an endpoint or the number of requests.
+
+    ``data`` is what the proxy's hook gets: the proxy keeps the body of the client in it, and adds fields of its own.
+    """
+    request = data.get("proxy_server_request")
+    body = request.get("body") if isinstance(request, Mapping) else None
+    sent = set(body if isinstance(body, Mapping) else data) | (data.keys() & OF_HEADERS)
+    for field in sorted(sent - FIELDS - set(more)):
+        raise RoutingError(f"{field}: this proxy passes on no such field: it may choose a model beside its limits")
+
+
+class Models:
+    """The deployments of a router, each under the name of the first group that has its model.
+
+    Raises ``ConfigurationError`` where a group is a wildcard, or shares some of its models with another group: nobody
+    can say then which limit a call counts for.
+    """
+
+    def __init__(self, router: Any) -> None:
+        self._aliases: Mapping[str, Any] = router.model_group_alias or {}
+        self._groups: dict[str, str] = {}
+        self._of_deployment: dict[str, str] = {}
+        self._of_model: dict[str, str] = {}
+        groups: dict[str, set[str]] = {}
+        for deployment in router.model_list:
+            groups.setdefault(deployment["model_name"], set()).add(deployment["litellm_params"]["model"])
+        for name, models in groups.items():
+            self._add_group(name, models, groups)
+        for deployment in router.model_list:
+            self._of_deployment[str(deployment["model_info"]["id"])] = self._groups[deployment["model_name"]]
+
+    def resource_of_name(self, name: str) -> str:
+        """Return the resource of a model as a client names it: a group, an alias, a deployment. Raises ``RoutingError``."""
+        alias = self._aliases.get(name, name)
+        group = alias["model"] if isinstance(alias, Mapping) else alias
+        found = self._groups.get(group) or self._of_deployment.get(group) or self._of_model.get(group)
+        if found is None:
+            raise RoutingError("model: the configuration of this proxy has no model of that name")
+        return found
+
+    def resource_of_deployment(self, deployment: Mapping[str, Any]) -> str:
+        """Return the resource of what LiteLLM has chosen. Raises ``RoutingError`` for what is not in the configuration."""
+        found = self._of_deployment.get(str((deployment.get("model_info") or {}).get("id")))
+        found = found or self._of_model.get(str(deployment.get("model")))
+        if found is None:
+            raise RoutingError("model: the call goes to a deployment that is not in the configuration of this proxy")
+        return found
+
+    def _add_group(self, name: str, models: set[str], groups: Mapping[str, set[str]]) -> None:
+        wild = next((each for each in (name, *sorted(models)) if "*" in each), None)
+        if wild is not None:
+            raise ConfigurationError(f"the route {wild} admits any model: give RateLimits a resource function")
+        first = {self._of_model[model] for model in models if model in self._of_model}
+        if first and not all(groups[other] == models for other in first):
+            shared = f"{name} and {min(first)} share some of their models, and not all"
+            raise ConfigurationError(f"{shared}: give RateLimits a resource function that says which limit counts")
+        self._groups[name] = min(first, default=name)
+        for model in models:
+            self._of_model.setdefault(model, self._groups[name])

@@ -1,0 +1,119 @@
+"""What a client of LiteLLM's proxy can reach: fallbacks, retries, aliases, wildcards, groups that share models."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+pytest.importorskip("litellm", reason="litellm is not installed: `just test-llm newest` has it")
+
+from support.core.llm.provider import USED, Provider, providing
+from support.core.llm.proxy import HOOKS, Proxy, deployment, proxying
+
+pytestmark = pytest.mark.slow
+WHOLE = 1000
+ESTIMATE = 110
+ASKED: Any = [{"role": "user", "content": "x" * 40}]
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with providing() as provider:
+        yield provider
+
+
+@pytest.fixture
+def key(provider: Provider) -> str:
+    provider.asked.clear()
+    return f"sk-{uuid4().hex}"
+
+
+@pytest.fixture(scope="module")
+def proxy(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """A proxy with a fallback, retries, an alias, and a second name for a model."""
+    with proxying(
+        provider.url,
+        tmp_path_factory.mktemp("proxy"),
+        model_list=[deployment(provider.url, "again", "openai/plain"), deployment(provider.url, "again", "openai/plain")],
+        router_settings={
+            "fallbacks": [{"broken": ["plain"]}, {"busy": ["broken"]}],
+            "model_group_alias": {"best": "plain"},
+            "num_retries": 2,
+            "disable_cooldowns": False,
+        },
+    ) as proxy:
+        yield proxy
+
+
+def ask(proxy: Proxy, key: str, model: str, **more: Any) -> int:
+    return proxy.post(key, {"model": model, "messages": ASKED, "max_tokens": 100, **more})[0]
+
+
+def asked(provider: Provider) -> list[str]:
+    return [each["model"] for each in provider.asked]
+
+
+@pytest.mark.parametrize("other", ["best", "again"])
+def test_every_name_of_a_model_draws_on_its_limit(proxy: Proxy, provider: Provider, key: str, other: str) -> None:
+    assert [ask(proxy, key, model) for model in ("plain", other, "plain", other, "plain")] == [200] * 5
+    assert [ask(proxy, key, model) for model in ("plain", other, "best", "again")] == [429] * 4
+    assert asked(provider) == ["plain"] * 5
+
+
+def test_a_fallback_of_the_configuration_takes_the_tokens_of_its_model(proxy: Proxy, provider: Provider, key: str) -> None:
+    assert ask(proxy, key, "broken") == 200
+    assert asked(provider)[-1] == "plain"
+    assert proxy.left(key, "plain") == WHOLE - USED
+    assert proxy.left(key, "broken") == WHOLE - ESTIMATE
+
+
+def test_a_fallback_whose_limit_is_spent_is_not_asked(proxy: Proxy, provider: Provider, key: str) -> None:
+    assert [ask(proxy, key, "plain") for _ in range(5)] == [200] * 5
+    provider.asked.clear()
+    assert ask(proxy, key, "broken") in {429, 500}
+    assert "plain" not in asked(provider)
+
+
+def test_a_refusal_pauses_no_deployment_for_others(proxy: Proxy, provider: Provider, key: str) -> None:
+    for _ in range(8):
+        ask(proxy, key, "again")
+        ask(proxy, key, "broken")
+    assert ask(proxy, f"{key}-other", "again") == 200
+
+
+def test_the_retries_of_the_configuration_are_one_call(proxy: Proxy, provider: Provider, key: str) -> None:
+    ask(proxy, key, "slow-and-unknown")
+    assert asked(provider) == []
+    assert ask(proxy, key, "cut") == 200
+    assert proxy.left(key, "cut") == WHOLE - USED
+
+
+@pytest.mark.parametrize(
+    ("group", "model", "problem"),
+    [
+        ("openai/*", "openai/*", "the route openai/* admits any model"),
+        ("both", "openai/silent", "share some of their models"),
+    ],
+)
+def test_a_configuration_that_does_not_tell_the_limit_is_refused(
+    provider: Provider, key: str, tmp_path: Path, group: str, model: str, problem: str
+) -> None:
+    more = [deployment(provider.url, group, model), deployment(provider.url, group, "openai/more")]
+    with proxying(provider.url, tmp_path, model_list=more) as proxy:
+        assert ask(proxy, key, "plain") == 500
+    assert asked(provider) == []
+    assert problem in (tmp_path / "log").read_text()
+
+
+def test_a_resource_of_the_owner_serves_wildcards(provider: Provider, key: str, tmp_path: Path) -> None:
+    hooks = HOOKS.replace("RateLimits(limiter,", "RateLimits(limiter, resource=lambda data: data['model'].split('/')[-1],")
+    more = [deployment(provider.url, "openai/*", "openai/*")]
+    settings = {"fallbacks": [{"broken": ["openai/plain"]}]}
+    with proxying(provider.url, tmp_path, hooks, model_list=more, router_settings=settings) as proxy:
+        assert [ask(proxy, key, model) for model in ("plain", "openai/plain", "broken", "broken", "plain")] == [200] * 5
+        assert [ask(proxy, key, model) for model in ("plain", "openai/plain")] == [429, 429]
+        provider.asked.clear()
+        assert ask(proxy, key, "broken") in {429, 500}
+    assert "plain" not in asked(provider)
