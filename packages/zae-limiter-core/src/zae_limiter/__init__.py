@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .exceptions import RateLimitExceeded as RateLimitExceeded
     from .exceptions import RepositoryClosedError as RepositoryClosedError
     from .exceptions import StackTooOldError as StackTooOldError
+    from .exceptions import StaleEntityError as StaleEntityError
     from .exceptions import StaleStateError as StaleStateError
     from .exceptions import StoreRefusedError as StoreRefusedError
     from .exceptions import ValidationError as ValidationError
@@ -120,6 +121,7 @@ _HOMES = {
     "RepositoryClosedError": "exceptions",
     "ResourceCapacity": "buckets",
     "StackTooOldError": "exceptions",
+    "StaleEntityError": "exceptions",
     "StaleStateError": "exceptions",
     "Store": "aio.store",
     "StoreRefusedError": "exceptions",

@@ -9,7 +9,8 @@ ZAELimiterError
 ├── EntityError
 │   ├── EntityNotFoundError
 │   ├── EntityExistsError
-│   └── EntityHasChildrenError       the entity cannot be deleted before its children
+│   ├── EntityHasChildrenError       the entity cannot be deleted before its children
+│   └── StaleEntityError             the entity has another version than expected
 ├── InfrastructureError
 │   ├── RateLimiterUnavailable       the store did not answer, or not in time: an outage
 │   ├── StoreRefusedError            the store refuses the request, and would refuse it again
@@ -185,6 +186,19 @@ class EntityHasChildrenError(EntityError):
         return (
             f"entity {self.entity_id!r} has children, {self.children}: delete them first, or give them another parent"
         )
+
+
+class StaleEntityError(EntityError):
+    """The entity has another version than expected, because somebody has changed it since; nothing was written."""
+
+    def __init__(self, entity_id: str, expected_version: int, version: int) -> None:
+        super(EntityError, self).__init__(entity_id, expected_version, version)
+        self.entity_id = entity_id
+        self.expected_version = expected_version
+        self.version = version
+
+    def __str__(self) -> str:
+        return f"entity {self.entity_id!r} has version {self.version}, not {self.expected_version}: read it again"
 
 
 class InfrastructureError(ZAELimiterError):

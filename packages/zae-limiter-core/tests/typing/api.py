@@ -231,6 +231,7 @@ async def a_repository_keeps_limits(repository: Repository, sync_repository: Syn
 async def a_repository_keeps_records(repository: Repository, sync_repository: SyncRepository) -> None:
     assert_type(await repository.create_entity("user", parent_id="project", cascade=True), Entity)
     assert_type(sync_repository.get_entity("user"), Entity | None)
+    assert_type(await repository.update_entity("user", name="User", expected_version=1), Entity)
     assert_type(sync_repository.get_children("project"), list[Entity])
     assert_type(sync_repository.get_bucket("user", "api"), Bucket | None)
     assert_type(sync_repository.get_resource_capacity("api"), ResourceCapacity)
@@ -244,6 +245,7 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
     assert_type(sync_repository.get_cache_stats(), CacheStats)
     assert_type(sync_repository.get_store_stats(), StoreStats)
     sync_repository.create_entity("user", metadata={"tier": object()})  # type: ignore[dict-item]
+    sync_repository.update_entity("user", expected_version="1")  # type: ignore[arg-type]
 
 
 def a_limit_is_whole_numbers_and_stays_as_it_is() -> None:

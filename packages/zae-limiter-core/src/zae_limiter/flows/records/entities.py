@@ -6,7 +6,7 @@ from typing import Any
 
 from ...audit import Cause
 from ...entities import Entity, Json
-from ...exceptions import EntityExistsError, EntityNotFoundError, ValidationError
+from ...exceptions import EntityExistsError, EntityNotFoundError, StaleEntityError, ValidationError
 from ...naming import check_identifier
 from ...operations.errors import Reason, TransactionCancelled
 from ...operations.values import Conditions, Item, Key, Put, Query, Transact, Update
@@ -18,7 +18,7 @@ from ..optimistic import Write, as_read, lost_race, optimistic
 from ..process.namespace_state import NamespaceState
 from ..retry import key_of, read, read_all, with_retries
 from ..steps import Flow
-from ..validation import validate_flag, validate_metadata, validate_name, validate_update
+from ..validation import validate_flag, validate_metadata, validate_name, validate_update, validate_version
 from . import audit
 
 
@@ -97,13 +97,20 @@ def _child(namespace_state: NamespaceState, parent_id: str, item: Item) -> Entit
 
 
 def update_entity(
-    namespace_state: NamespaceState, entity_id: str, fields: Mapping[str, Any], cause: Cause
+    namespace_state: NamespaceState,
+    entity_id: str,
+    fields: Mapping[str, Any],
+    cause: Cause,
+    *,
+    expected_version: int | None,
 ) -> Flow[Entity]:
     """Change the fields that are not ``UNCHANGED``, and return the entity; nothing is written if nothing changes.
 
-    Raises ``EntityNotFoundError`` for it and for an unknown parent, and ``ValidationError``.
+    Raises ``StaleEntityError`` for another version than the expected one, ``EntityNotFoundError`` for the entity and
+    for an unknown parent, and ``ValidationError``.
     """
     entity_id, given = check_identifier("entity_id", entity_id), validate_update(fields)
+    validate_version(expected_version)
     check_not_itself(entity_id, given.get("parent_id"))
 
     def attempt() -> Flow[tuple[Sequence[Write], Entity]]:
@@ -112,6 +119,8 @@ def update_entity(
         if (item := found.get(wanted[0])) is None:
             raise EntityNotFoundError(entity_id)
         before = read_entity(item)
+        if expected_version not in (None, before.version):
+            raise StaleEntityError(entity_id, expected_version, before.version)
         after = replace(before, **given)
         if after == before and write_metadata(after.metadata) == write_metadata(before.metadata):  # True == 1
             return (), before
