@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, Self, get_args
 from attrs import field, fields, frozen
 from attrs.validators import and_, ge, in_, instance_of, le, matches_re, optional
 
+from .checks import describe_unknown_key
 from .formats import FormatError, reading
 from .manifest import LimitsManifest
 from .naming import NameKind, find_name_problem
@@ -84,29 +85,62 @@ class Request:
 
     @classmethod
     def from_dict(cls, raw: object) -> Self:
-        """The request in plain values; the default namespace is the manifest's. Other keys are ignored.
+        """The request in plain values; the default action is a plan, the default namespace the manifest's.
 
-        Raises `FormatError`, and `ManifestError` with every mistake of the manifest.
+        Raises `FormatError`, also for an unknown key, and `ManifestError` with every mistake of the manifest.
         """
-        if not isinstance(raw, Mapping) or raw.get("action") not in ACTIONS:
-            asked = raw.get("action") if isinstance(raw, Mapping) else raw
-            raise UnknownActionError(asked)
-        if raw["action"] in NEED_MANIFEST or raw.get("manifest") is not None:
+        if not isinstance(raw, Mapping):
+            raise UnknownActionError(raw)
+        _refuse_unknown_keys(raw)
+        action = _action_of(raw)
+        if action in NEED_MANIFEST or raw.get("manifest") is not None:
             manifest = LimitsManifest.from_dict(raw.get("manifest"), "manifest")  # type: ignore[arg-type]  # it checks
         else:
             manifest = None
         with reading("request"):
             namespace = raw.get("namespace", manifest.namespace if manifest else None)
             options = {name: raw[name] for name in _OPTIONS if raw.get(name) is not None}
-            return cls(raw["action"], namespace, manifest, **options)
+            return cls(action, namespace, manifest, **options)
 
 
 class UnknownActionError(FormatError):
-    """The request names an unknown action."""
+    """The request names an unknown action, or neither an action nor a manifest."""
 
     def __init__(self, asked: object) -> None:
-        text = show(asked) if isinstance(asked, str | int | float | None) else type(asked).__name__
-        super().__init__(f"there is no action {text}; the actions are: {', '.join(ACTIONS)}")
+        text = show(asked) if isinstance(asked, str | int | float) else type(asked).__name__
+        problem = (
+            "the request has neither an action nor a manifest to plan"
+            if asked is None
+            else f"there is no action {text}"
+        )
+        super().__init__(f"{problem}; the actions are: {', '.join(ACTIONS)}")
 
 
+def ignored_in(raw: object) -> tuple[str, ...]:
+    """A note on each key of a request that older clients send, and that means nothing any more."""
+    keys = raw if isinstance(raw, Mapping) else {}
+    return tuple(f"{name}: ignored, remove it: {why}" for name, why in _IGNORED.items() if name in keys)
+
+
+def _action_of(raw: Mapping[str, Any]) -> Action:
+    asked = raw.get("action")
+    if asked is None and raw.get("manifest") is not None:
+        return "plan"
+    if asked not in ACTIONS:
+        raise UnknownActionError(asked)
+    action: Action = asked
+    return action
+
+
+def _refuse_unknown_keys(raw: Mapping[str, Any]) -> None:
+    for key in raw:
+        if key not in _KEYS and key not in _IGNORED:
+            raise FormatError(f"not a request: {describe_unknown_key(key, _KEYS)}")
+
+
+_IGNORED: Final = {
+    "table_name": "the function knows its table",
+    "namespace_id": "a namespace is named, by `namespace` or in the manifest",
+}
+_KEYS: Final = tuple(each.name for each in fields(Request))
 _OPTIONS: Final = tuple(each.name for each in fields(Request) if each.name not in {"action", "namespace", "manifest"})
