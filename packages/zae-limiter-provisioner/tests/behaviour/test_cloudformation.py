@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, NAMESPACE, World, entities, limits, manifest, rpm
-from support.provisioner.stack_replies import Replies
+from support.provisioner.stack_replies import Replies, slow_response_url
 from support.provisioner.stack_sender import OWNER, STACK, Stack, owner
 from zae_limiter.operations.errors import NotApplied, Reason, TransactionCancelled
 from zae_limiter.operations.values import BatchGet, Delete, Operation, Transact
@@ -237,6 +237,14 @@ def test_an_event_whose_reply_nobody_takes_is_to_come_again(stack: Stack, world:
         on_event(event, None)
     assert stack.send(event)["Status"] == "SUCCESS"
     assert world.live() == EVERY_LEVEL
+
+
+def test_a_host_that_answers_byte_by_byte_does_not_keep_the_event(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_channel, "PUT_SECONDS", 0.2)  # more than between two bytes, less than of all
+    with slow_response_url() as url, pytest.raises(reply_channel.ReplyFailed, match=r"no answer within 0\.2 s"):
+        on_event(stack.event("Create", EVERY_LEVEL) | {"ResponseURL": url}, None)
 
 
 class Context:
