@@ -8,6 +8,7 @@ from typing import Any, Final, ParamSpec
 from zae_limiter import SyncRepository, ZAELimiterError
 
 from ..artifacts.builder import LAMBDAS, LambdaName
+from ..columns import counted
 from ..connection import Connection
 from ..errors import CommandError
 from . import cloudformation, record
@@ -94,7 +95,7 @@ def _table(connection: Connection) -> Check:
     status, items = table["TableStatus"], table.get("ItemCount", 0)
     ok = status in {"ACTIVE", "UPDATING"} and set(indexes.values()) <= {"ACTIVE", "UPDATING"}
     # DynamoDB counts every six hours
-    message = f"{status}, {len(indexes)} indexes, about {items:,} items"
+    message = f"{status}, {len(indexes)} indexes, about {counted(items, 'item')}"
     return Check("table", ok, message, {"status": status, "indexes": indexes, "items": items})
 
 
