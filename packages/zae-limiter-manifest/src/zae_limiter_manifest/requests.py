@@ -10,7 +10,7 @@ from .checks import describe_unknown_key
 from .formats import FormatError, reading
 from .manifest import LimitsManifest
 from .naming import NameKind, find_name_problem
-from .problems import show
+from .problems import ManifestError, Problem, show
 
 Action = Literal["plan", "apply", "diff", "export", "state", "unlock"]
 
@@ -30,7 +30,16 @@ def _is_whole(_: object, attribute: Any, value: object) -> None:
         raise TypeError(f"{attribute.name} must be a whole number, not {value!r}")
 
 
-_TEXT: Final = instance_of(str)
+def _is_text(_: object, attribute: Any, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{attribute.name} must be text, not {show(value)}")
+
+
+def _is_flag(_: object, attribute: Any, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{attribute.name} must be true or false, not {show(value)}")
+
+
 _CLAIM: Final = optional(_is_claim)
 
 
@@ -48,14 +57,14 @@ class Request:
     manifest: LimitsManifest | None = field(default=None, validator=optional(instance_of(LimitsManifest)))
     expected_serial: int | None = field(default=None, kw_only=True, validator=optional([_is_whole, ge(0)]))
     expected_plan: str | None = field(
-        default=None, kw_only=True, validator=optional(and_(_TEXT, matches_re(r"sha256:[0-9a-f]{64}")))
+        default=None, kw_only=True, validator=optional(and_(_is_text, matches_re(r"sha256:[0-9a-f]{64}")))
     )
-    take_over: bool = field(default=False, kw_only=True, validator=instance_of(bool))
+    take_over: bool = field(default=False, kw_only=True, validator=_is_flag)
     principal: str | None = field(default=None, kw_only=True, validator=_CLAIM)
     source: str | None = field(default=None, kw_only=True, validator=_CLAIM)
     lock_timeout: int = field(default=0, kw_only=True, validator=[_is_whole, ge(0), le(LONGEST_WAIT_SECONDS)])
-    lock_id: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
-    next: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
+    lock_id: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
+    next: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
 
     @namespace.validator
     def _namespace_is_a_name(self, _: object, value: object) -> None:
@@ -93,12 +102,11 @@ class Request:
             raise UnknownActionError(raw)
         _refuse_unknown_keys(raw)
         action = _action_of(raw)
-        if action in NEED_MANIFEST or raw.get("manifest") is not None:
-            manifest = LimitsManifest.from_dict(raw.get("manifest"), "manifest")  # type: ignore[arg-type]  # it checks
-        else:
-            manifest = None
+        manifest = _manifest_of(raw, action)
         with reading("request"):
             namespace = raw.get("namespace", manifest.namespace if manifest else None)
+            if namespace is None:
+                raise ValueError(f"namespace is missing: {action} needs one")
             options = {name: raw[name] for name in _OPTIONS if raw.get(name) is not None}
             return cls(action, namespace, manifest, **options)
 
@@ -130,6 +138,13 @@ def _action_of(raw: Mapping[str, Any]) -> Action:
         raise UnknownActionError(asked)
     action: Action = asked
     return action
+
+
+def _manifest_of(raw: Mapping[str, Any], action: Action) -> LimitsManifest | None:
+    plain = raw.get("manifest")
+    if plain is None and action in NEED_MANIFEST:
+        raise ManifestError([Problem("manifest", None, None, "manifest", f"is missing: {action} needs one")])
+    return None if plain is None else LimitsManifest.from_dict(plain, "manifest")
 
 
 def _refuse_unknown_keys(raw: Mapping[str, Any]) -> None:

@@ -86,7 +86,11 @@ def test_a_request_with_neither_action_nor_manifest_is_told_what_it_lacks(raw: A
 @pytest.mark.parametrize(
     ("raw", "told"),
     [
-        ({"action": "state"}, "namespace"),
+        ({"action": "state"}, "not a request: namespace is missing: state needs one"),
+        ({"action": "state", "namespace": 3}, "namespace 3 must be"),
+        ({"action": "unlock", "namespace": "a", "lock_id": 7}, "lock_id must be text, not 7"),
+        ({"action": "state", "namespace": "a", "next": []}, r"next must be text, not \[\]"),
+        ({"action": "state", "namespace": "a", "take_over": "yes"}, 'take_over must be true or false, not "yes"'),
         ({"action": "state", "namespace": "a b"}, "namespace"),
         ({"action": "unlock", "namespace": "a"}, "lock_id"),
         ({"action": "plan", "manifest": MANIFEST.to_dict(), "namespace": "other"}, "namespace other"),
@@ -101,8 +105,12 @@ def test_a_mistake_is_told_by_the_name_of_its_field(raw: Any, told: str) -> None
 
 
 def test_a_manifest_that_is_missing_or_bad_is_told_as_such() -> None:
-    for raw in ({"action": "plan"}, {"action": "apply", "manifest": {"namespace": 3}}):
-        with pytest.raises(ManifestError):
+    for raw, told in (
+        ({"action": "plan"}, "manifest: is missing: plan needs one"),
+        ({"action": "apply", "manifest": None, "namespace": "a"}, "manifest: is missing: apply needs one"),
+        ({"action": "apply", "manifest": {"namespace": 3}}, "namespace: must be a string, not the integer 3"),
+    ):
+        with pytest.raises(ManifestError, match=told):
             Request.from_dict(raw)
     with pytest.raises(ValueError, match="needs a manifest"):
         Request("plan", "tenant-alpha")

@@ -33,7 +33,7 @@ GOES_ON: Final = "the changes made so far are kept; repeat the same update to go
 
 def is_stack_event(event: object) -> bool:
     """Whether CloudFormation sent the event."""
-    return isinstance(event, Mapping) and "RequestType" in event and "ResponseURL" in event
+    return isinstance(event, Mapping) and "RequestType" in event
 
 
 def on_stack_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def on_stack_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     An event whose ResponseURL is not CloudFormation's is refused: nothing is done, and nothing is sent.
     """
     try:
-        url = check_response_url(event["ResponseURL"])
+        url = check_response_url(event.get("ResponseURL"))
     except Refused as refused:
         logger.error("an event was refused: %s", refused)
         return {"status": "FAILED", "reason": str(refused)}

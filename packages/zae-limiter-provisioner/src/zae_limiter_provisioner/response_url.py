@@ -36,6 +36,8 @@ _HOST: Final = re.compile(
 
 def check_response_url(url: object) -> str:
     """The URL, if a reply may be sent there. Raises ``Refused``, without the URL: its signature is a secret."""
+    if url is None:
+        raise Refused("bad_request", "the event has no ResponseURL")
     given = os.environ.get(ALLOWED_HOST, "")
     if isinstance(url, str) and url.isascii() and url.isprintable() and " " not in url:
         try:

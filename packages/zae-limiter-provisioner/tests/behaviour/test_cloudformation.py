@@ -247,6 +247,13 @@ def test_a_host_that_answers_byte_by_byte_does_not_keep_the_event(
         on_event(stack.event("Create", EVERY_LEVEL) | {"ResponseURL": url}, None)
 
 
+def test_an_event_without_an_address_for_its_reply_is_told_so(world: World, stack: Stack) -> None:
+    event = stack.event("Create", EVERY_LEVEL)
+    del event["ResponseURL"]
+    assert on_event(event, None) == {"status": "FAILED", "reason": "the event has no ResponseURL"}
+    assert world.items() == []
+
+
 class Context:
     """A Lambda that has so little time."""
 

@@ -80,7 +80,6 @@ GOOD = f"{BUCKET}-euwest1.s3.eu-west-1.amazonaws.com"
         "https://[::1/",
         "file:///etc/passwd",
         "",
-        None,
         7,
         ["https"],
     ],
