@@ -70,8 +70,8 @@ def _guarded(event: StackEvent, work: Callable[[], Reply]) -> Reply:
 
 def handle(table: Table, event: StackEvent, context: object = None) -> Reply:
     """Carry out an event. Raises ``Refused``, ``ManifestError`` and errors of the table."""
-    if event.problem:
-        raise Refused("bad_request", event.problem)
+    if problem := event.problem:
+        raise Refused("bad_request", problem)
     deadline = Deadline.of(context, table.now_ms)
     return (_delete if event.request_type == "Delete" else _apply)(table, event, deadline)
 

@@ -98,7 +98,7 @@ def test_nobody_is_said_with_what_was_asked_for(used: Table) -> None:
         (["--by", "refusd"], "did you mean `refused`?"),
         (["--by", "tmp"], "did you mean `tpm`?"),
         (["--by", "other"], "it is one of refused, shadowed, admitted, rpm, tpd, tpm"),
-        (["--by", "admited", "--window", "daily"], "did you mean `admitted`?"),
+        (["--by", "admitte", "--window", "daily"], "did you mean `admitted`?"),
     ],
     ids=str,
 )
