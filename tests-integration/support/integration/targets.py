@@ -123,7 +123,6 @@ TARGETS: Mapping[str, Offer] = {
         real=True,
     ),
 }
-EMULATORS = tuple(name for name, offer in TARGETS.items() if offer.starts_fast)  # of which CI must have one
 (REAL,) = (name for name, offer in TARGETS.items() if offer.real)
 
 
@@ -153,16 +152,6 @@ class Session:
         if isinstance(found, Unavailable):
             raise found
         return found
-
-    def missing(self) -> Mapping[str, str]:
-        """Why each emulator that cannot be had is not there."""
-        reasons: dict[str, str] = {}
-        for name in EMULATORS:
-            try:
-                self.get(name)
-            except Unavailable as reason:
-                reasons[name] = str(reason)
-        return reasons
 
     def close(self) -> None:
         """End every target of this session."""
