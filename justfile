@@ -163,9 +163,9 @@ integration *args:
 integration-localstack *args:
     just integration --target localstack {{args}}
 
-# One use of each part of a stack on LocalStack: deploy, limits, usage, dead letters, the template of limits
+# The parts of a stack on LocalStack: deploy, limits through the Lambda, usage through the stream, dead letters, the template of limits
 localstack-parts:
-    uv run pytest -q --durations 6 --target localstack tests-integration/tests/test_stack.py tests-integration/tests/test_limits_template.py
+    uv run pytest -q --durations 6 --target localstack tests-integration/tests/test_{stack,lambdas,limits_template}.py
 
 # LocalStack's image for the tests: the public one, or one of our own where no registry can be reached (root, debootstrap)
 localstack-image:

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,6 +96,37 @@ def test_a_scan_that_has_checked_nothing_fails(just: Callable[..., int]) -> None
     assert just("checkov") == 0
     assert just("checkov", checkov="") != 0
     assert just("checkov", checkov="Passed checks: 0, Failed checks: 0") != 0
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "test_deploy_makes_a_stack_whose_parts_are_all_well",
+        "test_limits_that_the_provisioner_applies_are_obeyed",
+        "test_usage_comes_through_the_stream",
+        "test_a_record_that_nobody_can_read_becomes_a_dead_letter",
+        "test_a_stack_of_the_template_applies_updates_rolls_back_and_takes_back_its_limits",
+    ],
+)
+def test_a_run_before_a_release_uses_each_part_of_a_stack_on_localstack(part: str) -> None:
+    (files,) = re.findall(
+        r"--target localstack tests-integration/tests/test_\{(.+)\}\.py$", BODIES["localstack-parts"], re.MULTILINE
+    )
+    texts = [
+        (ROOT / f"tests-integration/tests/test_{name}.py").read_text(encoding="utf-8") for name in files.split(",")
+    ]
+    assert sum(f"def {part}(" in text for text in texts) == 1
+    assert "localstack-parts" in BODIES["beside"].split()
+    assert "for part in beside " in BODIES["test-all"]
+
+
+def test_the_spelling_passes_over_what_recipes_leave_behind() -> None:
+    skipped = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["codespell"]["skip"].split(
+        ","
+    )
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8")
+    assert {"site", "dist", "evidence", "wheelhouse"} == set(re.findall(r"^/(\w+)/$", ignored, re.MULTILINE))
+    assert {"site", "dist", "evidence", "wheelhouse"} <= set(skipped)
 
 
 @pytest.mark.parametrize("words", [["test", ""], ["dist", ""], ["test-dependencies", "lowest", " "]])
