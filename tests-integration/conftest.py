@@ -19,7 +19,7 @@ from support.integration.last_will import afterwards
 from support.integration.names import own_name, run_prefix
 from support.integration.proxy import Proxy, between
 from support.integration.stacks import drop
-from support.integration.targets import REAL, TARGETS, Ability, Session, Target, apart
+from support.integration.targets import REAL, TARGETS, Ability, Session, Target, able, apart
 from zae_limiter.operations.client import TRANSPORTS
 
 BEGUN = pytest.StashKey[float]()
@@ -94,6 +94,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "shared_target" in metafunc.fixturenames:
         needs = {need for mark in metafunc.definition.iter_markers("needs") for need in mark.args}
+        able(needs)
         metafunc.parametrize("shared_target", _chosen(metafunc.config, needs), indirect=True, scope="session")
 
 

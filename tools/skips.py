@@ -98,7 +98,7 @@ def main(path: Path) -> int:
     ran, skipped = sum(each["ran"] for each in sessions), Counter[str]()
     for each in sessions:
         skipped.update(each["skipped"])
-    print(f"{len(sessions)} sessions ran {ran:,} tests and skipped {skipped.total():,}:")
+    print(f"{ran:,} tests ran, {skipped.total():,} were skipped:")
     for reason, count in skipped.most_common():
         print(f"{count:7,}  {reason} ({why_allowed(reason) or 'NOT ALLOWED'})")
     found = complaints(ran, skipped, environ={FILE_VARIABLE: str(path)})

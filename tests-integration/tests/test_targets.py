@@ -12,7 +12,7 @@ import pytest
 
 from support.integration.emulators import running
 from support.integration.fetch import Unavailable, npm_package, run
-from support.integration.targets import Target
+from support.integration.targets import Target, able
 
 
 def _create_table(target: Target, name: str) -> Any:
@@ -105,3 +105,10 @@ def test_a_target_that_is_not_there_is_a_skip_which_ci_does_not_allow(tmp_path: 
     code, told = session_on_a_bare_machine(tmp_path, *words, CI="true")
     assert code == pytest.ExitCode.TESTS_FAILED
     assert "nobody allows this skip: dynoxide: " in told
+
+
+def test_what_no_target_offers_together_is_an_error_and_no_skip_for_ever() -> None:
+    assert able({"lambda", "custom-resource"}) == ["localstack"]
+    assert able({"endpoint", "ttl-deletion"}) == ["dynamodb-local"]
+    with pytest.raises(ValueError, match="no target offers: lambda, ttl-deletion"):
+        able({"lambda", "ttl-deletion"})

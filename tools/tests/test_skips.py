@@ -60,7 +60,7 @@ def test_a_run_lists_the_skips_of_all_its_sessions_with_their_reasons(
         session(tmp_path, RAN, LEFT_OUT.format(THREADS), ZAEL_SKIPS=str(kept))
     assert skips.main(kept) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "2 sessions ran 2 tests and skipped 2:",
+        "2 tests ran, 2 were skipped:",
         f"      2  {THREADS} ({skips.why_allowed(THREADS)})",
     ]
     session(tmp_path, RAN, LEFT_OUT.format("nobody is here"), ZAEL_SKIPS=str(kept))

@@ -2,7 +2,7 @@
 What never does: how one is fetched or started (fetch, emulators, stacks).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -124,6 +124,14 @@ TARGETS: Mapping[str, Offer] = {
     ),
 }
 (REAL,) = (name for name, offer in TARGETS.items() if offer.real)
+
+
+def able(needs: Collection[Ability]) -> list[str]:
+    """The targets that offer all of these at no cost; ``ValueError`` where none does: a test of that never runs."""
+    found = [name for name, offer in TARGETS.items() if not offer.real and offer.abilities.issuperset(needs)]
+    if not found:
+        raise ValueError(f"no target offers: {', '.join(sorted(needs))}")
+    return found
 
 
 @contextmanager
