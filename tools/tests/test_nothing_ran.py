@@ -37,11 +37,11 @@ ARGUMENTS = {
 WITH_PYTEST = [name for name, body in BODIES.items() if re.search(r"pytest|just integration|just \$part", body)]
 
 UV = """#!/bin/sh
-# uv that installs and builds nothing, whose pytest ends with $PYTEST, and whose checkov says $CHECKOV
+# uv that installs and builds nothing; pytest ends with $PYTEST, checkov says $CHECKOV, and $PYTHONS are there
 case " $* " in
     *" pytest "*) exit $PYTEST ;;
     *" checkov "*) echo "$CHECKOV" ;;
-    *" tools/pythons.py "*) printf '3.12 /bin/true\\n3.13 /bin/true\\n' ;;
+    *" tools/pythons.py "*) [ "$PYTHONS" ] && echo "$PYTHONS" ;;
     *" pip list "*) printf 'flask 3\\nopenai 2\\n' ;;
     " build "*) mkdir -p dist && touch dist/zae_limiter_core-0.tar.gz dist/zae_limiter_core-0-py3-none-any.whl ;;
     " venv "*)
@@ -67,8 +67,9 @@ def just(tmp_path: Path) -> Callable[..., int]:
     (tmp_path / "dist" / "zae_limiter_core-0-py3-none-any.whl").touch()
     path = os.pathsep.join([str(tmp_path / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
 
-    def run(*words: str, ends_with: int = 0, checkov: str = "Passed checks: 3, Failed checks: 0") -> int:
-        environ = {**os.environ, "PATH": path, "PYTEST": str(ends_with), "CHECKOV": checkov}
+    def run(*words: str, ends_with: int = 0, checkov: str = "Passed checks: 3", pythons: str = "3.13 /bin/true") -> int:
+        played = {"PYTEST": str(ends_with), "CHECKOV": checkov, "PYTHONS": pythons}
+        environ = {**os.environ, "PATH": path, **played}
         return subprocess.run(["just", *words], check=False, cwd=tmp_path, env=environ, capture_output=True).returncode
 
     return run
@@ -90,6 +91,12 @@ def test_a_recipe_whose_sessions_find_no_test_fails(recipe: str, just: Callable[
 def test_one_group_of_the_unit_tests_may_have_none_and_not_all(just: Callable[..., int]) -> None:
     assert just("test-fast", "-k", "nosuch", ends_with=5) == 5
     assert just("test-fast", "-k", "some", ends_with=1) == 1
+
+
+@pytest.mark.parametrize("which", ["all", "fast"])
+def test_a_machine_without_another_python_fails(which: str, just: Callable[..., int]) -> None:
+    assert just("test-pythons", which) == 0
+    assert just("test-pythons", which, pythons="") != 0
 
 
 def test_a_scan_that_has_checked_nothing_fails(just: Callable[..., int]) -> None:
