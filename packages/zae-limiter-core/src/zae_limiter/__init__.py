@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .buckets import ResourceCapacity as ResourceCapacity
     from .clock.system import Clock as Clock
     from .entities import Entity as Entity
+    from .exceptions import CertificateError as CertificateError
     from .exceptions import ClientTooOldError as ClientTooOldError
     from .exceptions import ContentionError as ContentionError
     from .exceptions import EntityError as EntityError
@@ -81,6 +82,7 @@ _HOMES = {
     "BucketLimit": "buckets",
     "BulkResult": "limits",
     "CacheStats": "stats",
+    "CertificateError": "exceptions",
     "ClientTooOldError": "exceptions",
     "Clock": "clock.system",
     "ContentionError": "exceptions",

@@ -14,6 +14,7 @@ ZAELimiterError
 ├── InfrastructureError
 │   ├── RateLimiterUnavailable       the store did not answer, or not in time: an outage
 │   ├── StoreRefusedError            the store refuses the request, and would refuse it again
+│   │   └── CertificateError         the certificate of the store does not verify; has the host and the reason
 │   ├── ContentionError              others changed the bucket or its limits during each attempt
 │   ├── RepositoryClosedError        the repository is closed
 │   ├── EventLoopError               the repository is in use on another event loop
@@ -228,6 +229,20 @@ class StoreRefusedError(InfrastructureError):
 
     def __str__(self) -> str:
         return f"the rate limiter's store cannot be used: {self.problem}"
+
+
+class CertificateError(StoreRefusedError):
+    """The certificate of ``host`` does not verify: expired, for another host, of an unknown authority.
+
+    ``reason`` says which. A store that served this process before is unavailable instead, until its certificate
+    verifies.
+    """
+
+    def __init__(self, host: str, reason: str) -> None:
+        super(StoreRefusedError, self).__init__(host, reason)
+        self.host = host
+        self.reason = reason
+        self.problem = f"the certificate of {host} does not verify: {reason}"
 
 
 class ContentionError(InfrastructureError):

@@ -25,7 +25,7 @@ from zae_limiter.aio.driver import Driver
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.client import TRANSPORTS, Transport
-from zae_limiter.operations.errors import BudgetSpent, NotApplied, OutcomeUnknown, StoreError
+from zae_limiter.operations.errors import BudgetSpent, Denied, NotApplied, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Get, Key, Operation
 from zae_limiter.sync.driver import SyncDriver
 from zae_limiter.sync.http import Connection
@@ -127,6 +127,24 @@ def test_an_answer_that_comes_whole_is_taken(get: Callable[[str], object], crc: 
 def test_an_answer_whose_checksum_is_wrong_is_refused(get: Callable[[str], object]) -> None:
     damaged = serving(lambda connection: answer(connection, crc=zlib.crc32(BODY) + 1))
     with damaged as url, pytest.raises(OutcomeUnknown, match="CRC32"):
+        get(url)
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [("The request signature we calculated does not match", "^InvalidSig"), ("Signature expired: 2015 is", "clock")],
+)
+def test_a_signature_that_the_store_refuses_is_a_refusal_of_the_credentials(
+    get: Callable[[str], object], message: str, shown: str
+) -> None:
+    body = json.dumps({"__type": "com.amazon.coral.service#InvalidSignatureException", "message": message}).encode()
+    head = b"HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n" % len(body)
+
+    def refuse(connection: socket.socket) -> None:
+        if connection.recv(65536):
+            connection.sendall(head + body)
+
+    with serving(refuse) as url, pytest.raises(Denied, match=shown):
         get(url)
 
 

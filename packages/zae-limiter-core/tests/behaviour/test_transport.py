@@ -31,7 +31,7 @@ from support.core.echoes import (
 )
 from zae_limiter.aio.http import _connect_socket
 from zae_limiter.aio.store import DynamoDBStore
-from zae_limiter.operations.errors import Closed, OutcomeUnknown, Unreachable
+from zae_limiter.operations.errors import Closed, OutcomeUnknown, Untrusted
 
 Open = Callable[..., Caller]
 
@@ -330,14 +330,14 @@ def test_the_authority_of_the_bundle_is_trusted(opening: Open, trusted: Authorit
 
 def test_no_other_authority_is_trusted(opening: Open, authority: Authority) -> None:
     with serving(authority=authority) as server:
-        with pytest.raises(Unreachable, match="certificate verify failed"):
+        with pytest.raises(Untrusted, match="unable to get local issuer"):
             opening(server.url).get("a")
         assert server.asked == []
 
 
 def test_a_certificate_for_another_host_is_refused(opening: Open, trusted: Authority) -> None:
     with serving(authority=trusted) as server:
-        with pytest.raises(Unreachable, match=r"not valid for '127\.0\.0\.1'"):
+        with pytest.raises(Untrusted, match=r"not valid for '127\.0\.0\.1'"):
             opening(f"https://127.0.0.1:{server.port}").get("a")
         assert server.asked == []
 

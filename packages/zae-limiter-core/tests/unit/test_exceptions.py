@@ -6,6 +6,7 @@ import pytest
 
 from zae_limiter import exceptions
 from zae_limiter.exceptions import (
+    CertificateError,
     ClientTooOldError,
     ContentionError,
     EntityError,
@@ -56,6 +57,7 @@ EVERY: list[ZAELimiterError] = [
     RateLimiterUnavailable("no answer"),
     InfrastructureNotFoundError("my-app"),
     StoreRefusedError("AccessDenied"),
+    CertificateError("host:443", "certificate has expired"),
     ContentionError("others changed the bucket"),
     RepositoryClosedError(),
     EventLoopError(),

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from zae_limiter.aws.credentials import CredentialSource
 from zae_limiter.aws.opening import Service
+from zae_limiter.aws.trust import untrusted
 from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import Closed, OutcomeUnknown, StoreError, Unreachable
 from zae_limiter.operations.faults import read_fault
@@ -334,7 +335,8 @@ class HttpClient:
         except TimeoutError as error:
             raise Unreachable(f"no connection to {self._writer.address} within {self._connect_timeout:g} s") from error
         except OSError as error:
-            raise Unreachable(f"no connection to {self._writer.address}: {error}") from error
+            why = untrusted(error, self._writer.netloc)
+            raise why or Unreachable(f"no connection to {self._writer.address}: {error}") from error
         except RuntimeError:
             if self._loop.is_closed():  # this call is garbage, and its transport complains that it cannot close
                 raise GeneratorExit from None

@@ -9,8 +9,10 @@ StoreError
 │   ├── Throttled         may be sent again after a pause
 │   │   └── Conflict      another transaction holds the item
 │   ├── Unreachable       the request did not reach the store, or the breaker is open
-│   │   └── AccessLost    the store refuses credentials that worked before
+│   │   ├── AccessLost    the store refuses credentials that worked before
+│   │   └── TrustLost     the certificate of a store that served before does not verify
 │   ├── Denied            the store refuses the credentials, or there are none
+│   ├── Untrusted         the certificate of the store does not verify
 │   ├── Closed            the repository is closed
 │   ├── TableMissing      there is no such table
 │   └── TableExists       there is one already
@@ -73,8 +75,21 @@ class AccessLost(Unreachable):
     """The store refuses credentials that worked before: an outage until they work again."""
 
 
+class TrustLost(Unreachable):
+    """The certificate of a store that served before does not verify: an outage until it does."""
+
+
 class Denied(NotApplied):
     """The store refuses the credentials, or they lack a permission, or there are none."""
+
+
+class Untrusted(NotApplied):
+    """The certificate of ``host`` does not verify, for a ``reason``: nothing was sent."""
+
+    def __init__(self, host: str, reason: str) -> None:
+        super().__init__(f"the certificate of {host} does not verify: {reason}")
+        self.host = host
+        self.reason = reason
 
 
 class Closed(NotApplied):

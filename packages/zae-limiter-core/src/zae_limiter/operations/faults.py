@@ -45,16 +45,22 @@ _DENIED: Final = frozenset(
         "IncompleteSignatureException",
         "InvalidAccessKeyId",
         "InvalidClientTokenId",
-        "InvalidSignatureException",
+        "InvalidSecurity",
+        "InvalidSignatureException",  # also for a clock that is too far off
+        "InvalidToken",
         "MissingAuthenticationToken",
         "MissingAuthenticationTokenException",
         "NotAuthorized",
         "OptInRequired",
         "RequestExpired",
+        "RequestInTheFuture",
+        "RequestTimeTooSkewed",
         "SignatureDoesNotMatch",
         "UnrecognizedClientException",
     )
 )
+_CLOCK_IS_OFF: Final = frozenset(("RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"))
+_CLOCK_MESSAGES: Final = ("Signature expired", "Signature not yet current")
 _NO_CREDENTIALS: Final = frozenset(
     ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError", "SSOError")
 )
@@ -90,7 +96,14 @@ def _known(operation: Operation[Any], response: Response, code: str, message: st
             return TableExists(message)
         case "ValidationException" if isinstance(operation, EnableTtl) and "already enabled" in message:
             return None
+        case _ if _is_of_the_clock(code, message):
+            why = "this machine's clock is too far off for the store, which refuses what it signs; set the clock"
+            return Denied(f"{why}: {code}: {message}")
     return _of_status(response)(f"{code}: {message}")
+
+
+def _is_of_the_clock(code: str, message: str) -> bool:
+    return code in _CLOCK_IS_OFF or (code in _DENIED and message.startswith(_CLOCK_MESSAGES))
 
 
 def is_invalid(error: StoreError) -> bool:

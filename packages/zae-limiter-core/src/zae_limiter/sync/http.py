@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from zae_limiter.aws.credentials import CredentialSource
 from zae_limiter.aws.opening import Service
+from zae_limiter.aws.trust import untrusted
 from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
 from zae_limiter.operations.faults import read_fault
@@ -273,7 +274,8 @@ class HttpClient:
             _check_time(error, until)
             raise Unreachable(f"no connection to {self._writer.address} in time") from error
         except OSError as error:
-            raise Unreachable(f"no connection to {self._writer.address}: {error}") from error
+            why = untrusted(error, self._writer.netloc)
+            raise why or Unreachable(f"no connection to {self._writer.address}: {error}") from error
 
 
 def refreshed(source: CredentialSource, until: float) -> Credentials:

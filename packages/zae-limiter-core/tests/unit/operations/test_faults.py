@@ -51,6 +51,11 @@ def response(code: str, status: int = 400, message: str = "why", **more: Any) ->
         ("AccessDeniedException", 400, Denied),
         ("UnrecognizedClientException", 400, Denied),
         ("ExpiredTokenException", 403, Denied),
+        ("InvalidSignatureException", 400, Denied),
+        ("InvalidSignatureException", 500, Denied),
+        ("RequestTimeTooSkewed", 403, Denied),
+        ("RequestInTheFuture", 403, Denied),
+        ("InvalidToken", 403, Denied),
         ("413", 413, NotApplied),
         ("InternalServerError", 500, OutcomeUnknown),
         ("ServiceUnavailable", 503, OutcomeUnknown),
@@ -63,6 +68,28 @@ def test_a_code_says_what_is_certain(code: str, status: int, expected: type[Stor
 
 def test_an_answer_that_does_not_tell_leaves_the_outcome_unknown() -> None:
     assert type(read_fault(GET, {})) is OutcomeUnknown
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("InvalidSignatureException", "Signature expired: 20150830T123600Z is now earlier than 20150830T124000Z"),
+        (
+            "InvalidSignatureException",
+            "Signature not yet current: 20150830T123600Z is still later than 20150830T122000Z",
+        ),
+        ("RequestTimeTooSkewed", "The difference between the request time and the current time is too large."),
+    ],
+)
+def test_a_clock_that_is_too_far_off_is_a_refusal_that_says_so(code: str, message: str) -> None:
+    fault = read_fault(GET, response(code, message=message))
+    assert type(fault) is Denied
+    assert str(fault).startswith("this machine's clock is too far off")
+    assert str(fault).endswith(message)
+
+
+def test_a_wrong_secret_is_not_called_a_wrong_clock() -> None:
+    assert "clock" not in str(read_fault(GET, response("InvalidSignatureException", message="does not match")))
 
 
 def test_a_failed_condition_carries_the_item() -> None:
