@@ -252,7 +252,7 @@ class Moving:
 
 def test_an_answer_that_never_pauses_is_cut_off_when_its_time_is_over() -> None:
     with socket.socket() as unused:
-        connection = Connection(Pouring(unused.fileno()))  # type: ignore[arg-type]
+        connection = Connection(Pouring(unused))  # type: ignore[arg-type]
         connection._is_tls = True  # then it does not wait for bytes between two parts of an answer
         with pytest.raises(OutcomeUnknown, match="in time"):
             connection.call(b"request", time.monotonic() + 0.05)
@@ -261,8 +261,8 @@ def test_an_answer_that_never_pauses_is_cut_off_when_its_time_is_over() -> None:
 class Pouring:
     """A socket that has bytes whenever it is asked, for a while."""
 
-    def __init__(self, fileno: int) -> None:
-        self.fileno = lambda: fileno
+    def __init__(self, unused: socket.socket) -> None:
+        self.fileno, self.getsockopt = unused.fileno, unused.getsockopt
         self._parts = iter([b"HTTP/1.1 200 OK\r\n\r\n", *[b"x"] * 5000])
 
     def setblocking(self, _: object) -> None: ...

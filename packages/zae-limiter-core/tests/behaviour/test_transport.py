@@ -29,7 +29,7 @@ from support.core.echoes import (
     serving,
     wait_for,
 )
-from zae_limiter.aio.http import _connect_socket
+from zae_limiter.aio.connecting import _connect_socket
 from zae_limiter.aio.store import DynamoDBStore
 from zae_limiter.operations.errors import Closed, OutcomeUnknown, Untrusted
 
@@ -179,7 +179,7 @@ def test_an_address_that_does_not_answer_leaves_time_for_the_next_one(
     with serving() as server, mute() as dead:
         found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", place) for place in (dead, ("127.0.0.1", server.port))]
         for module in ("aio", "sync"):
-            monkeypatch.setattr(f"zae_limiter.{module}.http.addresses_of", lambda _host, _port: found)
+            monkeypatch.setattr(f"zae_limiter.{module}.connecting.addresses_of", lambda _host, _port: found)
         assert opening(server.url, connect_timeout=1.0).get("name") == "name"
 
 

@@ -4,7 +4,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Low
 """
 
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from zae_limiter.operations.checksum import check_body
 from zae_limiter.operations.errors import OutcomeUnknown
@@ -13,6 +13,9 @@ from .body import read_body
 from .responses import Response
 
 Answer = dict[str, Any]
+
+
+NOT_READ: Final = "the store closed the connection before it had the request"
 
 
 class ErrorAnswer(Exception):

@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -53,6 +54,17 @@ class Peer:
         bodies = [json.dumps({"Item": {"PK": {"S": name}}}).encode() for name in names]
         self._socket.sendall(b"".join(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(b), b) for b in bodies))
 
+    def reset_at_close(self) -> None:
+        """Have the close of the connection reset it, whatever was read."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def read_without_treating(self) -> None:
+        """Close one half of the connection, and read from the other half what nobody treats, until it is closed."""
+        self._socket.shutdown(socket.SHUT_WR)
+        self._socket.settimeout(0.2)
+        while self._socket.recv(65536):
+            pass
+
 
 Treat = Callable[[Peer, str], None]  # the treatment of a request; the server closes the connection if it raises
 
@@ -70,6 +82,11 @@ class Server:
         self.asked: list[tuple[int, str]] = []
         self.opened = self.ended = 0
         self._listener, self._treat, self._tls = listener, treat, tls
+
+    def stop(self) -> None:
+        """Refuse new connections."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
 
     def accept(self) -> None:
         while True:
