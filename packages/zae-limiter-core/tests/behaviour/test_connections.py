@@ -20,7 +20,7 @@ import pytest
 
 from processes.signals import points
 from support.core.transports import ASYNC_TRANSPORTS, CLIENTS
-from zae_limiter import Limit, Options, RateLimiter, Repository
+from zae_limiter import Limit, Options, RateLimiter, RateLimiterUnavailable, Repository, SyncRepository
 from zae_limiter.aio.driver import Driver
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore
 from zae_limiter.flows.steps import Flow
@@ -275,16 +275,8 @@ class Pouring:
         return next(self._parts)
 
 
-def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "config").write_text(
-        f"[default]\ncredential_process = {sys.executable} -c 'import time; time.sleep(8)'\n"
-    )
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+@pytest.mark.usefixtures("hanging_provider")
+def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call() -> None:
     store = SyncDynamoDBStore("t", region="eu-west-1", endpoint_url="http://127.0.0.1:9")
     driver = SyncDriver(store)
 
@@ -297,6 +289,33 @@ def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call(
     with ThreadPoolExecutor(3) as pool:
         assert max(pool.map(timed, range(3))) < 6
     store.close()
+
+
+OPENINGS = [client for client in CLIENTS if client.id != "sync-sdk"]  # boto3 waits in the caller's own thread
+
+
+@pytest.mark.parametrize("client", OPENINGS)
+@pytest.mark.usefixtures("hanging_provider")
+def test_a_repository_does_not_open_for_ever_while_its_credentials_do_not_come(
+    client: tuple[str, Transport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variant, transport = client
+    for module in ("aio.transport", "sync.store"):
+        monkeypatch.setattr(f"zae_limiter.{module}.OPENING_SECONDS", TIMEOUT)
+    options: dict[str, Any] = {"region": "eu-west-1", "endpoint_url": "http://127.0.0.1:9", "transport": transport}
+    with pytest.raises(RateLimiterUnavailable, match="credentials did not come within"):
+        SyncRepository.open(**options) if variant == "sync" else asyncio.run(Repository.open(**options))
+
+
+@pytest.fixture
+def hanging_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that returns no credentials for longer than a test may take."""
+    program = f"{sys.executable} -c 'import time; time.sleep(8)'"
+    (tmp_path / "config").write_text(f"[default]\ncredential_process = {program}\n")
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -31,7 +31,7 @@ from support.core.echoes import (
 )
 from zae_limiter.aio.connecting import _connect_socket
 from zae_limiter.aio.store import DynamoDBStore
-from zae_limiter.operations.errors import Closed, OutcomeUnknown, Untrusted
+from zae_limiter.operations.errors import Closed, OutcomeUnknown, Unreachable, Untrusted
 
 Open = Callable[..., Caller]
 
@@ -118,6 +118,20 @@ def test_threads_that_wait_for_a_connection_are_served_in_their_order() -> None:
         assert [call.result(PATIENCE) for call in calls] == names
         caller.close()
         assert [name for _, name in server.asked] == names
+
+
+@pytest.mark.slow
+def test_a_request_that_waited_until_no_time_is_left_for_its_answer_is_not_sent(opening: Open) -> None:
+    seconds = {"first": 0.95, "second": 0.87}  # then an eighth of its time would be left for the third
+
+    def treat(peer: Peer, name: str) -> None:
+        time.sleep(seconds.get(name, PATIENCE))
+        peer.answer(name)
+
+    with serving(treat) as server:
+        caller = opening(server.url, max_connections=1, connect_timeout=1.0, read_timeout=1.0)
+        assert isinstance(caller.outcomes(["first", "second", "third"])[2], Unreachable)
+        assert "third" not in [name for _, name in server.asked]
 
 
 def test_a_connection_that_the_server_closes_is_replaced_before_the_next_call(opening: Open) -> None:

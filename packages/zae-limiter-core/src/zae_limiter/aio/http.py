@@ -283,6 +283,7 @@ class HttpClient:
         self._connect_timeout = options.connect_timeout
         self._read_timeout = options.read_timeout
         self._operation_timeout = options.operation_timeout
+        self._least_time = options.least_time
         self._loop = asyncio.get_running_loop()
         late = f"no answer within {options.read_timeout:g} s"
         self._deadlines = Deadlines(self._loop, partial(OutcomeUnknown, late))
@@ -296,7 +297,7 @@ class HttpClient:
             if connection is not None:
                 self._pool.give(connection)
             until = self._loop.time() + self._operation_timeout
-            connection, credentials = await self._wait(until)
+            connection, credentials = await self._wait(until - self._least_time)
             until = min(until, self._loop.time() + self._read_timeout)
         try:
             data = self._writer.write(name, request, credentials, time.time())
@@ -311,7 +312,7 @@ class HttpClient:
     async def _send_again(self, data: bytes, used: Connection, until: float) -> Mapping[str, Any]:
         """Send over a new connection what the server of a used one, which closed it, certainly did not read."""
         try:
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(until - self._least_time):
                 connection = await self._pool.replace(used)
         except TimeoutError as error:
             raise Unreachable(NOT_READ) from error

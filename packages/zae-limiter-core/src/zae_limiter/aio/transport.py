@@ -1,12 +1,14 @@
 """The clients that send requests to DynamoDB, and a count of what they cost."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
+from zae_limiter.aws.credentials import too_late
 from zae_limiter.aws.opening import Service, log_proxy, open_service
 from zae_limiter.operations.capacity import COUNTED, Meter
-from zae_limiter.operations.client import ClientOptions, transport_of
+from zae_limiter.operations.client import OPENING_SECONDS, ClientOptions, transport_of
 from zae_limiter.operations.errors import NotApplied, StoreError
 from zae_limiter.operations.values import Operation
 from zae_limiter.runtime.threads import in_thread
@@ -50,6 +52,13 @@ class Opener:
 
     async def open(self) -> Client:
         """Return a new client. Raises ``StoreError`` if none can be made."""
+        try:
+            async with asyncio.timeout(OPENING_SECONDS):
+                return await self._open()
+        except TimeoutError as error:
+            raise too_late(OPENING_SECONDS) from error
+
+    async def _open(self) -> Client:
         if transport_of(self._options.transport) == "sdk":
             return await self._open_sdk()
         if self._service is None:

@@ -33,6 +33,12 @@ QUIET: Final = 60.0  # seconds between two warnings
 Answer = Credentials | StoreError
 
 
+def too_late(seconds: float) -> Unreachable:
+    """Return the error for credentials that do not come in time."""
+    why = f"the credentials did not come within {round(seconds, 1):g} s"
+    return Unreachable(f"no client: {why}: look at their provider, such as credential_process, SSO or a role")
+
+
 class Held(NamedTuple):
     """Credentials, with instants of the epoch: to renew them from ``due`` on, to use them until ``until``."""
 

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from zae_limiter.aws.credentials import CredentialSource
+from zae_limiter.aws.credentials import CredentialSource, too_late
 from zae_limiter.aws.opening import Service
 from zae_limiter.aws.trust import untrusted
-from zae_limiter.operations.client import ClientOptions
+from zae_limiter.operations.client import LEAST_SHARE, ClientOptions
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
 from zae_limiter.operations.faults import read_fault
 from zae_limiter.operations.values import Operation
@@ -230,14 +230,17 @@ class HttpClient:
         self._connect_timeout = options.connect_timeout
         self._read_timeout = options.read_timeout
         self._operation_timeout = options.operation_timeout
+        self._least_time = options.least_time
         self._pool = Pool(options.max_connections)
 
     def send(self, name: str, request: dict[str, Any] | bytes) -> Mapping[str, Any]:
         """Send one request. Raises ``ErrorAnswer``, or the ``StoreError`` of a connection."""
-        until = time.monotonic() + min(time_left(), self._operation_timeout)
-        slot = self._pool.take(until)
+        seconds = min(time_left(), self._operation_timeout)
+        until = time.monotonic() + seconds
+        send_by = until - min(self._least_time, seconds / LEAST_SHARE)
+        slot = self._pool.take(send_by)
         try:
-            response = self._call(slot, name, request, until)
+            response = self._call(slot, name, request, send_by, until)
         except BaseException:
             slot.close()
             raise
@@ -253,25 +256,27 @@ class HttpClient:
         """Close the connections."""
         self._pool.close()
 
-    def _call(self, slot: Slot, name: str, request: dict[str, Any] | bytes, until: float) -> Response:
+    def _call(self, slot: Slot, name: str, request: dict[str, Any] | bytes, send_by: float, until: float) -> Response:
         if slot.connection is not None and not slot.connection.is_fresh:
             slot.close()
         was_open = slot.connection is not None
         try:
-            response = self._call_once(slot, name, request, until)
+            response = self._call_once(slot, name, request, send_by, until)
         except Unreachable:
             if not was_open:
                 raise
             slot.close()  # the server closed it at the same time, and certainly did not read the request
-            response = self._call_once(slot, name, request, until)
+            response = self._call_once(slot, name, request, send_by, until)
         if not response.reusable:
             slot.close()
         return response
 
-    def _call_once(self, slot: Slot, name: str, request: dict[str, Any] | bytes, until: float) -> Response:
+    def _call_once(
+        self, slot: Slot, name: str, request: dict[str, Any] | bytes, send_by: float, until: float
+    ) -> Response:
         if slot.connection is None:
-            slot.connection = Connection(self._connect(min(until, time.monotonic() + self._connect_timeout)))
-        credentials = refreshed(self._credentials, until)
+            slot.connection = Connection(self._connect(min(send_by, time.monotonic() + self._connect_timeout)))
+        credentials = refreshed(self._credentials, send_by)
         data = self._writer.write(name, request, credentials, time.time())
         return slot.connection.call(data, min(until, time.monotonic() + self._read_timeout))
 
@@ -298,11 +303,12 @@ def refreshed(source: CredentialSource, until: float) -> Credentials:
     """Wait until there are credentials. Raises ``StoreError``."""
     if (credentials := source.current()) is not None:
         return credentials
+    seconds = max(0.0, until - time.monotonic())
     future = source.refreshed()
     try:
-        return future.result(None if until == math.inf else max(0.0, until - time.monotonic()))
+        return future.result(seconds)
     except TimeoutError as error:
         if future.done():
             raise
         check_time(error, until)
-        raise Unreachable("the credentials did not come in time") from error
+        raise too_late(seconds) from error
