@@ -1,6 +1,7 @@
 """Connections to a host by its name, on asyncio."""
 
 import asyncio
+import encodings.idna  # noqa: F401 - a socket's first connection imports it, in whatever thread
 import os
 import socket
 from contextlib import suppress

@@ -135,7 +135,9 @@ class CredentialSource:
     def _fetch(self) -> Held:
         from botocore.exceptions import NoCredentialsError
 
-        found = self._found or self._session.get_component("credential_provider").load_credentials()
+        with forks.without_forks():  # the providers make TLS contexts
+            provider = self._session.get_component("credential_provider")
+        found = self._found or provider.load_credentials()
         if found is None:
             raise NoCredentialsError
         self._found = found

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import NotApplied
 from zae_limiter.protocol.requests import RequestWriter
+from zae_limiter.runtime.forks import without_forks
 from zae_limiter.versions import core_version
 
 from .credentials import CredentialSource
@@ -32,6 +33,11 @@ class Service(NamedTuple):
 
 def open_service(options: ClientOptions) -> Service:
     """Read the configuration of AWS, from files and the environment. Raises ``StoreError`` for a bad one."""
+    with without_forks():
+        return _open_service(options)
+
+
+def _open_service(options: ClientOptions) -> Service:
     session = open_session(options)
     endpoint = find_endpoint(session, options)
     agent = f"zae-limiter/{core_version()} Python/{platform.python_version()}"

@@ -1,5 +1,6 @@
 """Connections to a host by its name, on blocking sockets."""
 
+import encodings.idna  # noqa: F401 - a socket's first connection imports it, in whatever thread
 import socket
 import time
 from functools import partial

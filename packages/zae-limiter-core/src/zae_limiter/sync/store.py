@@ -152,7 +152,8 @@ class SyncDynamoDBStore:
             self._check_open()
             service = self._opener.find()
         if service is not None:  # without the lock: each caller waits for as long as it may
-            from .http import refreshed
+            with forks.without_forks():
+                from .http import refreshed
 
             refreshed(service.credentials, time.monotonic() + min(time_left(), OPENING_SECONDS))
         with self._lock:
