@@ -275,8 +275,16 @@ class Pouring:
         return next(self._parts)
 
 
-@pytest.mark.usefixtures("hanging_provider")
-def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call() -> None:
+def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text(
+        f"[default]\ncredential_process = {sys.executable} -c 'import time; time.sleep(8)'\n"
+    )
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
     store = SyncDynamoDBStore("t", region="eu-west-1", endpoint_url="http://127.0.0.1:9")
     driver = SyncDriver(store)
 
@@ -295,27 +303,21 @@ OPENINGS = [client for client in CLIENTS if client.id != "sync-sdk"]  # boto3 wa
 
 
 @pytest.mark.parametrize("client", OPENINGS)
-@pytest.mark.usefixtures("hanging_provider")
 def test_a_repository_does_not_open_for_ever_while_its_credentials_do_not_come(
     client: tuple[str, Transport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variant, transport = client
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, os.devnull)
     for module in ("aio.transport", "sync.store"):
         monkeypatch.setattr(f"zae_limiter.{module}.OPENING_SECONDS", TIMEOUT)
     options: dict[str, Any] = {"region": "eu-west-1", "endpoint_url": "http://127.0.0.1:9", "transport": transport}
-    with pytest.raises(RateLimiterUnavailable, match="credentials did not come within"):
-        SyncRepository.open(**options) if variant == "sync" else asyncio.run(Repository.open(**options))
-
-
-@pytest.fixture
-def hanging_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that returns no credentials for longer than a test may take."""
-    program = f"{sys.executable} -c 'import time; time.sleep(8)'"
-    (tmp_path / "config").write_text(f"[default]\ncredential_process = {program}\n")
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    with serving(silent) as provider:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", provider)
+        with pytest.raises(RateLimiterUnavailable, match="credentials did not come within"):
+            SyncRepository.open(**options) if variant == "sync" else asyncio.run(Repository.open(**options))
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
