@@ -122,9 +122,10 @@ def _verify_hosts(http: Any) -> None:
     Its own TLS context checks no host, because botocore leaves that to urllib3; behind a proxy it verifies nothing.
     Versions whose connectors are created asynchronously do both.
     """
-    create, context = http._create_connector, tls_context(get_cert_path(http._verify))
+    create = http._create_connector
     if is_awaited(create):
         return
+    context = tls_context(get_cert_path(http._verify))
 
     def create_verifying(proxy_url: str | None) -> aiohttp.TCPConnector:
         connector: aiohttp.TCPConnector = create(proxy_url)
