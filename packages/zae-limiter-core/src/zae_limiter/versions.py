@@ -96,4 +96,4 @@ def core_version() -> str:
     with without_forks():
         from importlib.metadata import version  # takes as long to import as all of ours
 
-    return version("zae-limiter-core")
+        return version("zae-limiter-core")  # which imports more
