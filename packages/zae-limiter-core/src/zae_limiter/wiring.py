@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .audit import Cause, iso_instant
@@ -99,6 +100,19 @@ def cause_of(options: Options, clock: Clock, principal: str | None) -> Cause:
 def of_call(given: T | Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]) -> T:
     """An argument of a decorator: a value, or computed from the arguments of the call."""
     return given(*args, **kwargs) if callable(given) else given
+
+
+def check_repository(given: object, kind: type) -> None:
+    """Raise ``TypeError`` unless a limiter is given a repository of its own variant, ``kind``."""
+    if isinstance(given, kind):
+        return
+    name, limiter = kind.__name__, kind.__name__.replace("Repository", "RateLimiter")
+    if isinstance(given, CoroutineType):
+        given.close()  # else Python warns as well that it was never awaited
+        raise TypeError(f"{limiter} needs a {name}, not a coroutine: await it first, like `await Repository.open()`")
+    twin = {"Repository": "RateLimiter", "SyncRepository": "SyncRateLimiter"}.get(type(given).__name__)
+    advice = f"use {twin}, or open a {name}" if twin else f"open one with {name}.open, or {name}.in_memory"
+    raise TypeError(f"{limiter} needs a {name}, not a {type(given).__name__}: {advice}")
 
 
 def check_decorated(function: object, *, asynchronous: bool) -> None:

@@ -62,7 +62,7 @@ class Driver:
 
     async def drain(self, last: Flow[None] | None = None) -> None:
         """Play the ``last`` flow, and wait for the writes under way; at most ``operation_timeout`` seconds."""
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         latest = loop.time() + self._operation_timeout
         if last is not None and self._loop is loop:
             await self._play(last, [], self._operation_timeout)
@@ -75,7 +75,7 @@ class Driver:
         Wait for the writes under way, then cut them off.
         """
         self._closed = True
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         self._take_over(loop)
         self._guarded.close()
         for queue in self._active.values():
@@ -266,7 +266,7 @@ class Driver:
         """Work on the running loop, and return it. Raises ``RepositoryClosedError``, ``EventLoopError``."""
         if self._closed:
             raise RepositoryClosedError
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         if loop is not self._loop:
             self._take_over(loop)
         return loop
@@ -290,6 +290,15 @@ class Driver:
             discard(task)
         self._active = {}
         self._guarded.leave_loop()
+
+
+def running_loop() -> asyncio.AbstractEventLoop:
+    """The running event loop. Raises ``TypeError`` without one, as under trio."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        advice = "under trio, and without an event loop, use SyncRateLimiter in a thread"
+        raise TypeError(f"this variant needs asyncio, whose event loop does not run here: {advice}") from None
 
 
 def _after(budget: float | None) -> float | None:

@@ -8,6 +8,7 @@ from ..flows.acquire.counting import count_the_rest
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
 from ..operations.capacity import Meter
+from ..runtime.callables import is_awaited
 from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
 from ..stats import CacheStats, StoreStats
 from ..wiring import clock_over, namespace_state_of, open_in_memory, opening
@@ -99,6 +100,8 @@ class SyncRepository(
     @classmethod
     def over(cls, store: SyncStore, options: Options) -> Self:
         """Connect over a store of your own, which is closed on failure. Raises the errors of ``open``."""
+        if is_awaited(store.perform):
+            raise TypeError("SyncRepository needs a store whose `perform` is a `def`: use Repository")
         driver = SyncDriver(store, operation_timeout=options.operation_timeout)
         time = clock_over(store, options)
         try:
