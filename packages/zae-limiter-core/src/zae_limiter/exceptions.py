@@ -131,13 +131,17 @@ class RateLimitExceeded(RateLimitError):
             ],
         }
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
     def __str__(self) -> str:
         worst = self.primary_violation
         asked = f"{worst.entity_id}/{worst.resource}: {worst.requested} {worst.limit_name} requested"
         if math.isinf(worst.retry_after_seconds):
             if worst.limit.blocks:
                 return f"{asked}, which is blocked: the limit has a capacity of 0"
-            return f"{asked}, which can never pass: the limit holds at most {worst.limit.burst}"
+            most = f"the limit holds at most {worst.limit.burst}"
+            return f"{asked}, which can never pass: {most}; ask for less, or raise its burst"
         return f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"
 
 

@@ -5,10 +5,11 @@ Lives here: sending, waiting, cancelling, closing. Never: a decision.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from ..clock.system import Clock
 from ..exceptions import EventLoopError, RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
 from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Release, Sleep, Step, Wait, play_late
@@ -33,7 +34,8 @@ class Driver:
     takes at most ``operation_timeout`` seconds.
     """
 
-    def __init__(self, store: Store, *, operation_timeout: float = 3.0) -> None:
+    def __init__(self, store: Store, *, operation_timeout: float = 3.0, clock: Clock | None = None) -> None:
+        self._sleep: Callable[[float], Awaitable[None]] = getattr(clock, "sleep_async", asyncio.sleep)
         self._store = store
         self._answers_at_once = getattr(store, "answers_at_once", False)
         self._operation_timeout = operation_timeout
@@ -145,14 +147,14 @@ class Driver:
 
     async def _wait(self, seconds: float) -> None:
         """Wait outside the budget of a run. Raises ``RepositoryClosedError``."""
-        await asyncio.sleep(seconds)
+        await self._sleep(seconds)
         self._enter_loop()
 
     async def _perform(self, step: Step, waiters: list[Waiter]) -> Any:
         if isinstance(step, Enqueue):
             return await self._queue(step.waiter, waiters)
         if isinstance(step, Sleep):
-            return await asyncio.sleep(jittered(step.seconds))
+            return await self._sleep(jittered(step.seconds))
         if isinstance(step, Parallel):
             # Waiters enter their queues at once: a cancellation may come before a task has begun.
             parts = [

@@ -3,7 +3,7 @@
 from typing import Self, Unpack
 
 from ..clock.system import Clock
-from ..exceptions import NamespaceNotFoundError
+from ..exceptions import NamespaceNotFoundError, StoreRefusedError
 from ..flows.acquire.counting import count_the_rest
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
@@ -37,7 +37,7 @@ class Repository(
         driver: Driver | None = None,
         owner: bool = True,
     ) -> None:
-        driver = driver or Driver(store, operation_timeout=options.operation_timeout)
+        driver = driver or Driver(store, operation_timeout=options.operation_timeout, clock=clock)
         super().__init__(driver, namespace_state, options, clock)
         self._store = store
         self._owner = owner
@@ -68,7 +68,11 @@ class Repository(
             register=register,
             **options,
         )
-        return await cls.over(DynamoDBStore(chosen.stack_name, **chosen.store_options()), chosen)
+        store = DynamoDBStore(chosen.stack_name, **chosen.store_options())
+        try:
+            return await cls.over(store, chosen)
+        except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
+            raise refusal.with_traceback(None) from None
 
     @staticmethod
     def builder() -> "RepositoryBuilder":
@@ -93,8 +97,8 @@ class Repository(
     @classmethod
     async def over(cls, store: Store, options: Options) -> Self:
         """Connect over a store of your own, which is closed on failure. Raises the errors of ``open``."""
-        driver = Driver(store, operation_timeout=options.operation_timeout)
         time = clock_over(store, options)
+        driver = Driver(store, operation_timeout=options.operation_timeout, clock=time)
         try:
             if options.create_table:
                 await driver.run(namespaces.create_table(options.stack_name))
@@ -164,7 +168,10 @@ class RepositoryBuilder(BuilderBase):
         """Connect; registers ``default`` and the requested namespace. Raises the errors of ``Repository.open``."""
         options = self._options
         store = DynamoDBStore(options.stack_name, **options.store_options())
-        repository = await Repository.over(store, options)
+        try:
+            repository = await Repository.over(store, options)
+        except StoreRefusedError as refusal:
+            raise refusal.with_traceback(None) from None
         if options.namespace_name != DEFAULT_NAMESPACE:
             try:
                 await repository.namespace(DEFAULT_NAMESPACE)

@@ -20,6 +20,7 @@ from ..aio.limiter import RateLimiter
 from ..exceptions import RateLimitExceeded
 from ..settings import AcquireOptions
 from ..sync.limiter import SyncRateLimiter
+from .estimates import assumed_answer
 from .leases import OpenCalls, SyncLeases
 from .tokens import estimate
 
@@ -127,7 +128,12 @@ class TokenLimits(BaseCallbackHandler):
         if self._tokens:
             cost[self._tokens] = self._estimate(request)
         leases = SyncLeases()
-        leases.enter(self._limiter.acquire(*self._place, cost, **self._options))
+        try:
+            leases.enter(self._limiter.acquire(*self._place, cost, **self._options))
+        except RateLimitExceeded as error:
+            if self._tokens and (why := assumed_answer(error, self._tokens, request, self._estimate)):
+                error.add_note(why)
+            raise
         self._open.put(run_id, leases)
 
     def _end(self, run_id: UUID, response: Any, error: BaseException | None) -> None:

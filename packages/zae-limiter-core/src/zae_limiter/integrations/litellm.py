@@ -22,10 +22,11 @@ except ImportError as error:
     raise ImportError(problem) from error
 
 from ..aio.limiter import RateLimiter
-from ..exceptions import InvalidIdentifierError, ZAELimiterError
+from ..exceptions import InvalidIdentifierError, RateLimitExceeded, ZAELimiterError
 from ..http import STATUS
 from ..settings import AcquireOptions
 from .answers import ANSWERED, Answers
+from .estimates import assumed_answer
 from .leases import Leases, OpenCalls
 from .tokens import Usage, estimate
 
@@ -169,7 +170,11 @@ class RateLimits(CustomLogger):
             fields = self._answers.fields(await leases.enter(lease))
         except ANSWERED as error:
             document, fields = self._answers.document(error)
-            raise _refusal(document["status"], document["detail"], fields, call_type) from error
+            detail = document["detail"]
+            if self._tokens and isinstance(error, RateLimitExceeded):
+                why = assumed_answer(error, self._tokens, data, self._estimate)
+                detail = f"{detail}; {why}" if why else detail
+            raise _refusal(document["status"], detail, fields, call_type) from error
         except InvalidIdentifierError as error:
             raise HTTPException(400, str(error)) from error
         except ZAELimiterError as error:

@@ -3,7 +3,7 @@
 from typing import Self, Unpack
 
 from ..clock.system import Clock
-from ..exceptions import NamespaceNotFoundError
+from ..exceptions import NamespaceNotFoundError, StoreRefusedError
 from ..flows.acquire.counting import count_the_rest
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
@@ -44,7 +44,7 @@ class SyncRepository(
         driver: SyncDriver | None = None,
         owner: bool = True,
     ) -> None:
-        driver = driver or SyncDriver(store, operation_timeout=options.operation_timeout)
+        driver = driver or SyncDriver(store, operation_timeout=options.operation_timeout, clock=clock)
         super().__init__(driver, namespace_state, options, clock)
         self._store = store
         self._owner = owner
@@ -75,7 +75,11 @@ class SyncRepository(
             register=register,
             **options,
         )
-        return cls.over(SyncDynamoDBStore(chosen.stack_name, **chosen.store_options()), chosen)
+        store = SyncDynamoDBStore(chosen.stack_name, **chosen.store_options())
+        try:
+            return cls.over(store, chosen)
+        except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
+            raise refusal.with_traceback(None) from None
 
     @staticmethod
     def builder() -> "SyncRepositoryBuilder":
@@ -102,8 +106,8 @@ class SyncRepository(
         """Connect over a store of your own, which is closed on failure. Raises the errors of ``open``."""
         if is_awaited(store.perform):
             raise TypeError("SyncRepository needs a store whose `perform` is a `def`: use Repository")
-        driver = SyncDriver(store, operation_timeout=options.operation_timeout)
         time = clock_over(store, options)
+        driver = SyncDriver(store, operation_timeout=options.operation_timeout, clock=time)
         try:
             if options.create_table:
                 driver.run(namespaces.create_table(options.stack_name))
@@ -173,7 +177,10 @@ class SyncRepositoryBuilder(BuilderBase):
         """Connect; registers ``default`` and the requested namespace. Raises the errors of ``SyncRepository.open``."""
         options = self._options
         store = SyncDynamoDBStore(options.stack_name, **options.store_options())
-        repository = SyncRepository.over(store, options)
+        try:
+            repository = SyncRepository.over(store, options)
+        except StoreRefusedError as refusal:
+            raise refusal.with_traceback(None) from None
         if options.namespace_name != DEFAULT_NAMESPACE:
             try:
                 repository.namespace(DEFAULT_NAMESPACE)
