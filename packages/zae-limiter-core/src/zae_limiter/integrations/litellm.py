@@ -162,7 +162,7 @@ class RateLimits(CustomLogger):
     async def _take(self, user: Any, data: dict[str, Any], call_type: str) -> None:
         cost = {self._requests: 1} if self._requests else {}
         if self._tokens:
-            cost[self._tokens] = self._estimate({**data, "max_tokens": 0} if "embedding" in call_type else data)
+            cost[self._tokens] = self._estimate(_estimated(data, call_type))
         leases = Leases()
         try:
             limiter = await self._limiter()
@@ -172,7 +172,7 @@ class RateLimits(CustomLogger):
             document, fields = self._answers.document(error)
             detail = document["detail"]
             if self._tokens and isinstance(error, RateLimitExceeded):
-                why = assumed_answer(error, self._tokens, data, self._estimate)
+                why = assumed_answer(error, self._tokens, _estimated(data, call_type), self._estimate)
                 detail = f"{detail}; {why}" if why else detail
             raise _refusal(document["status"], detail, fields, call_type) from error
         except InvalidIdentifierError as error:
@@ -232,6 +232,11 @@ class _Stream:
             except litellm.exceptions.APIError:
                 log.warning("the tokens of a stream could not be counted; the estimate stays", exc_info=True)
         return self._usage.tokens
+
+
+def _estimated(data: Mapping[str, Any], call_type: str) -> Mapping[str, Any]:
+    """The request to estimate: that of embeddings has no answer."""
+    return {**data, "max_tokens": 0} if "embedding" in call_type else data
 
 
 def _models(fallbacks: object, depth: int = 5) -> Iterator[str]:
