@@ -74,12 +74,14 @@ class RateLimitError(ZAELimiterError):
 class RateLimitExceeded(RateLimitError):
     """At least one limit is short of tokens; nothing stays consumed.
 
-    ``statuses`` lists every checked limit, of the child and of its parent.
+    ``statuses`` has every limit that the call draws on: those of the entity that asked, ``entity_id``, then those of
+    its parent.
     """
 
-    def __init__(self, statuses: Sequence["LimitStatus"]) -> None:
-        super().__init__(tuple(statuses))
+    def __init__(self, statuses: Sequence["LimitStatus"], entity_id: str | None = None) -> None:
+        super().__init__(tuple(statuses), entity_id)
         self.statuses = tuple(statuses)
+        self.entity_id = self.statuses[0].entity_id if entity_id is None and self.statuses else entity_id
 
     @property
     def violations(self) -> tuple["LimitStatus", ...]:

@@ -74,6 +74,11 @@ class SyncLease:
         self._grant.rollback = False
 
     @property
+    def entity_id(self) -> str:
+        """The entity that acquires."""
+        return self._request.entity_id
+
+    @property
     def consumed(self) -> dict[str, int]:
         """The consumption of the lease, in tokens by limit, corrections included."""
         return {name: amount // MILLI for name, amount in self._grant.consumed.items()}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationError
-from ...limits import LimitStatus, OnUnavailable
+from ...limits import OnUnavailable
 from ...operations.errors import RaceLost, StoreError
 from ...resolution import Config, Resolved
 from ...schema.attributes import CONFIG_READ_AT
@@ -19,10 +19,10 @@ from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..public_errors import public_error
 from ..steps import Enqueue, Flow, Log, Sleep
-from .claims import AcquireRequest, Claim, Grant
+from .claims import AcquireRequest, Claim, Grant, Seen
 from .create_with_parent import create_with_parent
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
-from .statuses import statuses_before
+from .statuses import refusal_of
 
 ROUNDS = 8
 AGAIN_SECONDS = 0.01
@@ -45,17 +45,17 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
             claim = claims[0]
             if len(claims) == 1 and not claim.stale:
                 if claim.target.queue.busy and _looks_short(namespace_state, claim):
-                    refuse_by_copies(namespace_state, claims)
+                    refuse_by_copies(namespace_state, request, claims)
                 bucket_request = claim.enter()
                 yield Enqueue(bucket_request)
                 if bucket_request.admitted:
                     return Grant(request, claims)
             else:
-                yield from _take_with_others(namespace_state, claims)
+                yield from _take_with_others(namespace_state, request, claims)
                 if all(claim.admitted and not claim.stale for claim in claims):
                     return Grant(request, claims)
             yield from try_other_shards(namespace_state, claims)
-            if (yield from _conclude(namespace_state, claims)):
+            if (yield from _conclude(namespace_state, request, claims)):
                 return Grant(request, claims)
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
@@ -183,9 +183,9 @@ def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
     return claims
 
 
-def _take_with_others(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[None]:
+def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[None]:
     """Take if there is a parent, or if a config has expired."""
-    refuse_by_copies(namespace_state, claims)
+    refuse_by_copies(namespace_state, request, claims)
     taking = [claim for claim in claims if any(claim.amounts.values())]
     if len(taking) == 2 and all(claim.cached.state is None and not claim.stale for claim in taking):
         yield from create_with_parent(namespace_state, taking[0], taking[1])
@@ -193,13 +193,13 @@ def _take_with_others(namespace_state: NamespaceState, claims: list[Claim]) -> F
         yield from _take_beside_refresh(claims)
 
 
-def refuse_by_copies(namespace_state: NamespaceState, claims: Sequence[Claim]) -> None:
+def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:
     """Raise ``RateLimitExceeded`` if the copies of a claim's shards are fresh, and the tokens are not there."""
     now = namespace_state.now()
     if any(_rules_out(namespace_state, claim, now) for claim in claims):
         for claim in claims:
-            claim.seen = namespace_state.states(claim.cached)
-        raise RateLimitExceeded(statuses_before(claims, now))
+            claim.seen = Seen(namespace_state.states(claim.cached), now)
+        raise refusal_of(request, claims, now)
 
 
 def _looks_short(namespace_state: NamespaceState, claim: Claim) -> bool:
@@ -222,7 +222,7 @@ def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:
     yield from queue(waiters)
 
 
-def _conclude(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[bool]:
+def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:
     """Whether all claims are admitted, and their configs are current; else give back what was taken.
 
     Then it raises the reason, or returns ``False`` if the acquire has to be decided again.
@@ -248,7 +248,7 @@ def _conclude(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[bool
     error = first_error(claims)
     if error is not None:
         raise error
-    raise RateLimitExceeded((yield from refusal_statuses(namespace_state, claims)))
+    raise (yield from refusal_by_answers(namespace_state, request, claims))
 
 
 def first_error(claims: Iterable[Claim]) -> StoreError | None:
@@ -262,14 +262,18 @@ def first_error(claims: Iterable[Claim]) -> StoreError | None:
     return None
 
 
-def refusal_statuses(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[list[LimitStatus]]:
-    """The statuses of a refusal; for a bucket of several shards from all of them, if they can be read."""
+def refusal_by_answers(
+    namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]
+) -> Flow[RateLimitExceeded]:
+    """The refusal after the last try of each claim; a bucket of several shards is read as a whole, if it can be."""
     for claim in claims:
-        try:
-            claim.seen = (yield from read_shards(namespace_state, claim)) if claim.is_split else ()
-        except StoreError:  # also a spent budget: the refusal itself is certain
-            claim.seen = namespace_state.states(claim.cached)
-    return statuses_before(claims, namespace_state.now())
+        if claim.is_split and claim.seen is None:
+            try:
+                states = yield from read_shards(namespace_state, claim)
+            except StoreError:  # also a spent budget: the refusal itself is certain
+                states = namespace_state.states(claim.cached)
+            claim.seen = Seen(states, namespace_state.now()) if states else None
+    return refusal_of(request, claims, namespace_state.now())
 
 
 def _changed(claim: Claim) -> bool:

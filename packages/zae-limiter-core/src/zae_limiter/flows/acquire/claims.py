@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
+from typing import NamedTuple
 
 from ...exceptions import InfrastructureError
 from ...limits import Limit, OnUnavailable
@@ -32,12 +33,23 @@ class AcquireRequest:
     shadow: bool = False
 
 
+class Seen(NamedTuple):
+    """The last seen states of a bucket's shards at ``at_ms``, which decided without a request.
+
+    ``ahead``: the amounts of those before the caller in the waiting line, in millitokens by limit.
+    """
+
+    states: Sequence[BucketState]
+    at_ms: int
+    ahead: Mapping[str, int] = NOTHING
+
+
 @dataclass(slots=True)
 class Claim:
     """One bucket that an acquire draws on: the entity's own, or its parent's.
 
     ``cached`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
-    try. ``seen``: the states that decided without a request. ``error``: why the shards could not be read.
+    try. ``seen``: what decided without a request. ``error``: why the shards could not be read.
     ``waits``: its caller waits for tokens.
     """
 
@@ -49,7 +61,7 @@ class Claim:
     stale: bool = False
     turn: Turn | None = None
     waits: bool = False
-    seen: Sequence[BucketState] = ()
+    seen: Seen | None = None
     requests: list[BucketRequest] = field(default_factory=list)
     last: Sequence[BucketRequest] = ()
     error: StoreError | None = None

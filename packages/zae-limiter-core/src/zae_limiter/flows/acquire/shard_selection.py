@@ -15,7 +15,7 @@ from ..bucket.serving import cached_bucket
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..steps import Flow
-from .claims import Claim
+from .claims import Claim, Seen
 
 ELSEWHERE = 2
 ROUNDS = 4
@@ -130,7 +130,10 @@ def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]
     for _ in range(ROUNDS):
         states = yield from read_shards(namespace_state, claim)
         now = namespace_state.now()
-        parts = allocate(claim.checked, headroom_of(claim, states, now)) if covers(claim, states, now) else None
+        if not covers(claim, states, now):
+            claim.seen = Seen(states, now) if states else None
+            return
+        parts = allocate(claim.checked, headroom_of(claim, states, now))
         if not parts:
             return
         requests = claim.enter_many(

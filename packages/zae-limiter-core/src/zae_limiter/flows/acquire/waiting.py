@@ -13,16 +13,16 @@ from dataclasses import replace
 from itertools import count
 
 from ...exceptions import RateLimitExceeded
-from ...limits import LimitStatus
 from ...operations.errors import BudgetSpent
+from ...operations.values import NOTHING
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, Turn
 from ..steps import Flow, Wait
 from .acquire import acquire, known_claims
-from .claims import AcquireRequest, Claim, Grant
+from .claims import AcquireRequest, Claim, Grant, Seen
 from .counting import count_refusal
 from .shard_selection import balance_of
-from .statuses import statuses_before
+from .statuses import refusal_of
 
 MOMENT_MS = 100
 MOMENTS_TO_FILL = 2  # a bucket must not fill up while its crowd waits for the next moment
@@ -192,20 +192,14 @@ class _Caller:
         return wait_ms + (line.phase_ms - now - wait_ms) % max(1, min(MOMENT_MS, fill_ms // MOMENTS_TO_FILL))
 
     def too_late(self, refusal: RateLimitExceeded | None, wait_ms: int) -> RateLimitExceeded:
-        """The refusal with the wait of the whole line, which the limits of the line's bucket have."""
-        if self._short is None and refusal is not None:  # this process no longer knows the bucket
+        """The refusal of one that waits, by the last seen states and the amounts of all before it in its lines."""
+        if refusal is not None and not self._claims:  # this process no longer knows the buckets
             return refusal
-        assert self._short is not None, "only a caller that was refused or is in a line waits"
-        statuses = self._statuses(self._short) if refusal is None else refusal.statuses
-        bucket = self._short.cached.id.entity_id
-        return RateLimitExceeded(
-            [
-                replace(status, exceeded=True, retry_after_seconds=max(wait_ms / 1000, status.retry_after_seconds))
-                if status.entity_id == bucket and not status.limit.shadow
-                else status
-                for status in statuses
-            ]
-        )
+        now = self._namespace_state.now()
+        for claim in self._claims:
+            states = self._namespace_state.repaired_states(claim.cached, now)
+            claim.seen = Seen(states, now, self._ahead(claim, now))
+        return refusal_of(self._request, self._claims, now, wait_ms / 1000)
 
     def _wait_ms(self, claim: Claim, now_ms: int) -> int:
         """Milliseconds until the bucket has the amounts of all up to this turn; 0 if no state of it is known."""
@@ -219,11 +213,11 @@ class _Caller:
             longest = max(longest, -(-short * limit.refill_period // limit.refill_amount))
         return longest
 
-    def _statuses(self, claim: Claim) -> list[LimitStatus]:
-        """The statuses of a bucket that was not asked, by its last seen state."""
-        now = self._namespace_state.now()
-        claim.seen = self._namespace_state.repaired_states(claim.cached, now)
-        return statuses_before([claim], now)
+    def _ahead(self, claim: Claim, now_ms: int) -> dict[str, int]:
+        """The amounts of all before it in the line of a bucket, by limit that it needs."""
+        up_to = claim.cached.line.up_to(self.turn, now_ms)
+        own = claim.checked if claim.cached in self._lines else NOTHING
+        return {name: max(0, up_to.get(name, 0) - own.get(name, 0)) for name in claim.checked}
 
     def _join(self, claims: Sequence[Claim], lines: Sequence[CachedBucket]) -> None:
         """Go by these claims, and wait in those of these lines whose tokens they need."""

@@ -321,7 +321,7 @@ class CommitRun:
         if self._fresh():
             hopeless = list(_hopeless(batch.short, headroom))
             if hopeless:
-                self.settle(hopeless, "refused", left=headroom)
+                self.settle(hopeless, "refused", left=batch.left(headroom, plan.ceilings))
         elif not batch.carried:
             batch.carry(first := batch.short.pop(0))
             if first.trial:
