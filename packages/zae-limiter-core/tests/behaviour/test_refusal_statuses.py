@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from simulation.bucket_items import LimitState, limit_state_of
 from support.core.desk import Desk
 from support.core.shards import shard_items, split_into
-from support.core.worlds import World, take, until
+from support.core.worlds import World, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.flows.acquire.claims import AcquireRequest
 from zae_limiter.flows.acquire.lease import consume
@@ -250,48 +250,52 @@ def check_answer(refusal: RateLimitExceeded, shown: Sequence[tuple[str, str]], e
     assert sorted(problem(refusal)["violated-policies"]) == short
 
 
-async def refused(limiter: RateLimiter, amounts: dict[str, int], *, max_wait: float = 0.0) -> RateLimitExceeded:
+async def refused(limiter: RateLimiter, amounts: dict[str, int]) -> RateLimitExceeded:
     with pytest.raises(RateLimitExceeded) as caught:
-        await limiter.acquire(OWN, "r", amounts, max_wait=max_wait).__aenter__()
+        await limiter.acquire(OWN, "r", amounts).__aenter__()
     return caught.value
 
 
-def in_line(limiter: RateLimiter, entity_id: str) -> int:
-    """How many wait in the line of a bucket."""
-    return len(cached_bucket(limiter.namespace_state, entity_id, "r").line)
+def asking(*, max_wait: float) -> AcquireRequest:
+    return AcquireRequest(OWN, "r", {"rpm": 1_000, "tpm": 11_000}, max_wait=max_wait)
+
+
+def somebody_waits(world: World, limiter: RateLimiter) -> Desk:
+    """A desk at which one caller is in line."""
+    desk = Desk(limiter.repository.namespace_state, world.table, world.clock)
+    assert desk.falls_asleep(acquire_in_time(desk.namespace_state, asking(max_wait=60)))
+    return desk
 
 
 async def family(world: World, *of_parent: Limit) -> RateLimiter:
     """A key of 100 requests and 200,000 tokens a minute, and a project with these limits."""
-    limiter, _ = await world.process(default_limits=[Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 200_000)])
+    limiter, _ = await world.process()
     await limiter.create_entity(PARENT)
     await limiter.create_entity(OWN, parent_id=PARENT, cascade=True)
+    await limiter.repository.set_limits(OWN, [Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 200_000)])
     await limiter.repository.set_limits(PARENT, [*of_parent])
     return limiter
 
 
 async def test_who_is_refused_in_a_line_is_told_of_the_limit_that_is_short_and_of_no_other(world: World) -> None:
-    limiter, _ = await world.process(default_limits=[Limit.per_minute("rpm", 10), Limit.per_minute("tpm", 200_000)])
+    limiter, _ = await world.process()
+    await limiter.repository.set_limits(OWN, [Limit.per_minute("rpm", 10), Limit.per_minute("tpm", 200_000)])
     await take(limiter, OWN, "r", rpm=10, tpm=11)
-    first = asyncio.ensure_future(limiter.acquire(OWN, "r", {"rpm": 1, "tpm": 11}, max_wait=60).__aenter__())
-    await until(lambda: in_line(limiter, OWN) == 1)
-    refusal = await refused(limiter, {"rpm": 1, "tpm": 11}, max_wait=1)
+    desk = somebody_waits(world, limiter)
+    refusal = desk.answer(acquire_in_time(desk.namespace_state, asking(max_wait=1)))
     assert [status.limit_name for status in refusal.violations] == ["rpm"]
     assert refusal.retry_after_seconds == pytest.approx(12, abs=0.01), "with the one before it"
     assert "tpm" not in problem(refusal)["detail"]
-    first.cancel()
 
 
 async def test_who_is_refused_in_the_line_of_its_parent_sees_its_own_limits_as_its_own(world: World) -> None:
     limiter = await family(world, Limit.per_minute("rpm", 20))
     await take(limiter, OWN, "r", rpm=20, tpm=11)
-    first = asyncio.ensure_future(limiter.acquire(OWN, "r", {"rpm": 1, "tpm": 11}, max_wait=60).__aenter__())
-    await until(lambda: in_line(limiter, PARENT) == 1)
-    refusal = await refused(limiter, {"rpm": 1, "tpm": 11}, max_wait=1)
+    desk = somebody_waits(world, limiter)
+    refusal = desk.answer(acquire_in_time(desk.namespace_state, asking(max_wait=1)))
     policy = '"rpm";q=100;w=60, "tpm";q=200000;w=60, "parent/rpm";q=20;w=60'
     assert headers(refusal)["RateLimit-Policy"] == policy
     assert headers(refusal)["RateLimit"] == '"parent/rpm";r=0;t=6'
-    first.cancel()
 
 
 async def test_a_limit_that_the_parent_alone_has_is_told_as_the_parents(world: World) -> None:

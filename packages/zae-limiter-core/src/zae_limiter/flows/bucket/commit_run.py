@@ -309,7 +309,8 @@ class CommitRun:
         if outdated:
             self.settle(outdated, "outdated")
         if hopeless:
-            self.settle(hopeless, "refused", left=headroom)
+            before = fit_batch(self.pending, headroom, ceilings)
+            self.settle(hopeless, "refused", left=before.left(headroom, ceilings))
 
     def _refuse_or_ask(self, batch: Batch, plan: WritePlan) -> None:
         """By a fresh copy, refuse the requests that would not fit alone; the other short ones wait for the outcome.
