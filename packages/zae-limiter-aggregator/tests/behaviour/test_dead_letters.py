@@ -23,7 +23,15 @@ def counted(life: Life, entity: str = "good") -> list[tuple[dict[str, int], int]
 
 @pytest.mark.parametrize(
     "damage",
-    [{"shard_count": 10**12}, {"b_tpm_tc": "many"}, {"rf": None}, {"ev": "x"}, {"rj": "x"}, {"sj": []}],
+    [
+        {"shard_count": 10**12},
+        {"b_tpm_tc": "many"},
+        {"rf": None},
+        {"ev": "x"},
+        {"rj": "x"},
+        {"sj": []},
+        {"pj_rpm": "x"},
+    ],
     ids=str,
 )
 def test_a_record_that_can_never_be_read_goes_to_the_queue_and_the_rest_is_counted(damage: dict[str, Any]) -> None:

@@ -81,7 +81,8 @@ class RateLimitExceeded(RateLimitError):
     def __init__(self, statuses: Sequence["LimitStatus"], entity_id: str | None = None) -> None:
         super().__init__(tuple(statuses), entity_id)
         self.statuses = tuple(statuses)
-        self.entity_id = self.statuses[0].entity_id if entity_id is None and self.statuses else entity_id
+        first = self.statuses[0].entity_id if self.statuses else ""
+        self.entity_id = first if entity_id is None else entity_id
 
     @property
     def violations(self) -> tuple["LimitStatus", ...]:

@@ -21,7 +21,7 @@ class HasStatuses(Protocol):
     """A lease of either variant, or a ``RateLimitExceeded``."""
 
     @property
-    def entity_id(self) -> str | None:
+    def entity_id(self) -> str:
         """The entity that asked: the limits of any other one are its parent's."""
 
     @property

@@ -13,7 +13,8 @@ from zae_limiter import sharding
 from zae_limiter import token_bucket as bucket
 from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
-from zae_limiter.flows.acquire import acquire, lease, waiting
+from zae_limiter.exceptions import RateLimitExceeded
+from zae_limiter.flows.acquire import acquire, counting, lease, waiting
 from zae_limiter.flows.acquire import shard_selection as spread
 from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.bucket import commit_run, group_commit, prolonging, splitting
@@ -226,9 +227,14 @@ def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
     return refused
 
 
-def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> int:
+def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> Mapping[str, int]:
     """A write leaves the refusals that it counts to the next one."""
-    return self.counts[cached].number
+    return self.counts[cached].counts
+
+
+def _of_who_is_short(refusal: RateLimitExceeded, _: CachedBucket) -> list[str]:
+    """The one who asked counts its own limits for those of its parent."""
+    return [f"pj_{each.limit_name}" for each in refusal.violations]
 
 
 def _at_least_one(self: Limit) -> int:
@@ -309,6 +315,12 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(commit_run, "NotApplied", StoreError)),
     ),
     Mutant("refusals counted where there is no bucket", count_for_nobody),
+    Mutant(
+        "refusals by a parent that nobody counts", fault=_patched(patch.object(counting, "_by_parent", lambda *_: ()))
+    ),
+    Mutant(
+        "own refusals counted for the parent's", fault=_patched(patch.object(counting, "_by_parent", _of_who_is_short))
+    ),
     Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", given_by_debt))),
     Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(all_amounts)))),
     Mutant(

@@ -331,12 +331,13 @@ class World:
 
     def _check_refusals(self) -> None:
         """No bucket counts more refusals than callers got; none is lost where nothing goes wrong."""
-        told, pending = Counter[str](), Counter[str]()
+        told, pending = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
         for _, caller, _ in self.callers:
-            told.update({keys.pk_bucket("ns", *place, 0)[:-2]: times for place, times in caller.refusals.items()})
+            for (place, name), times in caller.refusals.items():
+                told[keys.pk_bucket("ns", *place, 0)[:-2], name] += times
         for process in self.processes:
-            counts = process.namespace_state.refusals.counts
-            pending.update({cached.id.pk[:-2]: waiting.number for cached, waiting in counts.items()})
+            for cached, waiting in process.namespace_state.refusals.counts.items():
+                pending.update({(cached.id.pk[:-2], name): number for name, number in waiting.counts.items()})
         for bucket in told | self.oracle.refused:
             counted = self.oracle.refused[bucket]
             if counted > told[bucket] or (self.plan.forgets_no_refusal and counted + pending[bucket] < told[bucket]):

@@ -82,6 +82,7 @@ def test_json_says_what_it_is_the_top_of(used: Table) -> None:
                 "total_events": 2,
                 "total_refused": 0,
                 "total_shadowed": 4,
+                "refused_by_parent": {},
             }
         ],
     }

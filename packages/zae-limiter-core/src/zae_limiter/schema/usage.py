@@ -1,7 +1,7 @@
 """The item of a usage snapshot: made of a value, added to, and read back.
 
 The attributes that keep its counts exact begin with ``_``, which no limit does: for each shard of the bucket the mark
-of the last record that was counted, for each limit the rest beside its tokens.
+of the last record that was counted, for each limit the rest beside its tokens; so do the counts by the parent's limits.
 """
 
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ from .attributes import (
 from .items import Item
 
 SEQUENCE_DIGITS: Final = 40
+_BY_PARENT: Final = "_refused_by_parent_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ def usage_item(namespace_id: str, snapshot: UsageSnapshot) -> Item:
     """The item of a snapshot, with the counters as attributes of their own, so that a write can add to them."""
     place = SnapshotId(namespace_id, snapshot.entity_id, snapshot.resource, snapshot.window, snapshot.window_start)
     refused = {TOTAL_REFUSED: snapshot.total_refused, TOTAL_SHADOWED: snapshot.total_shadowed}
+    refused |= {parent_attribute(limit): number for limit, number in snapshot.refused_by_parent.items()}
     counts = {TOTAL_EVENTS: snapshot.total_events, **{name: n for name, n in refused.items() if n}, **snapshot.consumed}
     return {PK: place.pk, SK: place.sk, **place.attributes(), **counts}
 
@@ -100,6 +102,9 @@ def read_usage(item: Item) -> UsageSnapshot:
         total_events=item.get(TOTAL_EVENTS, 0),
         total_refused=item.get(TOTAL_REFUSED, 0),
         total_shadowed=item.get(TOTAL_SHADOWED, 0),
+        refused_by_parent={
+            name.removeprefix(_BY_PARENT): item[name] for name in sorted(item) if name.startswith(_BY_PARENT)
+        },
     )
 
 
@@ -117,6 +122,11 @@ def counted_attribute(shard: int) -> str:
 def rest_attribute(limit: str) -> str:
     """The attribute with the rest of a limit, in millitokens."""
     return f"_rest_{limit}"
+
+
+def parent_attribute(limit: str) -> str:
+    """The attribute with the refused acquires of a limit of the parent."""
+    return f"{_BY_PARENT}{limit}"
 
 
 def stream_mark(label: str, sequence_number: str) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...resolution import Config
-from ...schema.attributes import CONFIG_READ_AT, REFUSED, bucket_attributes
+from ...schema.attributes import CONFIG_READ_AT, bucket_attributes, refusals_of
 from ...schema.items import BucketState
 from ..process.bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -188,7 +188,7 @@ class CommitRun:
         multiplier = self.namespace_state.settings.ttl_multiplier
         plan = ConsumeWrite(self.cached, state, now_ms, multiplier, self.config, self.slack)
         batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
-        batch.refused = write.add.get(REFUSED, 0)
+        batch.refused = refusals_of(write.add)
         plan.write(batch)
         return Decision(write, batch, plan)
 

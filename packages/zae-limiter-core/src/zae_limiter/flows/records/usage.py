@@ -4,6 +4,7 @@ Lives here: the keys to read, and the ends of pages. Never: how snapshots are ma
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -121,6 +122,7 @@ class Sums:
     def __init__(self) -> None:
         self.milli: dict[str, int] = {}
         self.events = self.refused = self.shadowed = 0
+        self.by_parent: Counter[str] = Counter()
 
     def add(self, snapshot: Snapshot) -> None:
         """Add a snapshot."""
@@ -129,6 +131,7 @@ class Sums:
         self.events += snapshot.usage.total_events
         self.refused += snapshot.usage.total_refused
         self.shadowed += snapshot.usage.total_shadowed
+        self.by_parent.update(snapshot.usage.refused_by_parent)
 
 
 class _Page(NamedTuple):
@@ -164,7 +167,13 @@ def _snapshot(item: Item) -> Snapshot:
     """The snapshot of an item. Raises an error of ``UNREADABLE`` for one that has something else for a count."""
     SnapshotId.of_row(item)
     snapshot = usage, milli = Snapshot(read_usage(item), read_milli(item))
-    counts = (usage.total_events, usage.total_refused, usage.total_shadowed, *milli.values())
+    counts = (
+        usage.total_events,
+        usage.total_refused,
+        usage.total_shadowed,
+        *milli.values(),
+        *usage.refused_by_parent.values(),
+    )
     if any(type(count) is not int for count in counts):
         raise TypeError("a count is no number")
     return snapshot
@@ -185,6 +194,7 @@ def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSumm
         total_events=sum(each.events for each in sums),
         total_refused=sum(each.refused for each in sums),
         total_shadowed=sum(each.shadowed for each in sums),
+        refused_by_parent=dict(sorted(sum((each.by_parent for each in sums), Counter[str]()).items())),
     )
 
 

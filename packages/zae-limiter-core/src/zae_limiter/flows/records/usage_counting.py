@@ -12,7 +12,7 @@ from ...operations.errors import ConditionFailed
 from ...operations.values import Conditions, Item, Key, Update
 from ...schema.attributes import TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED, TTL
 from ...schema.changes import Consumption
-from ...schema.usage import SnapshotId, counted_attribute, rest_attribute
+from ...schema.usage import SnapshotId, counted_attribute, parent_attribute, rest_attribute
 from ..retry import with_retries
 from ..steps import Flow
 
@@ -59,6 +59,8 @@ def _counting(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at:
             add[limit] = add.get(limit, 0) + tokens
         for limit, milli in use.consumption.rests.items():
             add[rest_attribute(limit)] = add.get(rest_attribute(limit), 0) + milli
+        for limit, number in use.consumption.refused_by_parent.items():
+            add[parent_attribute(limit)] = add.get(parent_attribute(limit), 0) + number
     counted = counted_attribute(shard)
     values = {**snapshot.attributes(), counted: uses[-1].mark}
     if expires_at is not None:
