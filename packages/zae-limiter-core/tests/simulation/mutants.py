@@ -6,6 +6,7 @@ fault that can leave this package.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -14,7 +15,7 @@ from zae_limiter import token_bucket as bucket
 from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
 from zae_limiter.exceptions import RateLimitExceeded
-from zae_limiter.flows.acquire import acquire, counting, lease, waiting
+from zae_limiter.flows.acquire import acquire, counting, lease, statuses, waiting
 from zae_limiter.flows.acquire import shard_selection as spread
 from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.bucket import commit_run, group_commit, prolonging, splitting
@@ -232,6 +233,15 @@ def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> Mapping[str,
     return self.counts[cached].counts
 
 
+def _of_every_limit(real: Callable[..., RateLimitExceeded]) -> Callable[..., RateLimitExceeded]:
+    def refusal_of(*args: Any) -> RateLimitExceeded:
+        """A refusal that calls every limit exceeded."""
+        refusal = real(*args)
+        return RateLimitExceeded([replace(each, exceeded=True) for each in refusal.statuses], refusal.entity_id)
+
+    return refusal_of
+
+
 def _of_who_is_short(refusal: RateLimitExceeded, _: CachedBucket) -> list[str]:
     """The one who asked counts its own limits for those of its parent."""
     return [f"pj_{each.limit_name}" for each in refusal.violations]
@@ -245,6 +255,11 @@ def _at_least_one(self: Limit) -> int:
 WITHOUT_FAST_PATH = patch.object(group_commit, "fast_path_update", lambda *_, **__: None)
 
 MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "a refusal for limits that are there",
+        fault=_patched(patch.object(acquire, "refusal_of", _of_every_limit(statuses.refusal_of))),
+        found_by=89,
+    ),
     Mutant("no upper bound", no_upper_bound),
     Mutant("no lower bound", no_lower_bound),
     Mutant("no rf", no_anchor),

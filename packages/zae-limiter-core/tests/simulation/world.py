@@ -354,14 +354,14 @@ class World:
             raise Violation(f"shadow limits would have refused {told}, and {self.oracle.shadowed} are counted")
 
     def _check_refusal(self, refusal: Refusal) -> None:
-        """Somewhere in the time that a copy may be old, one of the limits was short."""
+        """Somewhere in the time that a copy may be old, each limit that the refusal names was short."""
         window_ms = self.plan.settings.staleness_ms + OLDEST_MS
         short = [(keys.pk_bucket("ns", e, r, 0)[:-2], name, 1000 * n) for e, r, name, n in refusal.short]
-        if not any(
+        if not all(
             self.oracle.was_short(*what, refusal.begun_ms - window_ms, refusal.ended_ms, behind_ms=1_100)
             for what in short
         ):
-            raise Violation(f"refused, but it was there: {refusal}")
+            raise Violation(f"refused for what was there: {refusal}")
 
 
 def simulate(seed: int, *, tamper: Tamper = untampered, changes: Mapping[str, str] = NOTHING) -> World:
