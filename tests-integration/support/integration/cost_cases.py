@@ -194,6 +194,7 @@ FREE: Final = {  # methods that ask nothing
     "Lease.keep",
     "Lease.consumed",
     "Lease.degraded",
+    "Lease.entity_id",
     "Lease.settle",  # the end of the block writes, as for an adjust
     "Lease.corrected",
     "Lease.shadowed",

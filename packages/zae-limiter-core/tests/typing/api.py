@@ -74,6 +74,7 @@ def an_observer_takes_any_event(repository: Repository, sync_repository: SyncRep
 async def an_acquire_waits(limiter: RateLimiter, sync_limiter: SyncRateLimiter) -> None:
     async with limiter.acquire("e", "r", {"rpm": 1}, max_wait=30) as lease:
         assert_type(lease.waited, float)
+        assert_type(lease.entity_id, str)
         await lease.settle(rpm=2)
     limiter.acquire("e", "r", {"rpm": 1}, max_wait="30")  # type: ignore[arg-type]
 
