@@ -32,7 +32,7 @@ from zae_limiter.sync.http import Connection
 from zae_limiter.sync.store import SyncDynamoDBStore
 
 GET = Get(Key("p", "s"))
-BODY = json.dumps({"Item": {"PK": {"S": "p"}}}).encode()
+BODY = json.dumps({"Item": {"PK": {"S": "p"}, "SK": {"S": "s"}}}).encode()
 Serve = Callable[[socket.socket], None]
 TIMEOUT = 0.3  # seconds
 BUSY_SECONDS = 20  # an answer in time on any machine; whoever waits for these servers waits longer
@@ -121,7 +121,7 @@ def get(request: pytest.FixtureRequest) -> Callable[[str], object]:
 @pytest.mark.parametrize("crc", [None, zlib.crc32(BODY)])
 def test_an_answer_that_comes_whole_is_taken(get: Callable[[str], object], crc: int | None) -> None:
     with serving(lambda connection: answer(connection, crc=crc)) as url:
-        assert get(url) == {"PK": "p"}
+        assert get(url) == {"PK": "p", "SK": "s"}
 
 
 def test_an_answer_whose_checksum_is_wrong_is_refused(get: Callable[[str], object]) -> None:

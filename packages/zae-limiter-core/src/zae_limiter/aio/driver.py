@@ -206,6 +206,8 @@ class Driver:
                 await self._play(queue.work(batch), [])
             except asyncio.CancelledError:  # a shutdown cuts this write off; later requests are served
                 fail(batch, OutcomeUnknown(CUT_OFF))
+            except StoreError as unreadable:  # what no flow can go on from: an item like no record
+                fail(batch, unreadable)
             except Exception as error:
                 fail(batch, broken(error))
                 log.exception("a write of a bucket failed in a way that it should not")

@@ -21,11 +21,10 @@ from ..schema.attributes import (
     parse_refused_by_parent,
 )
 from ..schema.items import BucketId, Item
-from ..sharding import MAX_SHARDS
+from ..sharding import MAX_SHARDS, SHARD_COUNTS
 from .marshal import read_item
 
 MOST: Final = 10**30  # of a counter: a window adds up a great many such numbers before DynamoDB's 38 digits are full
-SHARD_COUNTS: Final = frozenset(1 << power for power in range(MAX_SHARDS.bit_length()))
 
 _NUMBERS: Final = frozenset((ANCHOR, SHARD_COUNT, ACQUIRES, REFUSED, SHADOWED))
 _WHOLE: Final = re.compile(r"-?[0-9]{1,38}")

@@ -28,6 +28,7 @@ from .attributes import (
     WINDOW_START,
 )
 from .items import Item
+from .reading import number, reads, text
 
 SEQUENCE_DIGITS: Final = 40
 _BY_PARENT: Final = "_refused_by_parent_"
@@ -53,6 +54,11 @@ class SnapshotId:
         """The sort key: resource, then window."""
         return keys.sk_usage(self.resource, self._window_key)
 
+    @property
+    def index_sk(self) -> str:
+        """The sort key in GSI2: window, then entity."""
+        return keys.gsi2_sk_usage(self._window_key, self.entity_id)
+
     @classmethod
     def of_row(cls, row: Item) -> Self:
         """The id of the snapshot that an item, or its row in an index, is of. Raises ``ValueError`` for any other."""
@@ -68,7 +74,7 @@ class SnapshotId:
         """The attributes of the item without its key and its counts."""
         return {
             GSI2PK: keys.gsi2_pk_resource(self.namespace_id, self.resource),
-            GSI2SK: keys.gsi2_sk_usage(self._window_key, self.entity_id),
+            GSI2SK: self.index_sk,
             GSI4PK: keys.gsi4_pk(self.namespace_id),
             GSI4SK: self.pk,
             ENTITY_ID: self.entity_id,
@@ -91,27 +97,39 @@ def usage_item(namespace_id: str, snapshot: UsageSnapshot) -> Item:
     return {PK: place.pk, SK: place.sk, **place.attributes(), **counts}
 
 
+@reads
 def read_usage(item: Item) -> UsageSnapshot:
     """The snapshot of an item."""
+    total_events, total_refused, total_shadowed = (
+        number({name: 0, **item}, name) for name in (TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED)
+    )
     return UsageSnapshot(
-        entity_id=item[ENTITY_ID],
-        resource=item[RESOURCE],
+        entity_id=text(item, ENTITY_ID),
+        resource=text(item, RESOURCE),
         window=check_window(item[WINDOW]),
         window_start=parse_window_key(item[WINDOW_START])[1],
         consumed={name: milli // MILLI for name, milli in read_milli(item).items()},
-        total_events=item.get(TOTAL_EVENTS, 0),
-        total_refused=item.get(TOTAL_REFUSED, 0),
-        total_shadowed=item.get(TOTAL_SHADOWED, 0),
+        total_events=total_events,
+        total_refused=total_refused,
+        total_shadowed=total_shadowed,
         refused_by_parent={
-            name.removeprefix(_BY_PARENT): item[name] for name in sorted(item) if name.startswith(_BY_PARENT)
+            name.removeprefix(_BY_PARENT): number(item, name) for name in sorted(item) if name.startswith(_BY_PARENT)
         },
     )
 
 
+@reads
 def read_milli(item: Item) -> dict[str, int]:
     """The consumption in a snapshot's item, in millitokens by limit."""
     names = [name for name in sorted(item) if _is_counter(name)]
-    return {name: MILLI * item[name] + item.get(rest_attribute(name), 0) for name in names}
+    rests = {rest_attribute(name): 0 for name in names} | item
+    return {name: MILLI * number(item, name) + number(rests, rest_attribute(name)) for name in names}
+
+
+@reads
+def read_mark(item: Item, shard: int) -> str:
+    """The mark of the last record of a shard that a snapshot has counted."""
+    return text(item, counted_attribute(shard))
 
 
 def counted_attribute(shard: int) -> str:

@@ -325,6 +325,8 @@ class SyncDriver:
         self._serving.queues.append(queue)
         try:
             self._play(queue.work(batch), FlowRun(until))
+        except StoreError as unreadable:  # what no flow can go on from: an item like no record
+            fail(batch, unreadable)
         except Exception as problem:
             fail(batch, broken(problem))
             raise

@@ -148,9 +148,6 @@ def _settle(wave: Sequence[_Batch[P]]) -> Flow[list[tuple[_Batch[P], StoreError 
 def _judge(batch: _Batch[P], cancelled: TransactionCancelled, failures: dict[P, StoreError]) -> list[_Wanted[P]]:
     """The changes of a cancelled transaction to try again: all but those that cancelled it."""
     again: list[_Wanted[P]] = []
-    if len(cancelled.reasons) != len(batch.transact.writes):  # a store that gives no reasons
-        failures |= {wanted.place: cancelled for wanted in batch.wanted}
-        return again
     for wanted, reasons in zip(batch.wanted, _parts(cancelled.reasons, 2), strict=True):
         if {reason.code for reason in reasons} <= PASSING:
             again.append(wanted)

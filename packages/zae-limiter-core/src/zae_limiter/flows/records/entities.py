@@ -12,7 +12,7 @@ from ...operations.errors import Reason, TransactionCancelled
 from ...operations.values import Conditions, Item, Key, Put, Query, Transact, Update
 from ...schema import keys
 from ...schema.attributes import CHILDREN, EVENT_ID, METADATA, PARENT_ID, PK, VERSION
-from ...schema.entities import entity_item, read_entity, write_metadata
+from ...schema.entities import entity_item, read_child_count, read_entity, read_family, write_metadata
 from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, lost_race, optimistic
 from ..process.namespace_state import NamespaceState
@@ -89,10 +89,7 @@ def _child(namespace_state: NamespaceState, parent_id: str, item: Item) -> Entit
     if key_of(item) != meta_key(namespace_state, entity.entity_id) or entity.parent_id != parent_id:
         raise ValueError("not as the child of its key")
     validate_name(entity.name)
-    validate_flag("cascade", entity.cascade)
     validate_metadata(entity.metadata)
-    if type(entity.version) is not int or not isinstance(entity.created_at, str):
-        raise TypeError("a number or a time is not one")
     return entity
 
 
@@ -126,7 +123,7 @@ def update_entity(
             return (), before
         after = replace(after, version=before.version + 1)
         if after.parent_id is not None and after.parent_id != before.parent_id:
-            _check_parent(after.parent_id, found.get(wanted[-1]), children=item[CHILDREN])
+            _check_parent(after.parent_id, found.get(wanted[-1]), children=read_child_count(item))
         if after.cascade and after.parent_id is None:
             raise ValidationError("cascade", after.cascade, "needs a parent_id to cascade to")
         return _update(namespace_state, item, after, cause), after
@@ -175,7 +172,7 @@ def _not_created(new: Entity, reasons: Sequence[Reason]) -> Exception:
 def _check_parent(parent_id: str, parent: Item | None, *, children: int) -> None:
     if parent is None:
         raise EntityNotFoundError(parent_id)
-    if PARENT_ID in parent:
+    if read_family(parent).parent_id is not None:
         raise _too_deep(parent_id, parent)
     if children:
         problem = f"the entity has children itself, {children}: the tree has two levels"
@@ -183,7 +180,7 @@ def _check_parent(parent_id: str, parent: Item | None, *, children: int) -> None
 
 
 def _too_deep(parent_id: str, parent: Item) -> ValidationError:
-    problem = f"has a parent itself, {parent[PARENT_ID]}: the tree has two levels"
+    problem = f"has a parent itself, {read_family(parent).parent_id}: the tree has two levels"
     return ValidationError("parent_id", parent_id, problem)
 
 
