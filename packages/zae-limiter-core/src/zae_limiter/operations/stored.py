@@ -22,12 +22,15 @@ def read_key(stored: Stored) -> Key:
 
 def read_one(key: Key, stored: Stored, read: Callable[[Stored], Item] = read_stored) -> Item:
     """Return the item that was asked for by its key, and no other. Raises ``OutcomeUnknown``, ``Unreadable``."""
-    if read_key(stored) != key:
-        raise OutcomeUnknown(f"the answer has another item than {key.pk!r}, {key.sk!r}")
     try:
-        return read(stored)
+        found = read(stored)
     except UNREADABLE as error:
-        raise Unreadable(*key, f"it has a value that no record has: {error}") from error
+        if read_key(stored) == key:
+            raise Unreadable(*key, f"it has a value that no record has: {error}") from error
+        found = {}
+    if found.get(PK) != key.pk or found.get(SK) != key.sk:
+        raise OutcomeUnknown(f"the answer has another item than {key.pk!r}, {key.sk!r}")
+    return found
 
 
 def read_row(stored: Stored) -> Item:

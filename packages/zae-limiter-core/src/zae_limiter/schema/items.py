@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import fsum, inf
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -34,7 +35,7 @@ from .attributes import (
     bucket_attributes,
     parse_bucket_attribute,
 )
-from .reading import MOST, UNREADABLE, flag, number, optional, reads, text, unreadable
+from .reading import UNREADABLE, flag, number, optional, reads, text, unreadable
 
 Item = dict[str, Any]
 
@@ -144,9 +145,8 @@ def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
         if before is not None:
             old, shard_limits, ceilings, rows, fill_ms, numbers = before
             if old[ANCHOR] == item[ANCHOR] and old[SHARD_COUNT] == item[SHARD_COUNT]:
-                found = numbers(item)  # what is no number cannot be compared with one
-                if not (min(found) > -MOST and max(found) < MOST and -MOST < item.get(TTL, 0) < MOST):
-                    raise ValueError("a number has more than 38 digits")
+                if fsum(numbers(item)) + item.get(TTL, 0) == inf:  # which raises for what is no number
+                    raise ValueError("its numbers have no sum")
                 return BucketState(item, shard_limits, ceilings, rows, fill_ms, numbers)
         return _read_anew(item)
     except UNREADABLE as error:
