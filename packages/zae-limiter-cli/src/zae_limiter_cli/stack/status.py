@@ -10,7 +10,7 @@ from zae_limiter import SyncRepository, ZAELimiterError
 from ..artifacts.builder import LAMBDAS, LambdaName
 from ..columns import counted
 from ..connection import Connection
-from ..errors import CommandError
+from ..errors import CommandError, one_line
 from . import cloudformation, record
 from .cloudformation import Stack
 from .code import find_function, function_name
@@ -81,7 +81,7 @@ def _looked(part: str, look: Callable[P, Check], *args: P.args, **kwargs: P.kwar
 
 
 def _stack(stack: Stack) -> Check:
-    message = stack.status if stack.well else f"{stack.status}: {stack.reason or way_out(stack)}"
+    message = stack.status if stack.well else f"{stack.status}: {one_line(stack.reason) or way_out(stack)}"
     return Check("stack", stack.usable, message, {"status": stack.status, "changed_at": stack.changed_at})
 
 

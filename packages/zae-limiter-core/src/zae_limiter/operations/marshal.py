@@ -50,8 +50,8 @@ def read_value(value: AttributeValue, levels: int = MOST_LEVELS) -> Value:
         return [read_value(part, levels - 1) for part in content]
     if kind == "M":
         return {name: read_value(part, levels - 1) for name, part in content.items()}
-    if type(content) is not _KINDS[kind]:
-        raise TypeError(f"a value of the kind {kind!r} is none")
+    if type(content) is not _KINDS.get(kind):
+        raise TypeError(f"no record has such a value of the kind {kind!r:.9}")
     return None if kind == "NULL" else content
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from zae_limiter.operations.checksum import check_body
 from zae_limiter.operations.errors import OutcomeUnknown
+from zae_limiter.printing import printable
 
 from .body import read_body
 from .responses import Response
@@ -23,7 +24,7 @@ class ErrorAnswer(Exception):
 
     def __init__(self, response: Answer) -> None:
         error = response["Error"]
-        super().__init__(f"{error['Code']}: {error['Message']}")
+        super().__init__(printable(f"{error['Code']}: {error['Message']}"))
         self.response = response
 
 
