@@ -52,7 +52,7 @@ class Peer:
 
     def answer(self, *names: str) -> None:
         """Send answers with these names, at once."""
-        bodies = [json.dumps({"Item": {"PK": {"S": name}}}).encode() for name in names]
+        bodies = [json.dumps({"Item": {"PK": {"S": name}, "SK": {"S": "s"}}}).encode() for name in names]
         self._socket.sendall(b"".join(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(b), b) for b in bodies))
 
     def reset_at_close(self) -> None:
