@@ -177,7 +177,7 @@ def attribute(random: Random) -> Any:
         case "S":
             return {"S": _chosen([*TEXTS, *TEXTS, *PLAIN], random)}
         case "deep":
-            return _deep(random.choice([20, 40, 300]))
+            return _deep(random.choice([20, 31, 33, 100]))
         case "L" | "SS":
             return {kind: [random.choice([{"S": "x"}, {"N": "1"}, "x", 1, None])] * random.randint(0, 2)}
         case "M":
