@@ -230,10 +230,18 @@ limits = st.from_regex(r"[A-Za-z][A-Za-z0-9.\-]{0,8}", fullmatch=True).map("l-{}
 instants = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - see timezones
 
 
-counts = st.integers(0)
+MOST = 10**38 - 1  # that DynamoDB stores
+counts = st.integers(0, MOST)
 
 
-@given(instants, st.sampled_from(["hourly", "daily"]), st.dictionaries(limits, st.integers()), counts, counts, counts)
+@given(
+    instants,
+    st.sampled_from(["hourly", "daily"]),
+    st.dictionaries(limits, st.integers(-MOST, MOST)),
+    counts,
+    counts,
+    counts,
+)
 def test_a_snapshot_comes_back_as_it_was(
     at: datetime, window: Window, consumed: dict[str, int], events: int, refused: int, shadowed: int
 ) -> None:
