@@ -3,8 +3,8 @@
 Lives here: the state and its changes. Never: requests (drivers), a clock.
 
 The breaker is *closed* while the store answers. It opens after ``FAILURES`` requests in a row without an answer. While
-it is open, requests fail at once without being sent, and the driver sends one probe at a time. The first answer closes
-it.
+it is open, requests fail at once without being sent, and the driver sends one probe at a time; ``probing`` says when.
+The first answer closes it.
 """
 
 import logging
@@ -15,8 +15,6 @@ from ..stats import BreakerState, StoreStats
 from .errors import AccessLost, Denied, OutcomeUnknown, StoreError, TrustLost, Unreachable, Untrusted
 
 FAILURES: Final = 3
-FIRST_PAUSE: Final = 0.1  # seconds until the first probe; each later pause is twice as long, up to the longest
-LONGEST_PAUSE: Final = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +49,11 @@ class Health:
         if self.is_open:
             self._close()
 
-    def failed(self, error: StoreError) -> StoreError:
-        """Note a failed request; returns its error, or the outage that a refusal is behind an answer."""
+    def failed(self, error: StoreError, *, proves: bool = True) -> StoreError:
+        """Note a failed request; returns its error, or the outage that a refusal is behind an answer.
+
+        ``proves``: whether a missing answer shows that the store is away now.
+        """
         if isinstance(error, Denied | Untrusted):
             error = self._refused(error)
             if not isinstance(error, TrustLost):
@@ -61,9 +62,11 @@ class Health:
             self.served()
             return error
         self._unanswered += 1
+        if not proves:
+            return error
         self._in_a_row += 1
         if self._in_a_row >= FAILURES and not self.is_open:
-            self._open(error)
+            self.open(error)
         return error
 
     def dropped(self, foreign: int, unreadable: int) -> None:
@@ -110,7 +113,8 @@ class Health:
         lost.__cause__ = error
         return lost
 
-    def _open(self, error: StoreError) -> None:
+    def open(self, error: Exception) -> None:
+        """Open the breaker."""
         with self._lock:
             if self.is_open:
                 return
