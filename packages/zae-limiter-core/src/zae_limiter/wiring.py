@@ -1,5 +1,6 @@
 """What both variants share: clock and namespace of a repository, cause of changes, arguments of a decorator."""
 
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .audit import Cause, iso_instant
 from .clock.system import Clock, SystemClock
-from .exceptions import ValidationError
+from .exceptions import RateLimiterUnavailable, ValidationError
+from .flows.process.late_opening import open_later
 from .flows.process.namespace_state import NamespaceState
-from .flows.records.opening import open_namespace
+from .flows.records.opening import create_table, open_namespace
 from .flows.steps import Flow, Log, play
 from .namespaces import Namespace
 from .naming import check_namespace, check_principal
@@ -26,6 +28,7 @@ NAMESPACE_ID_BYTES = 8
 SECONDS_PER_DAY = 24 * 3600
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
 _serials = count()  # keeps the events of one millisecond in order
 
 
@@ -43,6 +46,13 @@ def clock_over(store: object, options: Options) -> Clock:
 def is_doubted(clock: Clock) -> bool:
     """Whether the last answers contradict the clock; ``False`` for a clock that answers do not correct."""
     return bool(getattr(clock, "doubted", False))
+
+
+def connecting(options: Options, clock: Clock) -> Flow[str]:
+    """The flow that opens the namespace of the options, in a table that it creates if they say so."""
+    if options.create_table:
+        yield from create_table(options.stack_name)
+    return (yield from opening(options, options.namespace_name, clock))
 
 
 def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
@@ -80,8 +90,18 @@ def _new_id() -> str:
     return drawn
 
 
-def namespace_state_of(options: Options, name: str, namespace_id: str, clock: Clock) -> NamespaceState:
-    """The state of a namespace in a process that has just opened it."""
+def late_namespace_state(
+    options: Options, name: str, clock: Clock, find: Callable[[], Flow[str]], outage: RateLimiterUnavailable
+) -> NamespaceState:
+    """The state of a namespace that ``find`` will open when the store answers. Raises ``outage`` if it is blocking."""
+    if options.on_unavailable == "block":
+        raise outage
+    log.warning("namespace %r is opened when the store answers; until then no call is counted: %s", name, outage)
+    return open_later(namespace_state_of(options, name, None, clock), find)
+
+
+def namespace_state_of(options: Options, name: str, namespace_id: str | None, clock: Clock) -> NamespaceState:
+    """The state of a namespace in a process that has just opened it; ``None`` for an id that is not known yet."""
     return NamespaceState(
         name,
         namespace_id,

@@ -102,6 +102,10 @@ class Driver:
         self._active = {}
         self._guarded.forget()
 
+    def begin_outage(self, error: Exception) -> None:
+        """Refuse requests at once from now on, until a probe finds that the store answers."""
+        self._guarded.begin_outage(error)
+
     # flows
 
     async def _play(self, flow: Flow[T], waiters: list[Waiter], budget: float | None = None) -> T:

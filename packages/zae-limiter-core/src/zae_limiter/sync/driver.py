@@ -123,6 +123,10 @@ class SyncDriver:
         self._serving = Serving()
         self._guarded.forget()
 
+    def begin_outage(self, error: Exception) -> None:
+        """Refuse requests at once from now on, until a probe finds that the store answers."""
+        self._guarded.begin_outage(error)
+
     # flows
 
     def _play(self, flow: Flow[T], run: FlowRun) -> T:

@@ -105,9 +105,10 @@ class World:
         *,
         default_limits: list[Limit] | None = None,
         observers: Sequence[Observer] = (),
+        wire: Wire | None = None,
         **options: Any,
     ) -> Process:
-        wire = Wire(self.table)
+        wire = wire or Wire(self.table)
         chosen = Options(namespace=namespace, **{"clock": self.clock, **options})
         if self.variant == "async":
             opened = await Repository.over(WireStore(wire), chosen)

@@ -15,6 +15,7 @@ from ...schema.attributes import CONFIG_READ_AT
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket, resolve
 from ..process.bucket_queue import Waiter
+from ..process.late_opening import opened
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..public_errors import public_error
@@ -93,8 +94,10 @@ def _policy(namespace_state: NamespaceState, of_call: OnUnavailable | None) -> O
 def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
     """The claims, with the limits that hold for each; unknown and expired configs are read.
 
-    Raises ``ValidationError`` for an amount without a limit, or if there are no limits at all.
+    Raises ``ValidationError`` for an amount without a limit, or if there are no limits at all, and for a namespace that
+    was not opened yet what opening it raises.
     """
+    yield from opened(namespace_state)
     claims = [(yield from _approach(namespace_state, request, request.entity_id))]
     parent_id = _parent_to_ask(request, claims[0].resolved)
     if parent_id is not None:

@@ -4,12 +4,14 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from ...exceptions import NamespaceNotFoundError, RateLimiterUnavailable
+from ...exceptions import NamespaceNotFoundError, RateLimiterUnavailable, ZAELimiterError
 from ...namespaces import Namespace
 from ...operations.errors import StoreError, TableExists, TableMissing
 from ...operations.values import CreateTable, DescribeTable, EnableTtl, Get
 from ...schema.registry import read_namespace
 from ...versions import check_compatible
+from ..process.late_opening import opened
+from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
 from ..retry import read_all, with_retries
 from ..steps import Flow, Log, Sleep, call
@@ -103,10 +105,11 @@ def _is_active() -> Flow[bool]:
         return False
 
 
-def ping() -> Flow[bool]:
-    """Whether the store answers a read, and serves it; ``False`` at once while the breaker is open."""
+def ping(namespace_state: NamespaceState) -> Flow[bool]:
+    """Whether the store answers a read, and serves it, and the namespace is open; ``False`` at once in an outage."""
     try:
+        yield from opened(namespace_state)
         yield from call(PROBE)
-    except StoreError:
+    except (StoreError, ZAELimiterError):
         return False
     return True
