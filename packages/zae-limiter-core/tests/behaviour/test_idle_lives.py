@@ -41,6 +41,13 @@ def test_an_outage_that_ended_in_an_idle_time_is_over(variant: str, way: Way, po
     assert set(second.answers) == {"refused"}
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("variant", ["async", "sync"])
+def test_requests_that_outlast_a_freeze_do_not_show_an_outage(variant: str, policy: OnUnavailable) -> None:
+    first, _ = lived(variant, Life("frozen", "none", policy, 12.0, mended=True, under_way=5))
+    assert dict(first.answers) == {"counted": CAPACITY - 4, "refused": CROWD - CAPACITY + 4}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("lasting", [0.0, LASTING_SECONDS], ids=["short", "long"])
 @pytest.mark.parametrize("outage", OUTAGES)

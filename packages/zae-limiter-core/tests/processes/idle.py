@@ -46,7 +46,10 @@ BUDGET_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One life. ``mended``: the store answers again when the idle time begins."""
+    """One life. ``mended``: the store answers again when the idle time begins.
+
+    ``under_way``: calls whose requests hang when a process is frozen.
+    """
 
     way: Way
     outage: Outage
@@ -54,6 +57,7 @@ class Life:
     idle: float
     mended: bool
     lasting: float = 0.0
+    under_way: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,7 @@ class AsyncLife:
             self._do(self._open)
             self._table.outage = self._life.outage
             for _ in range(3):
-                self._do(self._acquire_once)
+                self._do(self._acquire)
             self._do(lambda: asyncio.sleep(self._life.lasting))
             if self._life.mended and self._life.outage != "slow":
                 self._table.outage = "none"
@@ -177,22 +181,28 @@ class AsyncLife:
     async def _open(self) -> None:
         repository = await Repository.over(Store(self._table), options(self._table))
         self._limiter = RateLimiter(repository, default_limits=LIMITS)
-        assert await self._acquire_once() == "counted"
-
-    async def _acquire_once(self) -> str:
-        return await self._acquire("ann")
+        assert await self._acquire() == "counted"
 
     async def _crowds(self) -> list[Told]:
         if self._life.way == "frozen":
-            self._table.timeline.freeze(self._life.idle)
-        return [await self._crowd("ann"), await self._crowd("ann")]
+            await self._stand_still()
+        return [await self._crowd(), await self._crowd()]
 
-    async def _crowd(self, entity: str) -> Told:
+    async def _stand_still(self) -> None:
+        outage, self._table.outage = self._table.outage, "hung"
+        calls = [asyncio.create_task(self._acquire(f"e{n}")) for n in range(self._life.under_way)]
+        await asyncio.sleep(0.01 if calls else 0)
+        self._table.outage = outage
+        self._table.timeline.freeze(self._life.idle)
+        if calls:
+            await asyncio.wait(calls)
+
+    async def _crowd(self) -> Told:
         begun, before = self._table.timeline.now, self._table.requests
-        answers = await asyncio.gather(*(self._acquire(entity) for _ in range(CROWD)))
+        answers = await asyncio.gather(*(self._acquire() for _ in range(CROWD)))
         return Told(Counter(answers), self._table.timeline.now - begun, self._table.requests - before)
 
-    async def _acquire(self, entity: str) -> str:
+    async def _acquire(self, entity: str = "ann") -> str:
         try:
             async with self._limiter.acquire(entity, "gpt", {"rpd": 1}, on_unavailable=self._life.policy) as lease:
                 return "uncounted" if lease.degraded else "counted"
@@ -227,27 +237,45 @@ class SyncLife:
         table, life = self._table, self._life
         repository = SyncRepository.over(SyncStore(table, self._scheduler.sleep), options(table))
         self._limiter = SyncRateLimiter(repository, default_limits=LIMITS)
-        assert self._acquire("ann") == "counted"
+        assert self._acquire() == "counted"
         table.outage = life.outage
         for _ in range(3):
-            self._acquire("ann")
+            self._acquire()
         self._scheduler.sleep(life.lasting)
         if life.mended and life.outage != "slow":
             table.outage = "none"
-        (self._scheduler.sleep if life.way == "running" else table.timeline.freeze)(life.idle)
-        self._told = [self._crowd("ann"), self._crowd("ann")]
+        if life.way == "running":
+            self._scheduler.sleep(life.idle)
+        else:
+            self._stand_still()
+        self._told = [self._crowd(), self._crowd()]
         self._limiter.close()
 
-    def _crowd(self, entity: str) -> Told:
+    def _stand_still(self) -> None:
+        outage, self._table.outage = self._table.outage, "hung"
+        calls = [self._begin(f"e{n}") for n in range(self._life.under_way)]
+        self._scheduler.sleep(0.01 if calls else 0)
+        self._table.outage = outage
+        self._table.timeline.freeze(self._life.idle)
+        self._ends(calls)
+
+    def _crowd(self) -> Told:
         begun, before = self._table.timeline.now, self._table.requests
-        answers: list[str] = []
-        for _ in range(CROWD):
-            self._scheduler.spawn("a caller", lambda: answers.append(self._acquire(entity)))
-        while len(answers) < CROWD:
-            self._scheduler.wait(0.001)
+        answers = self._ends([self._begin("ann") for _ in range(CROWD)])
         return Told(Counter(answers), self._table.timeline.now - begun, self._table.requests - before)
 
-    def _acquire(self, entity: str) -> str:
+    def _begin(self, entity: str) -> list[str]:
+        """The answer of a call in a thread of its own, when it has come."""
+        answer: list[str] = []
+        self._scheduler.spawn("a caller", lambda: answer.append(self._acquire(entity)))
+        return answer
+
+    def _ends(self, calls: list[list[str]]) -> list[str]:
+        while not all(calls):
+            self._scheduler.wait(0.001)
+        return [answer for (answer,) in calls]
+
+    def _acquire(self, entity: str = "ann") -> str:
         try:
             with self._limiter.acquire(entity, "gpt", {"rpd": 1}, on_unavailable=self._life.policy) as lease:
                 return "uncounted" if lease.degraded else "counted"
