@@ -5,6 +5,7 @@ import logging
 import time
 import weakref
 from collections.abc import Awaitable
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -109,7 +110,9 @@ class GuardedStore:
         while self._has_to_wait():
             self._probe_in_background()
             self._probed = self._probed or asyncio.Event()
-            await self._probed.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._probing.patience(time.monotonic())):
+                    await self._probed.wait()
         self.health.check()
         return await self._send(operation)
 

@@ -5,20 +5,21 @@ process that was frozen, or whose event loop has ended, would go by the silence 
 let calls through uncounted, with ``block`` refuse them, before a store that answers.
 
 So a silence is known until the next probe is due, and a moment longer, as a busy process may be late with it. Then
-nothing is known: the next call has a probe sent, and waits for its end, and so does each that comes meanwhile. A
-caller's own request as the probe was tried and left: what it learns ends with its caller's budget, and with its task.
-A probe that hangs does not hold up the next one: a store that answers again is found within a second.
+nothing is known: the next call has a probe sent, and waits for its end, and so does each that comes meanwhile. They
+wait for at most as long as the last silence is old: before a store that hangs, a busy process waits a second, and one
+that was frozen for a minute as long as the probe takes. A caller's own request as the probe was tried and left: what it
+learns ends with its caller's budget, and with its task. A probe that hangs does not hold up the next one: a store that
+answers again is found within a second.
 """
 
+import math
 from typing import Final
 
 from ..runtime.jitter import jittered
 
 FIRST_PAUSE: Final = 0.1  # seconds until the first probe; each later pause is twice as long, up to the longest
 LONGEST_PAUSE: Final = 0.75
-BUSY: Final = (
-    0.25  # seconds by which a busy process may be late; with the longest pause, a second: all are asked by then
-)
+BUSY: Final = 0.25  # seconds by which a busy process may be late; nothing that is known is older than both together
 STANDSTILL: Final = 1.0  # seconds behind its deadline: a request that ends then tells of this process, not of the store
 
 
@@ -36,8 +37,8 @@ class Probing:
     def begin(self, now: float) -> None:
         """Begin a new outage, which requests of callers have just shown."""
         self._pause = FIRST_PAUSE
-        self._awaited_since: float | None = None  # since when callers wait for the end of a probe
-        self._rested_at = now
+        self._learned_at = self._rested_at = now
+        self._awaited_since = self._awaited_until = -math.inf
         self._due = now + self._next_pause()
         self._known_until = self._due + BUSY
 
@@ -58,7 +59,11 @@ class Probing:
 
     def knows(self, now: float) -> bool:
         """Whether calls may go by the last silence; otherwise they wait for the end of the next probe."""
-        return self._awaited_since is None and now < self._known_until
+        return self._awaited_until <= now < self._known_until
+
+    def patience(self, now: float) -> float:
+        """The most seconds for which calls wait now."""
+        return self._awaited_until - now if now < self._awaited_until else now - self._learned_at
 
     def until_due(self, now: float) -> float:
         """The seconds until the next probe, at most the first pause: an outage may end, and another begin."""
@@ -66,30 +71,26 @@ class Probing:
 
     def ask(self, now: float) -> None:
         """Note that a probe is sent."""
-        if not self.knows(now) and self._awaited_since is None:
-            self._awaited_since = now
+        if now >= max(self._known_until, self._awaited_until):
+            self._awaited_since, self._awaited_until = now, now + self.patience(now)
         self._due = now + LONGEST_PAUSE
         self._known_until = self._due + BUSY
 
     def unanswered(self, asked_at: float, now: float) -> None:
         """Note that a probe got no answer. One that outlasted a standstill of the process shows nothing."""
-        if now - asked_at > self.longest:
+        if now >= self._known_until or asked_at < self._awaited_since:
             return
-        self._end_waiting(asked_at)
+        self._awaited_until = -math.inf
+        self._learned_at = now
         self._due = min(self._due, now + self._next_pause())
         self._rested_at = now + (now - asked_at)
 
     def cut_off(self, asked_at: float, now: float) -> None:
         """Note that a probe was cut off: it shows a silence of the time that it took, good for as long."""
-        took = now - asked_at
-        if took > self.longest:
+        if now >= self._known_until or asked_at < self._awaited_since:
             return
-        self._end_waiting(asked_at)
-        self._due, self._rested_at = now, max(self._rested_at, now + took)
-
-    def _end_waiting(self, asked_at: float) -> None:
-        if self._awaited_since is not None and asked_at >= self._awaited_since:
-            self._awaited_since = None
+        self._awaited_until = -math.inf
+        self._due, self._rested_at = now, max(self._rested_at, now + (now - asked_at))
 
     def _next_pause(self) -> float:
         pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE)

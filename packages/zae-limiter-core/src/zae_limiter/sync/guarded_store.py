@@ -99,11 +99,11 @@ class GuardedStore:
         probed = self._probed
         while self._has_to_wait():
             self._probe_in_background()
-            left = until - time.monotonic()
-            if left <= 0:
+            now = time.monotonic()
+            if now >= until:
                 raise BudgetSpent
             if self._has_prober:
-                probed.wait(min(left, self._probing.longest))
+                probed.wait(min(until - now, self._probing.patience(now), threading.TIMEOUT_MAX))
             else:  # the interpreter ends, or has no more threads
                 self._probe(self._note_probe(), until)
             probed = self._probed

@@ -49,6 +49,21 @@ def test_calls_behind_a_freeze_wait_for_the_end_of_a_probe_that_began_behind_it(
     assert probing.knows(700.2)
 
 
+@pytest.mark.parametrize("frozen", [1.0, 60.0])
+def test_calls_wait_for_as_long_as_the_last_silence_is_old(probing: Probing, frozen: float) -> None:
+    thawed = 100.0 + frozen
+    assert probing.patience(thawed) == frozen
+    probing.ask(thawed)
+    now = thawed
+    while now + LONGEST_PAUSE < thawed + frozen:  # all of these hang
+        now += LONGEST_PAUSE
+        probing.ask(now)
+        assert not probing.knows(now)
+    assert probing.patience(now) == thawed + frozen - now
+    probing.ask(thawed + frozen)
+    assert probing.knows(thawed + frozen)
+
+
 def test_a_probe_that_was_cut_off_is_good_for_as_long_as_it_took(probing: Probing) -> None:
     probing.ask(110.0)
     probing.cut_off(110.0, 110.5)
@@ -58,7 +73,8 @@ def test_a_probe_that_was_cut_off_is_good_for_as_long_as_it_took(probing: Probin
 
 
 def test_a_new_prober_rests_as_long_as_the_last_probe_took(probing: Probing) -> None:
-    probing.ask(110.0)
+    for instant in (110.0, 110.75, 111.5, 112.25):
+        probing.ask(instant)
     probing.unanswered(110.0, 113.0)
     probing.resume()
     assert probing.knows(115.9)
