@@ -6,7 +6,7 @@ import pytest
 
 from support.core.worlds import World, take, until
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
-from zae_limiter.operations.errors import Throttled
+from zae_limiter.operations.errors import Throttled, Unreachable
 from zae_limiter.testing import ManualClock
 
 LIMITS = [Limit.per_minute("rpm", 1)]
@@ -38,6 +38,20 @@ async def test_those_who_wait_are_served_in_the_order_of_their_instants(world: W
     served.clear()
     await asyncio.gather(*(call(entity, seconds) for entity, seconds in waits.items()))
     assert served == [("bob", 100), ("cid", 200), ("ann", 300)]
+
+
+async def test_a_call_after_the_clock_has_moved_asks_a_store_that_was_away(world: World) -> None:
+    limiter, wire = await world.process(default_limits=LIMITS, on_unavailable="allow")
+    wire.break_down(Unreachable("away"))
+    for _ in range(3):
+        async with limiter.acquire("ann", "api", {"rpm": 1}) as lease:
+            assert lease.degraded
+    assert limiter.repository.get_store_stats().breaker == "open"
+    wire.repair()
+    world.clock.advance(600)
+    async with limiter.acquire("ann", "api", {"rpm": 1}) as lease:
+        assert not lease.degraded
+    assert limiter.repository.get_store_stats().breaker == "closed"
 
 
 async def test_a_wait_that_is_too_long_is_refused_and_moves_nothing(world: World) -> None:

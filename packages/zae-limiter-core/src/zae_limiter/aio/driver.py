@@ -39,7 +39,7 @@ class Driver:
         self._store = store
         self._answers_at_once = getattr(store, "answers_at_once", False)
         self._operation_timeout = operation_timeout
-        self._guarded = GuardedStore(store, operation_timeout=operation_timeout)
+        self._guarded = GuardedStore(store, operation_timeout=operation_timeout, clock=clock)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._deadlines: Deadlines  # of the loop
         self._active: dict[asyncio.Task[None], BucketQueue] = {}  # the queues with a run, by the task that serves each

@@ -4,11 +4,12 @@ import asyncio
 import logging
 import time
 import weakref
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
+from ..clock.system import Clock
 from ..flows.records.opening import PROBE
 from ..operations.errors import StoreError
 from ..operations.health import Health
@@ -28,7 +29,8 @@ class GuardedStore:
     loop begins a new one.
     """
 
-    def __init__(self, store: Store, *, operation_timeout: float) -> None:
+    def __init__(self, store: Store, *, operation_timeout: float, clock: Clock | None = None) -> None:
+        self._now: Callable[[], float] = getattr(clock, "monotonic", time.monotonic)  # of the breaker
         self._store = store
         self._ends_in_time = getattr(store, "ends_in_time", False)
         self._connect = None if self._ends_in_time else getattr(store, "connect", None)
@@ -80,25 +82,25 @@ class GuardedStore:
         self._probes = set()
 
     async def _send(self, operation: Operation[R]) -> R:
-        begun = time.monotonic()
+        begun = self._now()
         try:
             if self._ends_in_time:
                 answer = await self._store.perform(operation)
             else:
                 if self._connect is not None:
                     await self._connect()
-                    begun = time.monotonic()
+                    begun = self._now()
                 answer = await in_time(self._store.perform(operation), self._operation_timeout)
         except StoreError as error:
             raise self._failed(error, begun) from error.__cause__
         if self.health.is_open:
-            self._probing.answered(time.monotonic())
+            self._probing.answered(self._now())
         self.health.served()
         return answer
 
     def _failed(self, error: StoreError, begun: float) -> StoreError:
         """Note a failed request, and begin to probe if it opens the breaker."""
-        now, was_open = time.monotonic(), self.health.is_open
+        now, was_open = self._now(), self.health.is_open
         shown = self.health.failed(error, proves=self._probing.proves(begun, now))
         if self.health.is_open:
             self._probe_in_background()
@@ -111,19 +113,19 @@ class GuardedStore:
             self._probe_in_background()
             self._probed = self._probed or asyncio.Event()
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._probing.patience(time.monotonic())):
+                async with asyncio.timeout(self._probing.patience(self._now())):
                     await self._probed.wait()
         self.health.check()
         return await self._send(operation)
 
     def _has_to_wait(self) -> bool:
         """Whether a call has to wait for the next probe: the breaker is open, and what opened it is too long ago."""
-        return self.health.is_open and not self._closed and not self._probing.knows(time.monotonic())
+        return self.health.is_open and not self._closed and not self._probing.knows(self._now())
 
     def _probe_in_background(self) -> None:
         if is_new := self._outage != self.health.outages:
             self._outage = self.health.outages
-            self._probing.begin(time.monotonic())
+            self._probing.begin(self._now())
         if self._closed or (self._prober is not None and not self._prober.done()):
             return
         if not is_new:
@@ -133,12 +135,12 @@ class GuardedStore:
 
     def _until_probe(self) -> float | None:
         """The seconds until the next probe; ``None`` if there is none."""
-        return self._probing.until_due(time.monotonic()) if self.health.is_open and not self._closed else None
+        return self._probing.until_due(self._now()) if self.health.is_open and not self._closed else None
 
     def _begin_probe(self) -> None:
         """Send a probe; another one may hang."""
         self.health.probes += 1
-        self._probing.ask(now := time.monotonic())
+        self._probing.ask(now := self._now())
         task = background_task(asyncio.get_running_loop(), self._probe(now))
         self._probes.add(task)
         task.add_done_callback(partial(_end_waiting, weakref.ref(self)))
@@ -148,9 +150,9 @@ class GuardedStore:
             await in_time(self._send(PROBE), self._probing.longest)
         except Exception as error:  # noqa: BLE001 - a store may raise anything, and the breaker must not stay open
             log.debug("the store still does not answer: %r", error)
-            self._probing.unanswered(begun, time.monotonic())
+            self._probing.unanswered(begun, self._now())
         except BaseException:
-            self._probing.cut_off(begun, time.monotonic())
+            self._probing.cut_off(begun, self._now())
             raise
 
 

@@ -73,7 +73,7 @@ class SyncDriver:
         self._store = store
         self._answers_at_once = getattr(store, "answers_at_once", False)
         self._operation_timeout = operation_timeout
-        self._guarded = GuardedStore(store, operation_timeout=operation_timeout)
+        self._guarded = GuardedStore(store, operation_timeout=operation_timeout, clock=clock)
         self._lock = threading.Lock()  # held for moments: no sending, waiting or logging under it
         self._active: set[BucketQueue] = set()  # the queues with a server
         self._serving = Serving()

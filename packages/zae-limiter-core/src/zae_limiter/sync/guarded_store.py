@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from ..clock.system import Clock
 from ..flows.records.opening import PROBE
 from ..operations.errors import BudgetSpent, StoreError
 from ..operations.health import Health
@@ -28,7 +29,8 @@ class GuardedStore:
     While the breaker is open, a thread has the probes sent, each by a thread of its own.
     """
 
-    def __init__(self, store: SyncStore, *, operation_timeout: float) -> None:
+    def __init__(self, store: SyncStore, *, operation_timeout: float, clock: Clock | None = None) -> None:
+        self._now: Callable[[], float] = getattr(clock, "monotonic", time.monotonic)  # of the breaker
         self._store = store
         self._connect = getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
@@ -66,27 +68,27 @@ class GuardedStore:
         self.health.reset()
 
     def _send(self, operation: Operation[R], until: float) -> R:
-        begun = time.monotonic()
+        begun = self._now()
         try:
             before = set_deadline(until)
             try:
                 if self._connect is not None:
                     self._connect()
-                begun = time.monotonic()
-                set_deadline(min(until, begun + self._operation_timeout))
+                begun = self._now()
+                set_deadline(min(until, time.monotonic() + self._operation_timeout))
                 answer = self._store.perform(operation)
             finally:
                 set_deadline(before)
         except StoreError as error:
             raise self._failed(error, begun) from error.__cause__
         if self.health.is_open:
-            self._probing.answered(time.monotonic())
+            self._probing.answered(self._now())
         self.health.served()
         return answer
 
     def _failed(self, error: StoreError, begun: float) -> StoreError:
         """Note a failed request, and begin to probe if it opens the breaker."""
-        now, was_open = time.monotonic(), self.health.is_open
+        now, was_open = self._now(), self.health.is_open
         shown = self.health.failed(error, proves=self._probing.proves(begun, now))
         if self.health.is_open:
             self._probe_in_background()
@@ -99,24 +101,24 @@ class GuardedStore:
         probed = self._probed
         while self._has_to_wait():
             self._probe_in_background()
-            now = time.monotonic()
-            if now >= until:
+            left = until - time.monotonic()
+            if left <= 0:
                 raise BudgetSpent
             if self._has_prober:
-                probed.wait(min(until - now, self._probing.patience(now), threading.TIMEOUT_MAX))
+                probed.wait(min(left, self._probing.patience(self._now()), threading.TIMEOUT_MAX))
             else:  # the interpreter ends, or has no more threads
                 self._probe(self._note_probe(), until)
             probed = self._probed
 
     def _has_to_wait(self) -> bool:
         """Whether a call has to wait for the next probe: the breaker is open, and what opened it is too long ago."""
-        return self.health.is_open and not self._closed and not self._probing.knows(time.monotonic())
+        return self.health.is_open and not self._closed and not self._probing.knows(self._now())
 
     def _probe_in_background(self) -> None:
         with self._lock:
             if self._outage != self.health.outages:
                 self._outage = self.health.outages
-                self._probing.begin(time.monotonic())
+                self._probing.begin(self._now())
             if self._has_prober or self._closed:
                 return
             self._has_prober = True
@@ -132,7 +134,7 @@ class GuardedStore:
         """The seconds until the next probe; ``None`` if there is none, and the prober ends."""
         with self._lock:
             self._has_prober = self.health.is_open and not self._closed
-        return self._probing.until_due(time.monotonic()) if self._has_prober else None
+        return self._probing.until_due(self._now()) if self._has_prober else None
 
     def _begin_probe(self) -> None:
         """Send a probe; another one may hang."""
@@ -144,17 +146,17 @@ class GuardedStore:
 
     def _note_probe(self) -> float:
         self.health.probes += 1
-        self._probing.ask(now := time.monotonic())
+        self._probing.ask(now := self._now())
         return now
 
     def _probe(self, begun: float, until: float = math.inf) -> None:
         try:
-            self._send(PROBE, min(until, begun + self._probing.longest))
+            self._send(PROBE, min(until, time.monotonic() + self._probing.longest))
         except Exception as error:  # noqa: BLE001 - a store may raise anything, and the breaker must not stay open
             log.debug("the store still does not answer: %r", error)
-            self._probing.unanswered(begun, time.monotonic())
+            self._probing.unanswered(begun, self._now())
         except BaseException:
-            self._probing.cut_off(begun, time.monotonic())
+            self._probing.cut_off(begun, self._now())
             raise
         finally:
             self._end_waiting()

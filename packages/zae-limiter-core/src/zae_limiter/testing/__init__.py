@@ -23,6 +23,7 @@ class ManualClock:
     """A clock that stands still until it is told to advance, or until calls wait.
 
     The clock has the waits of the limiter as well: those of ``max_wait``, and the pauses before a request is repeated.
+    The breaker goes by real time and by the clock's moves: after ``advance``, the next call asks the store again.
     While calls wait, it jumps to the instant of the one that is due first, so no test sleeps. With ``jumps=False`` they
     wait until ``advance`` reaches their instants. Threads and tasks may share it.
     """
@@ -43,6 +44,10 @@ class ManualClock:
     def now_ms(self) -> int:
         """Epoch milliseconds."""
         return self._now_ms
+
+    def monotonic(self) -> float:
+        """Return the seconds by which the breaker goes: real time, and what the test has moved on."""
+        return time.monotonic() + self._now_ms / 1000
 
     def advance(self, seconds: float = 0, *, ms: int = 0) -> None:
         """Move on by so many seconds and milliseconds. Raises ``ValueError`` for a step back."""

@@ -5,13 +5,13 @@ Lives here: memory, and the rules that keep it true. Never: the choice of a writ
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from random import randrange
 from typing import Any
 
 from ...limits import Limit, OnUnavailable
 from ...operations.errors import Unreachable
 from ...operations.values import Item, Key
 from ...resolution import Config, Resolved
+from ...runtime.jitter import chance
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
 from ...schema import keys
@@ -174,7 +174,7 @@ class NamespaceState:
         stack: str,
         now: Callable[[], int],
         settings: Settings,
-        pick: Callable[[int], int] = randrange,
+        pick: Callable[[int], int] = chance.randrange,
         doubted: Callable[[], bool] = lambda: False,
     ) -> None:
         self.namespace = namespace
