@@ -16,7 +16,6 @@ from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
 from zae_limiter.exceptions import RateLimitExceeded
 from zae_limiter.flows.acquire import acquire, counting, lease, statuses, waiting
-from zae_limiter.flows.acquire import shard_selection as spread
 from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.bucket import commit_run, group_commit, prolonging, splitting
 from zae_limiter.flows.bucket import limit_removal as dropping
@@ -27,7 +26,7 @@ from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
 from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.flows.process.refusals import PendingRefusals
-from zae_limiter.flows.process.waiting_line import WaitingLine
+from zae_limiter.flows.process.waiting_line import Turn, WaitingLine
 from zae_limiter.flows.steps import Flow
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
@@ -295,11 +294,6 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(CommitRun, "_refused", _drop_who_lost(CommitRun._refused))),
     ),
     Mutant("compensation skipped", fault=_patched(patch.object(acquire, "give_back_all", _forget))),
-    Mutant(
-        "compensation between shards skipped",
-        fault=_patched(patch.object(spread, "give_back_all", _forget)),
-        found_by=181,
-    ),
     Mutant("adjust on shard 0", fault=_patched(patch.object(lease, "_taken", _at_home))),
     Mutant(
         "ttl without debt",
@@ -358,6 +352,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "a line that nobody looks at",
         fault=_patched(patch.object(WaitingLine, "blocker", lambda *_: None)),
         found_by=4587,
+    ),
+    Mutant(
+        "a refused caller whom the next one passes",
+        fault=_patched(patch.object(Turn, "lets_pass", lambda self, _: bool(self.requests))),
+        found_by=12674,
     ),
     Mutant(
         "a line that keeps no tokens",

@@ -146,7 +146,10 @@ class World:
             store(created)
         first, levels = self.plan.limits[0], config_keys("ns", "", RESOURCES[0])
         store(stored.set_system(namespace_state, first, None, self._change_of(levels.system, own=ordered(first))))
-        for entity in self.rng.sample(ENTITIES, self.rng.randint(0, 2)):
+        chosen = dict.fromkeys(self.rng.sample(ENTITIES, self.rng.randint(0, 2)), first)
+        if self.plan.of_parent:
+            chosen["parent"] = self.plan.of_parent
+        for entity, first in chosen.items():
             cause = self._change_of(config_keys("ns", entity, RESOURCES[0]).entity, own=ordered(first))
             store(stored.set_own(namespace_state, entity, RESOURCES[0], first, cause))
 

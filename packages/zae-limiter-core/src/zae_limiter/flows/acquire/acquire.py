@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ...exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationError
 from ...limits import OnUnavailable
-from ...operations.errors import RaceLost, StoreError
+from ...operations.errors import BudgetSpent, RaceLost, StoreError
 from ...resolution import Config, Resolved
 from ...schema.attributes import CONFIG_READ_AT
 from ..bucket.limit_removal import TooManyLimits
@@ -24,6 +24,7 @@ from .claims import AcquireRequest, Claim, Grant, Seen
 from .create_with_parent import create_with_parent
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
 from .statuses import refusal_of
+from .taking_in_turn import take_in_turn
 
 ROUNDS = 8
 AGAIN_SECONDS = 0.01
@@ -44,24 +45,35 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
             if claims is None:
                 claims = yield from find_claims(namespace_state, request)
             claim = claims[0]
-            if len(claims) == 1 and not claim.stale:
+            if len(claims) == 1 and not claim.stale and request.turn is None:
                 if claim.target.queue.busy and _looks_short(namespace_state, claim):
                     refuse_by_copies(namespace_state, request, claims)
                 bucket_request = claim.enter()
                 yield Enqueue(bucket_request)
                 if bucket_request.admitted:
                     return Grant(request, claims)
+                yield from try_other_shards(namespace_state, claims)
             else:
                 yield from _take_with_others(namespace_state, request, claims)
-                if all(claim.admitted and not claim.stale for claim in claims):
-                    return Grant(request, claims)
-            yield from try_other_shards(namespace_state, claims)
             if (yield from _conclude(namespace_state, request, claims)):
                 return Grant(request, claims)
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
+        if isinstance(error, BudgetSpent) and _has_answered(request, claims or ()):
+            raise NotYet from error
         yield from let_through(namespace_state, request, error, claims or ())
         return Grant(request, (), error)
+
+
+class NotYet(Exception):
+    """The time of an attempt of a caller that waits is over, although the store answered: others were before it."""
+
+
+def _has_answered(request: AcquireRequest, claims: Sequence[Claim]) -> bool:
+    """Whether an answer has shown one of the buckets since the attempt of a caller that may wait began."""
+    return request.since_ms > 0 and any(
+        each.seen_at_ms > request.since_ms for claim in claims for each in (claim.cached, claim.target)
+    )
 
 
 def let_through(
@@ -187,13 +199,18 @@ def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
 
 
 def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[None]:
-    """Take if there is a parent, or if a config has expired."""
-    refuse_by_copies(namespace_state, request, claims)
+    """Take if there is a parent, if a config has expired, or if the caller's turn in a waiting line has come."""
+    if len(claims) > 1 or request.turn is None:  # whoever waits for one bucket has looked at the copy
+        refuse_by_copies(namespace_state, request, claims)
+    if request.turn is not None:
+        return (yield from take_in_turn(namespace_state, claims))
     taking = [claim for claim in claims if any(claim.amounts.values())]
     if len(taking) == 2 and all(claim.cached.state is None and not claim.stale for claim in taking):
         yield from create_with_parent(namespace_state, taking[0], taking[1])
     else:
         yield from _take_beside_refresh(claims)
+    yield from try_other_shards(namespace_state, claims)
+    return None
 
 
 def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:
