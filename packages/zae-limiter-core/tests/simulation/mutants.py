@@ -356,7 +356,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a refused caller whom the next one passes",
         fault=_patched(patch.object(Turn, "lets_pass", lambda self, _: bool(self.requests))),
-        found_by=12674,
+        found_by=21227,
     ),
     Mutant(
         "a line that keeps no tokens",
