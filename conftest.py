@@ -1,6 +1,8 @@
-"""What the tests of all packages share: the AWS SDK reads its descriptions of services once, not for each session."""
+"""What the tests of all packages share: what a session may skip, and what the AWS SDK has read of its services."""
 
 import functools
+
+pytest_plugins = ["skips"]
 
 
 def pytest_configure() -> None:

@@ -43,7 +43,7 @@ types:
 test pkg=packages:
     #!/usr/bin/env bash
     set -euo pipefail
-    for name in {{pkg}}; do
+    for name in {{assert(pkg =~ '\w', "name a package")}}{{pkg}}; do
         echo "== zae-limiter-$name"
         uv run --isolated --package "zae-limiter-$name" --all-extras --no-dev --group test pytest -q "packages/zae-limiter-$name/tests"
     done
@@ -53,13 +53,20 @@ test pkg=packages:
 test-fast *args:
     #!/usr/bin/env bash
     set -euo pipefail
+    ran=""
+    run() {  # -k may leave none of a group, but not of all
+        local code=0
+        uv run pytest -q -m "not slow" "$@" || code=$?
+        case $code in 0) ran=yes ;; 5) ;; *) exit $code ;; esac
+    }
     # A session for each group: importing the handler of a Lambda sets up logging for the whole process.
     for names in "core manifest" "provisioner aggregator" "cli"; do
         folders=()
         for name in $names; do folders+=("packages/zae-limiter-$name/tests/unit"); done
-        uv run pytest -q --numprocesses auto --dist loadfile -m "not slow" "${folders[@]}" "$@" || [[ $? == 5 ]]  # 5: -k left none
+        run --numprocesses auto --dist loadfile "${folders[@]}" "$@"
     done
-    uv run pytest -q -m "not slow" tools "$@" || [[ $? == 5 ]]
+    run tools "$@"
+    [[ -n "$ran" ]] || { echo "no test ran" >&2; exit 5; }
 
 # All packages' tests on each Python that is promised and here; `just test-pythons fast`: the fast ones of core and cli on the newest, and on those between it and the default the ones of core that concern interpreters
 test-pythons which="all":
@@ -75,7 +82,6 @@ test-pythons which="all":
     failed=""
     while read -r version python; do
         for name in $names; do
-            [[ -n "$python" ]] || continue
             tests=("packages/zae-limiter-$name/tests")
             if [[ "{{which}}" == fast && "$version" != "$newest" ]]; then
                 [[ "$name" == core ]] || continue
@@ -100,7 +106,7 @@ test-dependencies which pkg=(packages + " core[aioboto3,speed]") *args:
     esac
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
-    for choice in {{pkg}}; do
+    for choice in {{assert(pkg =~ '\w', "name a package")}}{{pkg}}; do
         name=${choice%%[*}
         echo "== zae-limiter-$choice, its {{which}} dependencies"
         uv venv --quiet --clear "$scratch/$name"
@@ -126,7 +132,7 @@ test-frameworks which:
         --group packages/zae-limiter-core/pyproject.toml:test --group packages/zae-limiter-core/pyproject.toml:frameworks
     "$scratch/venv/bin/python" --version
     uv pip list --quiet --python "$scratch/venv" | grep -E "^(django|fastapi|flask|gunicorn|litestar|quart|starlette|uvicorn) "
-    "$scratch/venv/bin/pytest" -q packages/zae-limiter-core/tests/frameworks
+    "$scratch/venv/bin/pytest" -q --installed packages/zae-limiter-core/tests/frameworks
 
 # The integrations of language models with their clients, in their `oldest` versions, or the `newest` on the newest Python that is here: `just test-llm oldest`
 test-llm which:
@@ -147,7 +153,7 @@ test-llm which:
     "$scratch/venv/bin/python" --version
     uv pip list --quiet --python "$scratch/venv" | grep -E "^(anthropic|langchain-anthropic|langchain-core|langchain-openai|litellm|openai) "
     "$scratch/venv/bin/mypy" --config-file= --strict --python-version 3.11 packages/zae-limiter-core/src/zae_limiter/integrations/{langchain,litellm}.py
-    "$scratch/venv/bin/pytest" -q packages/zae-limiter-core/tests/llm
+    "$scratch/venv/bin/pytest" -q --installed packages/zae-limiter-core/tests/llm
 
 # The whole stack on every target that this machine offers, a file at a time in each process: `just integration --target dynoxide`
 integration *args:
@@ -156,6 +162,10 @@ integration *args:
 # The whole stack on LocalStack, as a container or a process: `just integration-localstack -k limits_template`
 integration-localstack *args:
     just integration --target localstack {{args}}
+
+# The parts of a stack on LocalStack: deploy, limits through the Lambda, usage through the stream, dead letters, the template of limits
+localstack-parts:
+    uv run pytest -q --durations 6 --target localstack tests-integration/tests/test_{stack,lambdas,limits_template}.py
 
 # LocalStack's image for the tests: the public one, or one of our own where no registry can be reached (root, debootstrap)
 localstack-image:
@@ -167,7 +177,7 @@ localstack-host port="4566":
 
 # Core's clients with its extras, and the tests that compare stores over the SDK, on one emulator; `just integration --transport sdk` is the whole suite
 integration-sdk:
-    uv run pytest -q -n {{workers}} --dist worksteal packages/zae-limiter-core/tests/unit/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
+    uv run pytest -q --installed -n {{workers}} --dist worksteal packages/zae-limiter-core/tests/unit/protocol packages/zae-limiter-core/tests/behaviour/test_stores.py packages/zae-limiter-core/tests/behaviour/test_connections.py
     just integration --transport sdk --target dynoxide -k "'stores_agree or every_method or same_script or test_failures or test_costs or concurrency'"
 
 # Histories of several processes on one table, on all cores: `just simulate --seeds 100000`, `just simulate --replay 17`
@@ -195,7 +205,7 @@ lifecycle *args:
 fuzz *args:
     #!/usr/bin/env bash
     set -euo pipefail
-    path=tests-integration
+    path=tests-integration:tools
     for name in {{packages}}; do path+=":packages/zae-limiter-$name/tests"; done
     PYTHONPATH="$path" uv run python -m fuzz "$@"
 
@@ -224,7 +234,8 @@ checkov:
     trap 'rm -rf "$scratch"' EXIT
     uv run python tools/templates.py "$scratch"
     uv run zae-limiter limits cfn-template -f testdata/tenant-alpha.limits.yaml > "$scratch/limits.yaml"
-    uv tool run --python ">=3.11,<3.14" --from checkov=={{checkov_version}} checkov --config-file .checkov.yaml --directory "$scratch"
+    uv tool run --python ">=3.11,<3.14" --from checkov=={{checkov_version}} checkov --config-file .checkov.yaml --directory "$scratch" | tee "$scratch/found"
+    grep -q "^Passed checks: [1-9]" "$scratch/found" || { echo "checkov has checked nothing" >&2; exit 1; }
 
 # The site
 docs:
@@ -324,7 +335,24 @@ install-beside:
 
 # What leaves a core idle, beside each other
 [parallel, private]
-beside: check checkov (integration-localstack "-k limits_template")
+beside: check checkov localstack-parts
 
-# Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. The workflow runs more: CONTRIBUTING.md
-test-all: beside wheels-test (test-pythons "fast") integration integration-sdk (fuzz "--minutes" "0.5" "--seed" "1")
+# Before a release; a wheel alone in an environment has its own dependencies and no others, and no extras. It ends with the times of its parts and all that it skipped. The workflow runs more: CONTRIBUTING.md
+test-all:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    export ZAEL_SKIPS=$(mktemp)
+    took=""
+    finish() {
+        local code=$?
+        printf "\n%s" "$took"
+        uv run python tools/skips.py "$ZAEL_SKIPS" || code=1
+        rm "$ZAEL_SKIPS"
+        exit $code
+    }
+    trap finish EXIT
+    for part in beside wheels-test "test-pythons fast" integration integration-sdk "fuzz --minutes 0.5 --seed 1"; do
+        SECONDS=0
+        just $part
+        took+="$part: $SECONDS s"$'\n'
+    done

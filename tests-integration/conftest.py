@@ -19,7 +19,7 @@ from support.integration.last_will import afterwards
 from support.integration.names import own_name, run_prefix
 from support.integration.proxy import Proxy, between
 from support.integration.stacks import drop
-from support.integration.targets import EMULATORS, REAL, TARGETS, Ability, Session, Target, apart
+from support.integration.targets import REAL, TARGETS, Ability, Session, Target, able, apart
 from zae_limiter.operations.client import TRANSPORTS
 
 BEGUN = pytest.StashKey[float]()
@@ -94,6 +94,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "shared_target" in metafunc.fixturenames:
         needs = {need for mark in metafunc.definition.iter_markers("needs") for need in mark.args}
+        able(needs)
         metafunc.parametrize("shared_target", _chosen(metafunc.config, needs), indirect=True, scope="session")
 
 
@@ -144,14 +145,14 @@ def targets() -> Iterator[Session]:
 
 @pytest.fixture(scope="session")
 def shared_target(request: pytest.FixtureRequest, targets: Session) -> Target:
-    """One target after the other; one that is not to be had is a skip, but in CI one emulator must be there."""
+    """One target after the other; one that is not to be had is a skip, and a failure where somebody has named it."""
     try:
         return targets.get(request.param)
     except Unavailable as reason:
-        missing = targets.missing()
-        if os.environ.get("CI") == "true" and len(missing) == len(EMULATORS):
-            pytest.fail(f"no emulator is there: {dict(missing)}", pytrace=False)
-        pytest.skip(f"{request.param}: {reason}")
+        told = f"{request.param}: {reason}"
+        if request.param in (request.config.getoption("--target") or ()):
+            pytest.fail(told, pytrace=False)
+        pytest.skip(told)
 
 
 @pytest.fixture(scope="module")

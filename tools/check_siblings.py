@@ -73,7 +73,7 @@ def main(wheels: Sequence[str]) -> int:
         found = [from_wheel(Path(wheel)) for wheel in wheels]
     else:
         found = [from_project(path.read_text()) for path in sorted(ROOT.glob("packages/*/pyproject.toml"))]
-    lines = problems(found)
+    lines = problems(found) if found else ["no distribution is here"]
     print(*lines or [f"{len(found)} distributions bound each other"], sep="\n")
     return 1 if lines else 0
 

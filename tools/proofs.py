@@ -30,15 +30,23 @@ def sessions(tests: Sequence[Path]) -> Mapping[Path, list[Path]]:
 
 def main(options: Sequence[str]) -> int:
     """The exit code: 0 where all pass."""
-    failed = []
+    codes = {}
     for home, tests in sessions(named(PAGE.read_text("utf-8"))).items():
         print(f"== {home}", flush=True)
-        done = subprocess.run([sys.executable, "-m", "pytest", "-q", *options, *map(str, tests)], check=False, cwd=ROOT)
-        if done.returncode not in {0, NO_TESTS}:
-            failed.append(str(home))
+        command = [sys.executable, "-m", "pytest", "-q", *options, *map(str, tests)]
+        codes[home] = subprocess.run(command, check=False, cwd=ROOT).returncode
+    problem = problem_of(codes)
+    if problem:
+        print(f"error: {problem}", file=sys.stderr)
+    return int(bool(problem))
+
+
+def problem_of(codes: Mapping[Path, int]) -> str:
+    """What is wrong with sessions that end so: options may leave no test of a package, but not of all."""
+    failed = [str(home) for home, code in codes.items() if code not in {0, NO_TESTS}]
     if failed:
-        print(f"failed: {', '.join(failed)}", file=sys.stderr)
-    return int(bool(failed))
+        return f"failed: {', '.join(failed)}"
+    return "" if 0 in codes.values() else "no test ran"
 
 
 def _place(short: str) -> Path:

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from skips import keep
+
 PROMISED: Final = ("3.11", "3.12", "3.13", "3.14")
 
 ASK: Final = """
@@ -77,16 +79,19 @@ def _among(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what was found, and what was not."""
+    """Print what was found, and what was not; 1 where nothing was."""
     found = find(os.environ)
     missing = [version for version in PROMISED if version not in found]
     if missing:
         print("not found here:", *(f"Python {version}" for version in missing), file=sys.stderr)
-    running = ".".join(map(str, sys.version_info[:2]))
+    if "--others" in arguments:
+        keep(0, {f"Python {version} is not here": 1 for version in missing})
+        found.pop(".".join(map(str, sys.version_info[:2])), None)
     for version, python in found.items():
-        if "--others" not in arguments or version != running:
-            print(version, python.path)
-    return 0
+        print(version, python.path)
+    if not found:
+        print("error: none of them is here", file=sys.stderr)
+    return int(not found)
 
 
 if __name__ == "__main__":

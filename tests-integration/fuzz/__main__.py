@@ -7,10 +7,11 @@ import argparse
 import os
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 
 from lifecycle.life import AWS_ENVIRONMENT
+from skips import complaints, keep
 
 from .batches import replay
 from .campaign import Findings, run
@@ -27,6 +28,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, help="draw the same input again, as far as the time admits")
     parser.add_argument("--replay", metavar="SURFACE:INPUT", help="one input, as an unclean outcome is printed with")
     chosen = parser.parse_args(arguments)
+    if not chosen.minutes > 0:
+        parser.error("--minutes: more than 0")
     os.environ.update(AWS_ENVIRONMENT)
     if chosen.replay:
         return _replay(*chosen.replay.split(":", 1))
@@ -37,7 +40,19 @@ def main(arguments: Sequence[str]) -> int:
         for batch in each.unclean[:SHOWN]:
             print(f"\n{name}: {batch.unclean}\njust fuzz --replay '{name}:{batch.replay}'", flush=True)
     print(as_table(found))
-    return 1 if any(each.unclean for each in found.values()) else 0
+    left_out = unfed(found, chosen.only or ())
+    for line in left_out:
+        print(f"error: {line}", file=sys.stderr)
+    return 1 if left_out or any(each.unclean for each in found.values()) else 0
+
+
+def unfed(found: Mapping[str, Findings], named: Collection[str]) -> list[str]:
+    """A line for each surface that got no input, although it is here or somebody has named it, or CI needs it."""
+    missing = {f"{name}: {each.missing}": 1 for name, each in found.items() if each.missing}
+    ran = sum(each.tally.inputs for each in found.values())
+    keep(0, missing)
+    nothing = [name for name, each in found.items() if not each.tally.inputs and (name in named or not each.missing)]
+    return [*complaints(ran, missing), *(f"{name}: got no input" for name in nothing)]
 
 
 def as_table(found: Mapping[str, Findings]) -> str:

@@ -22,6 +22,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--stop-seconds", type=float, default=2.0, help="how long a stopped process is stopped")
     parser.add_argument("--each", action="store_true", help="a line for each life, with what it left behind")
     chosen = parser.parse_args(arguments)
+    if chosen.times < 1:
+        parser.error("--times: one life of each kind at least")
     results: list[Result] = []
     with world(at_once=chosen.at_once, stop_seconds=chosen.stop_seconds) as here:
         for result in here.run(chosen.only or KINDS, range(chosen.first, chosen.first + chosen.times)):

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.needs("atomic")
 API_CASES = (*api_cases_of_settings.API_CASES, *api_cases_of_use.API_CASES)
 OVER_A_TABLE = {"Repository.open", "Repository.builder"}
 NEVER_REFUSE = {
+    "Lease.entity_id",
     "RateLimiter.close",
     "RateLimiter.limit",  # what it decorates does
     "Repository.builder",  # what it answers does

@@ -38,7 +38,17 @@ def test_a_few_inputs_of_each_surface_are_clean(stack: ExitStack, name: str) -> 
 def test_every_public_method_is_fed() -> None:
     fed = {*arguments.methods(), *arguments.OPENING, "consume", "adjust", "settle", "release", "keep"}
     known = {name.split(".")[1] for name in public_methods()}
-    properties = {"name", "namespace_id", "consumed", "corrected", "degraded", "shadowed", "statuses", "waited"}
+    properties = {
+        "name",
+        "namespace_id",
+        "consumed",
+        "corrected",
+        "degraded",
+        "entity_id",
+        "shadowed",
+        "statuses",
+        "waited",
+    }
     assert known - fed == properties
 
 

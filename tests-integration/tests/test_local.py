@@ -221,6 +221,6 @@ def test_data_is_kept_and_what_was_counted_is_not_counted_again(
         up("--data-plane", plane, "--data", data)
         in_shell(f"{sys.executable} -", acquire)
         assert eventually(lambda: delivered() >= 1)
-        assert f"{NAME}-aggregator: 1 records in" in zael("local", "status")
+        assert f"{NAME}-aggregator: 1 record in" in zael("local", "status")
         assert in_shell(f"{sys.executable} -", usage) == f"{{'rpm': {times}}} {times}\n"
         zael("local", "down")

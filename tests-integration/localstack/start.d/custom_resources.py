@@ -13,7 +13,6 @@ import boto3
 from botocore.config import Config
 from localstack.services.cloudformation import resource_provider as providers
 from localstack.services.cloudformation.resource_provider import OperationStatus, ProgressEvent, ResourceProvider
-from localstack.services.lambda_.invocation.execution_environment import ExecutionEnvironment
 from localstack.services.lambda_.invocation.runtime_executor import get_runtime_executor
 
 from localstack import config
@@ -156,7 +155,6 @@ def send(request: Any, kind: str, properties: dict[str, Any], **more: Any) -> di
 
 
 load_other_provider = providers.ResourceProviderExecutor.try_load_resource_provider
-other_variables = ExecutionEnvironment.get_environment_variables
 
 
 def load_provider(resource_type: str) -> ResourceProvider | None:
@@ -164,10 +162,4 @@ def load_provider(resource_type: str) -> ResourceProvider | None:
     return CustomResource() if custom else load_other_provider(resource_type)
 
 
-def variables(environment: ExecutionEnvironment) -> dict[str, str]:
-    """Let the provisioner reply to this CloudFormation."""
-    return {"ZAEL_RESPONSE_HOST": host_for_lambdas(), **other_variables(environment)}
-
-
 providers.ResourceProviderExecutor.try_load_resource_provider = staticmethod(load_provider)
-ExecutionEnvironment.get_environment_variables = variables

@@ -136,14 +136,15 @@ class AggregatedWorld(World):
         return {place: amount for place, amount in totals.items() if amount}
 
     def _acquires(self) -> Counter[Place]:
-        """The acquires, by the items: "events", "refused" and "shadowed"."""
+        """The acquires, by the items: "events", "refused" and "shadowed", and those by limits of parents."""
         totals: Counter[Place] = Counter()
         for record in self.streamed.stream:
             change = record["dynamodb"]
             if not (is_bucket(record) and "NewImage" in change):
                 continue
             entity = BucketId.parse(change["Keys"]["PK"]["S"]).entity_id
-            for name, attribute in (("events", "ev"), ("refused", "rj"), ("shadowed", "sj")):
+            by_parent = [(name, name) for name in change["NewImage"] if name.startswith("pj_")]
+            for name, attribute in (("events", "ev"), ("refused", "rj"), ("shadowed", "sj"), *by_parent):
                 amount = number_of(change["NewImage"], attribute) - number_of(change.get("OldImage", {}), attribute)
                 for window in WINDOW_SECONDS:
                     start = window_start(window, 1000 * change["ApproximateCreationDateTime"])
@@ -178,6 +179,8 @@ class AggregatedWorld(World):
                 totals[*at, "events"] += usage.total_events
                 totals[*at, "refused"] += usage.total_refused
                 totals[*at, "shadowed"] += usage.total_shadowed
+                for name, number in usage.refused_by_parent.items():
+                    totals[*at, f"pj_{name}"] += number
                 for name in usage.consumed:
                     totals[*at, name] += 1000 * item[name] + item.get(f"_rest_{name}", 0)
         return {place: amount for place, amount in totals.items() if amount}

@@ -14,6 +14,7 @@ from zae_limiter import (
     NamespaceNotFoundError,
     NamespaceStateError,
     ProvisionerState,
+    StaleEntityError,
     StaleStateError,
     StoredConfig,
     ValidationError,
@@ -116,8 +117,9 @@ async def entities(api_case: ApiCase) -> None:
     made = await limiter.create_entity("e", "A key", "p", True, {"team": "blue"}, principal="ann")
     assert (await limiter.get_entity("e"), await limiter.get_entity("nobody")) == (made, None)
     assert await limiter.get_children("p") == [made]
-    after = await limiter.update_entity("e", name=None, cascade=False)
+    after = await limiter.update_entity("e", name=None, cascade=False, expected_version=1)
     assert after == replace(made, name=None, cascade=False, version=2)
+    await refused(StaleEntityError, limiter.update_entity("e", name="x", expected_version=1))
     await refused(EntityHasChildrenError, limiter.delete_entity("p"))
     await limiter.delete_entity("e")
     assert (await limiter.get_entity("e"), await limiter.get_children("p")) == (None, [])

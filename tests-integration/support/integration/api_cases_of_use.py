@@ -141,7 +141,7 @@ async def leases(api_case: ApiCase) -> None:
         await lease.adjust(rpm=3)
         await lease.release(rpm=1)
         await lease.settle(rpm=17)
-        assert (lease.consumed, lease.corrected, lease.waited) == ({"rpm": 17}, True, 0)
+        assert (lease.entity_id, lease.consumed, lease.corrected, lease.waited) == ("e", {"rpm": 17}, True, 0)
         await refused(RateLimitExceeded, lease.consume(rpm=60))
         await refused(ValidationError, lease.consume(tpm=1), lease.adjust(rpm=-18), lease.release(rpm=-1))
     assert await limiter.available("e", "r") == {"rpm": 43}

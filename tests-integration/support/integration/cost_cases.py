@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from zae_limiter import ProvisionerState, StoredConfig, VersionRecord
+from zae_limiter import Limit, ProvisionerState, StoredConfig, VersionRecord
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.testing import ManualClock
 from zae_limiter.versions import core_version
@@ -39,6 +39,8 @@ def stored(state: ProvisionerState, over: int = 0) -> Step:
     return called("put_provisioner_state", state, expected_serial=over)
 
 
+RAISED = [Limit.per_minute(limit.name, 2 * limit.capacity) for limit in LIMITS]
+raised = called("set_resource_defaults", MODEL, RAISED)
 WARM = (at.resource_limits, at.take)
 PLACES = {(entity, MODEL): LIMITS for entity in at.ids(1000)}
 CONFIGS = {place: StoredConfig(tuple(limits), fingerprint="0" * 32) for place, limits in PLACES.items()}
@@ -54,6 +56,7 @@ ACQUIRES = [
         "acquire", "admitted behind a refusal", at.take, (at.resource_limits, at.take_all, at.take_in_vain, at.wait(5))
     ),
     Case("acquire", "limits known for too long", at.take, (*WARM, at.wait(61))),
+    Case("acquire", "the first behind a change of its limits", at.take, (*WARM, raised)),
     Case("acquire", "the first behind the end of an override", at.take, (*WARM, at.override, at.take, at.wait(31))),
     Case("acquire", "bucket that the process does not know", at.take, (at.resource_limits, at.take_elsewhere)),
     Case("acquire", "no bucket yet", at.take, (at.resource_limits,)),
@@ -96,10 +99,19 @@ BUCKETS = [
 LIMITS_OF_LEVELS = [
     case("set_system_defaults", LIMITS),
     case("set_resource_defaults", MODEL, LIMITS),
+    case("set_system_defaults", RAISED, when="in place of others", before=(called("set_system_defaults", LIMITS),)),
+    Case("set_resource_defaults", "in place of others", raised, (at.resource_limits,)),
     case("set_limits", KEY, LIMITS, MODEL),
+    case("set_limits", KEY, RAISED, MODEL, when="in place of others", before=(at.own_limits,)),
     Case("set_limits", "as an override", at.override),
     Case("set_limits", "as an override of own limits", at.override, (at.own_limits,)),
     case("set_many_limits", PLACES, when="1,000 entities"),
+    case(
+        "set_many_limits",
+        dict.fromkeys(PLACES, RAISED),
+        when="1,000 entities, in place of others",
+        before=(called("set_many_limits", PLACES),),
+    ),
     case("get_system_defaults"),
     case("get_resource_defaults", MODEL),
     case("get_limits", KEY, MODEL),
@@ -123,6 +135,7 @@ ENTITIES = [
     case("get_entity", KEY, before=(at.family,)),
     case("get_children", PROJECT, when="100 children", before=(at.children(100),)),
     case("update_entity", KEY, name="A key", before=(at.family,)),
+    case("update_entity", KEY, name="A key", expected_version=1, when="of one version", before=(at.family,)),
     case("update_entity", KEY, name=None, when="nothing changes", before=(at.family,)),
     case("update_entity", KEY, parent_id=None, cascade=False, when="loses its parent", before=(at.family,)),
     case("delete_entity", KEY, when="1 limit, 1 bucket", before=(called("create_entity", KEY), at.own_limits, at.take)),
@@ -150,6 +163,12 @@ NAMESPACES = [
     Case("put_provisioner_state", "in place of such a one", stored(SMALL_STATE, 1), (stored(STATE_IN_PARTS),)),
     case("note_applied", expected_serial=1, before=(stored(SMALL_STATE),)),
     case("put_configs", CONFIGS, when="1,000 entities"),
+    case(
+        "put_configs",
+        {place: StoredConfig(tuple(RAISED), fingerprint="1" * 32) for place in CONFIGS},
+        when="1,000 entities, in place of others",
+        before=(called("put_configs", CONFIGS),),
+    ),
     case("get_configs", list(CONFIGS), when="1,000 entities", before=(called("put_configs", CONFIGS),)),
     case("list_config_places", when="1,000 entities", before=(called("put_configs", CONFIGS),)),
     case("ping"),
@@ -175,6 +194,7 @@ FREE: Final = {  # methods that ask nothing
     "Lease.keep",
     "Lease.consumed",
     "Lease.degraded",
+    "Lease.entity_id",
     "Lease.settle",  # the end of the block writes, as for an adjust
     "Lease.corrected",
     "Lease.shadowed",

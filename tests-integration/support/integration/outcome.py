@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from skips import reason_of
+
 KINDS = ("passed", "failed", "error", "skipped")
 EVERYWHERE = "no target"
 Stats = Mapping[str, Sequence[Any]]
@@ -22,7 +24,7 @@ def lines(stats: Stats, targets: Iterable[str]) -> Iterator[str]:
         }
         if any(here.values()):
             counts = ", ".join(f"{len(found)} {kind}" for kind, found in here.items() if found)
-            seconds = sum(each.duration for found in here.values() for each in found)
+            seconds = sum(getattr(each, "duration", 0.0) for found in here.values() for each in found)
             yield f"{target}: {counts} in {seconds:.0f} s of calls"
             for reason, count in Counter(map(reason_of, here["skipped"])).items():
                 yield f"  skipped {count}: {reason}"
@@ -34,9 +36,3 @@ def target_of(nodeid: str, targets: Iterable[str]) -> str:
     parts = brackets.removesuffix("]")
     found = [name for name in targets if re.search(rf"(^|-){re.escape(name)}(-|$)", parts)]
     return max(found, key=len, default=EVERYWHERE)
-
-
-def reason_of(report: Any) -> str:
-    """Why a test was skipped."""
-    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    return str(reason).removeprefix("Skipped: ")

@@ -40,7 +40,7 @@ DYNAMODB_LOCAL: Final = Quirks(
     changes=200,
 )
 # DynamoDB Local behind a gateway in Python.
-LOCALSTACK: Final = replace(DYNAMODB_LOCAL, acquires=2_000, entities=500, changes=100)
+LOCALSTACK: Final = replace(DYNAMODB_LOCAL, acquires=2_000, streamed=300, entities=500, changes=100)
 DYNOXIDE: Final = Quirks(
     credit_units=(4, 1),
     two_buckets_units=(4, 6),

@@ -2,7 +2,7 @@
 What never does: how one is fetched or started (fetch, emulators, stacks).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -123,8 +123,15 @@ TARGETS: Mapping[str, Offer] = {
         real=True,
     ),
 }
-EMULATORS = tuple(name for name, offer in TARGETS.items() if offer.starts_fast)  # of which CI must have one
 (REAL,) = (name for name, offer in TARGETS.items() if offer.real)
+
+
+def able(needs: Collection[Ability]) -> list[str]:
+    """The targets that offer all of these at no cost; ``ValueError`` where none does: a test of that never runs."""
+    found = [name for name, offer in TARGETS.items() if not offer.real and offer.abilities.issuperset(needs)]
+    if not found:
+        raise ValueError(f"no target offers: {', '.join(sorted(needs))}")
+    return found
 
 
 @contextmanager
@@ -153,16 +160,6 @@ class Session:
         if isinstance(found, Unavailable):
             raise found
         return found
-
-    def missing(self) -> Mapping[str, str]:
-        """Why each emulator that cannot be had is not there."""
-        reasons: dict[str, str] = {}
-        for name in EMULATORS:
-            try:
-                self.get(name)
-            except Unavailable as reason:
-                reasons[name] = str(reason)
-        return reasons
 
     def close(self) -> None:
         """End every target of this session."""

@@ -12,7 +12,7 @@ from support.aggregator.damage import WITH_QUEUE, among_sound_ones, damaged_reco
 from support.aggregator.lives import SETTINGS, START_MS, Life, MortalStore
 from support.aggregator.streams import ARN, LABEL, Record, record
 from zae_limiter.audit import AuditEvent
-from zae_limiter.operations.errors import Denied, NotApplied, StoreError, TableMissing, Unreachable
+from zae_limiter.operations.errors import Denied, Invalid, NotApplied, StoreError, TableMissing, Unreachable
 from zae_limiter.operations.values import Get, Key, Operation, Put, Update
 from zae_limiter.schema.audit import audit_item
 
@@ -23,7 +23,15 @@ def counted(life: Life, entity: str = "good") -> list[tuple[dict[str, int], int]
 
 @pytest.mark.parametrize(
     "damage",
-    [{"shard_count": 10**12}, {"b_tpm_tc": "many"}, {"rf": None}, {"ev": "x"}, {"rj": "x"}, {"sj": []}],
+    [
+        {"shard_count": 10**12},
+        {"b_tpm_tc": "many"},
+        {"rf": None},
+        {"ev": "x"},
+        {"rj": "x"},
+        {"sj": []},
+        {"pj_rpm": "x"},
+    ],
     ids=str,
 )
 def test_a_record_that_can_never_be_read_goes_to_the_queue_and_the_rest_is_counted(damage: dict[str, Any]) -> None:
@@ -81,7 +89,7 @@ def failing(life: Life, error: StoreError, entity: str = "bad") -> MortalStore:
 def test_records_that_the_table_calls_invalid_go_to_the_queue_once_each() -> None:
     life = Life(WITH_QUEUE)
     batch = [used(life, 1), used(life, 2, "bad"), used(life, 3, "bad", uses=2), used(life, 4, uses=2)]
-    result = life.take(batch, failing(life, NotApplied("ValidationException: an operand has an incorrect type")))
+    result = life.take(batch, failing(life, Invalid("an operand has an incorrect type")))
     assert (result.failures, [each.sequence for each in result.dead_letters]) == ((), ["2", "3"])
     assert [letter["sequenceNumber"] for letter in life.letters] == ["2", "3"]
     assert counted(life) == [({"tpm": 2}, 2)]

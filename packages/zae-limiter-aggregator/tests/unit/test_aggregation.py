@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from support.aggregator.lives import LIMITS, SETTINGS, START_MS, Killed, Life, MortalStore
 from support.aggregator.streams import Record, record
-from zae_limiter import RateLimitExceeded, SyncRateLimiter, SyncRepository
+from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 from zae_limiter.operations.errors import NotApplied, Throttled
 from zae_limiter.operations.values import BatchGet, Get, Item, Key, Operation, Put, Query, Transact, Update
 from zae_limiter.schema.items import BucketId
@@ -58,6 +58,24 @@ def test_refusals_stand_in_the_hour_of_the_write_that_counted_them() -> None:
     assert [each.total_refused for each in life.usage("key-abc")] == [0, 3]
     assert [(each.total_events, each.total_refused) for each in life.usage("key-abc", "daily")] == [(2, 3)]
     assert account.snapshots == 3, "no more writes than without refusals"
+
+
+def test_a_refusal_by_the_parent_is_in_the_usage_of_the_key_that_asked_by_the_parents_limit() -> None:
+    life = Life()
+    life.repository.create_entity("project")
+    life.repository.create_entity("key", parent_id="project", cascade=True)
+    life.repository.set_limits("project", [Limit.per_day("tpm", 1_000)])
+    life.repository.set_limits("key", [Limit.per_day("tpm", 5_000)])
+    with life.limiter.acquire("key", "gpt-4", {"tpm": 500}):
+        pass
+    for amount in (600, 600, 6_000):  # the last one is too much for both
+        assert refuses(life, "key", tpm=amount)
+    with life.limiter.acquire("key", "gpt-4", {"tpm": 500}):
+        pass
+    life.drain()
+    for entity_id, by_parent in (("key", {"tpm": 3}), ("project", {})):
+        (usage,) = life.usage(entity_id)
+        assert (usage.total_events, usage.total_refused, usage.refused_by_parent) == (2, 3, by_parent)
 
 
 def refuses(life: Life, entity_id: str, **consume: int) -> bool:

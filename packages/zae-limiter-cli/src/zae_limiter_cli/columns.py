@@ -10,6 +10,11 @@ GAP = "  "
 WIDTH = 1000
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 item`, `2,000 items`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def say_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
     """Print rows, each column as wide as its widest cell; the last one is not filled up."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

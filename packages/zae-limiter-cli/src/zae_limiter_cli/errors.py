@@ -23,8 +23,18 @@ def debug_option(function: Function) -> Function:
     return option(function)
 
 
+def one_line(text: str) -> str:
+    """The text on one line, in printable characters: what a setting or an answer says looks like nothing else."""
+    from zae_limiter_manifest.problems import printable
+
+    return printable(" ".join(text.splitlines()))
+
+
 class CommandError(Exception):
-    """A command cannot do what it was asked; the text says why, and the way out."""
+    """A command cannot do what it was asked; its lines say why, and the way out. No text in a line begins another."""
+
+    def __str__(self) -> str:
+        return "\n".join(one_line(str(line)) for line in self.args)
 
 
 class _Mistakes(click.ClickException):
@@ -65,9 +75,7 @@ def _code_one() -> Iterator[None]:
         error.exit_code = 1  # type: ignore[misc]  # click means it for classes
         raise
     except click.UsageError as error:
-        from zae_limiter_manifest.problems import printable
-
-        told = f"{printable(' '.join(error.format_message().split())).removesuffix('.')}."
+        told = f"{one_line(' '.join(error.format_message().split())).removesuffix('.')}."
         way = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
         raise click.ClickException(f"{told}{way}") from error
 
@@ -75,19 +83,18 @@ def _code_one() -> Iterator[None]:
 def _shown(error: Exception) -> click.ClickException | None:
     """How to tell it; ``None`` for mistakes of ours, which need their traceback."""
     from zae_limiter_manifest import ManifestError
-    from zae_limiter_manifest.problems import printable
 
     if isinstance(error, ManifestError):
         return _Mistakes(str(error))
+    if isinstance(error, CommandError):
+        return click.ClickException(str(error))
     message = _message(error)
-    return None if message is None else click.ClickException("\n".join(map(printable, message.split("\n"))))
+    return None if message is None else click.ClickException(one_line(message))
 
 
 def _message(error: Exception) -> str | None:
     from zae_limiter import ZAELimiterError
 
-    if isinstance(error, CommandError):
-        return str(error)
     if isinstance(error, ZAELimiterError):
         return _core_message(error)
     if "botocore" in sys.modules and (told := _aws_message(error)) is not None:

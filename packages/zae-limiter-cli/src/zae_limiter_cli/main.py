@@ -7,6 +7,7 @@ import click
 
 from .errors import debug_option
 from .lazy import Entry, LazyCommands
+from .options import connection_options, refuse_in_vain
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "demo": Entry("demo:demo", "Show limits at work: who is admitted, who waits."),
@@ -33,6 +34,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
 
 @click.group(cls=LazyCommands, entries=ENTRIES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="zae-limiter-cli")
+@connection_options
 @debug_option
 def main() -> None:
     """Rate limits for API calls, kept in one DynamoDB table."""
+    refuse_in_vain(click.get_current_context())

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from .connection import Connection
-from .errors import debug_option
+from .errors import CommandError, debug_option
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 OutputForm = Literal["table", "json"]
@@ -45,6 +45,23 @@ def connection_options(function: Function) -> Function:
     ):
         function = option(function)
     return function
+
+
+def refuse_in_vain(context: click.Context) -> None:
+    """Raise ``CommandError`` for options on the command line before a command that does not inherit them."""
+    group, name = context.command, str(context.invoked_subcommand)
+    command = group.get_command(context, name) if isinstance(group, click.Group) else None
+    taken = {each.name for each in command.params if each.callback is _remember} if command else set()
+    given = [
+        each.opts[0]
+        for each in context.command.params
+        if each.callback is _remember
+        and each.name not in taken
+        and context.get_parameter_source(str(each.name)) is ParameterSource.COMMANDLINE
+    ]
+    if command and given:
+        help_of = f"`zae-limiter {name} --help`"
+        raise CommandError(f"{' and '.join(given)} before `{name}` would mean nothing: see {help_of} for what it takes")
 
 
 def connected(function: Function) -> Function:

@@ -224,6 +224,18 @@ def test_object_lock_may_become_stricter_and_longer(aws: str) -> None:
     assert options_now().archive_lock_days == 30
 
 
+def test_ctrl_c_while_the_code_is_uploaded_says_what_does_the_rest(aws: str) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with answering("UpdateFunctionCode", stop):
+        told = fail("deploy", "-n", "my-app", "--quiet")
+    rest = "zae-limiter upgrade --code-only --name my-app"
+    assert told == f"stopped before the Lambdas had all their code: run `{rest}`, which does the rest"
+    for command in (["-n", "my-app", "upgrade", "--code-only"], ["-n", "my-app", "check"]):
+        assert CliRunner().invoke(main, command).exit_code == 0
+
+
 def test_the_provisioner_replies_to_the_emulator_whose_address_was_given(aws: str) -> None:
     def host() -> str | None:
         found = boto3.client("lambda").get_function(FunctionName="my-app-limits-provisioner")["Configuration"]

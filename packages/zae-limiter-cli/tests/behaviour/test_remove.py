@@ -43,7 +43,7 @@ def test_it_leaves_nothing_behind_not_even_a_full_archive(bucket: str) -> None:
     assert (done.exit_code, done.stdout) == (0, "Stack my-app deleted.\n")
     assert what_is_left() == {name: [] for name in what_is_left()}
     assert "delete complete             my-app (CloudFormation::Stack)\n" in done.stderr
-    assert f"deleted 1 objects of bucket {bucket}" in done.stderr
+    assert f"deleted 1 object of bucket {bucket}" in done.stderr
 
 
 def test_it_can_keep_the_archive(bucket: str) -> None:

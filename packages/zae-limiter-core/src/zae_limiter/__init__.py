@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .buckets import ResourceCapacity as ResourceCapacity
     from .clock.system import Clock as Clock
     from .entities import Entity as Entity
+    from .exceptions import CertificateError as CertificateError
     from .exceptions import ClientTooOldError as ClientTooOldError
     from .exceptions import ContentionError as ContentionError
     from .exceptions import EntityError as EntityError
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .exceptions import RateLimitExceeded as RateLimitExceeded
     from .exceptions import RepositoryClosedError as RepositoryClosedError
     from .exceptions import StackTooOldError as StackTooOldError
+    from .exceptions import StaleEntityError as StaleEntityError
     from .exceptions import StaleStateError as StaleStateError
     from .exceptions import StoreRefusedError as StoreRefusedError
     from .exceptions import ValidationError as ValidationError
@@ -80,6 +82,7 @@ _HOMES = {
     "BucketLimit": "buckets",
     "BulkResult": "limits",
     "CacheStats": "stats",
+    "CertificateError": "exceptions",
     "ClientTooOldError": "exceptions",
     "Clock": "clock.system",
     "ContentionError": "exceptions",
@@ -120,6 +123,7 @@ _HOMES = {
     "RepositoryClosedError": "exceptions",
     "ResourceCapacity": "buckets",
     "StackTooOldError": "exceptions",
+    "StaleEntityError": "exceptions",
     "StaleStateError": "exceptions",
     "Store": "aio.store",
     "StoreRefusedError": "exceptions",

@@ -9,10 +9,12 @@ ZAELimiterError
 ├── EntityError
 │   ├── EntityNotFoundError
 │   ├── EntityExistsError
-│   └── EntityHasChildrenError       the entity cannot be deleted before its children
+│   ├── EntityHasChildrenError       the entity cannot be deleted before its children
+│   └── StaleEntityError             the entity has another version than expected
 ├── InfrastructureError
 │   ├── RateLimiterUnavailable       the store did not answer, or not in time: an outage
 │   ├── StoreRefusedError            the store refuses the request, and would refuse it again
+│   │   └── CertificateError         the certificate of the store does not verify; has the host and the reason
 │   ├── ContentionError              others changed the bucket or its limits during each attempt
 │   ├── RepositoryClosedError        the repository is closed
 │   ├── EventLoopError               the repository is in use on another event loop
@@ -72,12 +74,15 @@ class RateLimitError(ZAELimiterError):
 class RateLimitExceeded(RateLimitError):
     """At least one limit is short of tokens; nothing stays consumed.
 
-    ``statuses`` lists every checked limit, of the child and of its parent.
+    ``statuses`` has every limit that the call draws on: those of the entity that asked, ``entity_id``, then those of
+    its parent.
     """
 
-    def __init__(self, statuses: Sequence["LimitStatus"]) -> None:
-        super().__init__(tuple(statuses))
+    def __init__(self, statuses: Sequence["LimitStatus"], entity_id: str | None = None) -> None:
+        super().__init__(tuple(statuses), entity_id)
         self.statuses = tuple(statuses)
+        first = self.statuses[0].entity_id if self.statuses else ""
+        self.entity_id = first if entity_id is None else entity_id
 
     @property
     def violations(self) -> tuple["LimitStatus", ...]:
@@ -129,13 +134,17 @@ class RateLimitExceeded(RateLimitError):
             ],
         }
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
     def __str__(self) -> str:
         worst = self.primary_violation
         asked = f"{worst.entity_id}/{worst.resource}: {worst.requested} {worst.limit_name} requested"
         if math.isinf(worst.retry_after_seconds):
             if worst.limit.blocks:
                 return f"{asked}, which is blocked: the limit has a capacity of 0"
-            return f"{asked}, which can never pass: the limit holds at most {worst.limit.burst}"
+            most = f"the limit holds at most {worst.limit.burst}"
+            return f"{asked}, which can never pass: {most}; ask for less, or raise its burst"
         return f"{asked}, {worst.available} available; retry in {worst.retry_after_seconds:.3f} s"
 
 
@@ -187,6 +196,19 @@ class EntityHasChildrenError(EntityError):
         )
 
 
+class StaleEntityError(EntityError):
+    """The entity has another version than expected, because somebody has changed it since; nothing was written."""
+
+    def __init__(self, entity_id: str, expected_version: int, version: int) -> None:
+        super(EntityError, self).__init__(entity_id, expected_version, version)
+        self.entity_id = entity_id
+        self.expected_version = expected_version
+        self.version = version
+
+    def __str__(self) -> str:
+        return f"entity {self.entity_id!r} has version {self.version}, not {self.expected_version}: read it again"
+
+
 class InfrastructureError(ZAELimiterError):
     """The store fails, or its contents do not fit the request."""
 
@@ -214,6 +236,20 @@ class StoreRefusedError(InfrastructureError):
 
     def __str__(self) -> str:
         return f"the rate limiter's store cannot be used: {self.problem}"
+
+
+class CertificateError(StoreRefusedError):
+    """The certificate of ``host`` does not verify: expired, for another host, of an unknown authority.
+
+    ``reason`` says which. A store that served this process before is unavailable instead, until its certificate
+    verifies.
+    """
+
+    def __init__(self, host: str, reason: str) -> None:
+        super(StoreRefusedError, self).__init__(host, reason)
+        self.host = host
+        self.reason = reason
+        self.problem = f"the certificate of {host} does not verify: {reason}"
 
 
 class ContentionError(InfrastructureError):

@@ -21,8 +21,12 @@ class HasStatuses(Protocol):
     """A lease of either variant, or a ``RateLimitExceeded``."""
 
     @property
+    def entity_id(self) -> str:
+        """The entity that asked: the limits of any other one are its parent's."""
+
+    @property
     def statuses(self) -> Sequence[LimitStatus]:
-        """The statuses of the limits; the first one is of the entity itself."""
+        """The statuses of the limits."""
 
 
 def headers(result: HasStatuses, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> dict[str, str]:
@@ -33,7 +37,7 @@ def headers(result: HasStatuses, *, units: Mapping[str, str] | None = None, lega
     A refusal that can never pass has no ``Retry-After``; a lease without statuses (an outage) has no fields, and no
     shadow limit has any. Raises ``ValueError`` for a unit that no field can have.
     """
-    named = list(_named(result.statuses))
+    named = list(_named(result))
     if not named:
         return {}
     shown = [(name, status) for name, status in named if status.exceeded] or named
@@ -51,7 +55,7 @@ def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[
 
     It names limits and amounts, and no entity. ``retry-after`` is in seconds, ``None`` if a retry can never pass.
     """
-    violated = [(name, status) for name, status in _named(refusal.statuses) if status.exceeded]
+    violated = [(name, status) for name, status in _named(refusal) if status.exceeded]
     wait = refusal.retry_after_header
     document = {
         "type": QUOTA_EXCEEDED,
@@ -64,12 +68,11 @@ def problem(refusal: RateLimitExceeded, *, instance: str | None = None) -> dict[
     return document if instance is None else {**document, "instance": instance}
 
 
-def _named(statuses: Sequence[LimitStatus]) -> Iterator[tuple[str, LimitStatus]]:
-    for status in statuses:
-        if status.limit.shadow:
-            continue
-        own = status.entity_id == statuses[0].entity_id
-        yield status.limit_name if own else f"parent/{status.limit_name}", status
+def _named(result: HasStatuses) -> Iterator[tuple[str, LimitStatus]]:
+    for status in result.statuses:
+        if not status.limit.shadow:
+            own = status.entity_id == result.entity_id
+            yield status.limit_name if own else f"parent/{status.limit_name}", status
 
 
 def _policy(name: str, status: LimitStatus, units: Mapping[str, str]) -> str:

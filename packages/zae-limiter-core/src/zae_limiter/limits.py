@@ -44,6 +44,9 @@ class Limit:
             raise ValidationError(f"shadow of limit {self.name!r}", self.shadow, "must be True or False")
         if self.burst < self.capacity:
             problem = f"must be at least the capacity, {self.capacity}"
+            if self.burst:
+                rate = f"capacity={self.burst}, refill_amount={self.refill_amount}, refill_period={self.refill_period}"
+                problem += f"; for at most {self.burst} at once at this rate: Limit.custom({self.name!r}, {rate})"
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, problem)
         if self.capacity == 0 < self.burst:
             raise ValidationError(f"burst of limit {self.name!r}", self.burst, "must be 0: a capacity of 0 blocks")

@@ -32,8 +32,7 @@ from .flows.records.registry import purged_namespaces
 from .flows.records.usage_counting import Use, count_usage
 from .flows.records.versions import change_version_record
 from .flows.steps import Flow
-from .operations.errors import StoreError
-from .operations.faults import is_invalid
+from .operations.errors import StoreError, is_invalid
 from .operations.images import check_bucket, read_bucket_image
 from .operations.marshal import read_item
 from .runtime.embedded_metrics import embedded_metrics

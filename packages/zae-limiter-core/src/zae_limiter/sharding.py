@@ -12,6 +12,7 @@ from .limits import MILLI, Limit
 from .token_bucket import NEVER, ShardLimit, reached_at, refill_bucket, share
 
 MAX_SHARDS: Final = 64
+SHARD_COUNTS: Final = frozenset(1 << power for power in range(MAX_SHARDS.bit_length()))
 
 
 def born_at(shard: int) -> int:

@@ -24,8 +24,9 @@ class StoreStats:
     ``opened`` of times that the breaker opened, ``probes`` of requests that asked whether the store answers again,
     ``unanswered`` of requests without an answer (timed out, not connected, a server error), ``not_sent`` of requests
     that failed at once because the breaker was open, ``denied`` of requests refused for the credentials,
-    ``foreign_rows`` of rows in a namespace's part of an index that are another's, ``unreadable_rows`` of its own ones
-    that could not be read; lists and sums leave both out.
+    ``untrusted`` of requests that were not sent because the store's certificate does not verify, ``foreign_rows`` of
+    rows in a namespace's part of an index that are another's, ``unreadable_rows`` of its own ones that could not be
+    read; lists and sums leave both out.
     """
 
     breaker: BreakerState
@@ -34,5 +35,6 @@ class StoreStats:
     unanswered: int
     not_sent: int
     denied: int
+    untrusted: int
     foreign_rows: int
     unreadable_rows: int

@@ -21,6 +21,7 @@ class UsageSnapshot:
 
     ``consumed`` has whole tokens by limit, net of tokens given back. Acquires are counted: ``total_events`` those
     admitted, ``total_refused`` those refused, ``total_shadowed`` those admitted that shadow limits would have refused.
+    ``refused_by_parent`` has those of the refused for which limits of the parent were short, by limit.
     """
 
     entity_id: str
@@ -31,6 +32,7 @@ class UsageSnapshot:
     total_events: int
     total_refused: int = 0
     total_shadowed: int = 0
+    refused_by_parent: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class LimitUsage:
 class UsageSummary:
     """The sums of snapshots: all entities and resources of a window count as one; limits are sorted by name.
 
-    ``total_events``, ``total_refused`` and ``total_shadowed`` count acquires, as in ``UsageSnapshot``.
+    ``total_events``, ``total_refused``, ``total_shadowed`` and ``refused_by_parent`` count acquires, as in
+    ``UsageSnapshot``.
     """
 
     window: Window
@@ -65,6 +68,7 @@ class UsageSummary:
     total_events: int
     total_refused: int = 0
     total_shadowed: int = 0
+    refused_by_parent: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ class EntityUsage:
     total_events: int
     total_refused: int
     total_shadowed: int
+    refused_by_parent: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 def window_key(window: Window, at: datetime) -> str:

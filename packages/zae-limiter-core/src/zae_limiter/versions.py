@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from .exceptions import ClientTooOldError, OlderClientsError, StackTooOldError, ValidationError
+from .runtime.forks import without_forks
 
 SCHEMA_VERSION: Final = 1  # of the items that this release writes; rises if an older client would misread them
 OLDEST_SCHEMA_VERSION: Final = 1  # the oldest schema that this release supports
@@ -92,6 +93,7 @@ def parse_version(field: str, value: object) -> tuple[int, int, int]:
 @lru_cache(maxsize=1)
 def core_version() -> str:
     """The installed version of this library."""
-    from importlib.metadata import version  # takes as long to import as all of ours
+    with without_forks():
+        from importlib.metadata import version  # takes as long to import as all of ours
 
-    return version("zae-limiter-core")
+        return version("zae-limiter-core")  # which imports more

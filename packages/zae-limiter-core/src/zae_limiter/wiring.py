@@ -1,16 +1,19 @@
 """What both variants share: clock and namespace of a repository, cause of changes, arguments of a decorator."""
 
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .audit import Cause, iso_instant
 from .clock.system import Clock, SystemClock
-from .exceptions import ValidationError
+from .exceptions import RateLimiterUnavailable, ValidationError
+from .flows.process.late_opening import open_later
 from .flows.process.namespace_state import NamespaceState
-from .flows.records.opening import open_namespace
+from .flows.records.opening import create_table, open_namespace
 from .flows.steps import Flow, Log, play
 from .namespaces import Namespace
 from .naming import check_namespace, check_principal
@@ -25,6 +28,7 @@ NAMESPACE_ID_BYTES = 8
 SECONDS_PER_DAY = 24 * 3600
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
 _serials = count()  # keeps the events of one millisecond in order
 
 
@@ -44,6 +48,13 @@ def is_doubted(clock: Clock) -> bool:
     return bool(getattr(clock, "doubted", False))
 
 
+def connecting(options: Options, clock: Clock) -> Flow[str]:
+    """The flow that opens the namespace of the options, in a table that it creates if they say so."""
+    if options.create_table:
+        yield from create_table(options.stack_name)
+    return (yield from opening(options, options.namespace_name, clock))
+
+
 def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
     """The flow that finds or registers a namespace, and returns its id. Raises ``ValidationError`` for a bad name."""
     check_namespace("namespace", name)
@@ -58,7 +69,12 @@ def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
 
 
 def open_in_memory(options: Options, name: str, clock: Clock, table: "MemoryTable") -> str:
-    """The id of a namespace of a new table, in which each one is new: no line is logged. Raises ``ValidationError``."""
+    """The id of a namespace of a new table, in which each one is new: no line is logged. Raises ``ValidationError``.
+
+    A clock that tests move makes the table's items expire.
+    """
+    if (on_move := getattr(clock, "on_move", None)) is not None:
+        on_move(lambda now_ms: table.expire(now_ms // 1000))
     return play(opening(options, name, clock), lambda step: None if isinstance(step, Log) else table.execute(step))
 
 
@@ -74,8 +90,18 @@ def _new_id() -> str:
     return drawn
 
 
-def namespace_state_of(options: Options, name: str, namespace_id: str, clock: Clock) -> NamespaceState:
-    """The state of a namespace in a process that has just opened it."""
+def late_namespace_state(
+    options: Options, name: str, clock: Clock, find: Callable[[], Flow[str]], outage: RateLimiterUnavailable
+) -> NamespaceState:
+    """The state of a namespace that ``find`` will open when the store answers. Raises ``outage`` if it is blocking."""
+    if options.on_unavailable == "block":
+        raise outage
+    log.warning("namespace %r is opened when the store answers; until then no call is counted: %s", name, outage)
+    return open_later(namespace_state_of(options, name, None, clock), find)
+
+
+def namespace_state_of(options: Options, name: str, namespace_id: str | None, clock: Clock) -> NamespaceState:
+    """The state of a namespace in a process that has just opened it; ``None`` for an id that is not known yet."""
     return NamespaceState(
         name,
         namespace_id,
@@ -99,6 +125,19 @@ def cause_of(options: Options, clock: Clock, principal: str | None) -> Cause:
 def of_call(given: T | Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]) -> T:
     """An argument of a decorator: a value, or computed from the arguments of the call."""
     return given(*args, **kwargs) if callable(given) else given
+
+
+def check_repository(given: object, kind: type) -> None:
+    """Raise ``TypeError`` unless a limiter is given a repository of its own variant, ``kind``."""
+    if isinstance(given, kind):
+        return
+    name, limiter = kind.__name__, kind.__name__.replace("Repository", "RateLimiter")
+    if isinstance(given, CoroutineType):
+        given.close()  # else Python warns as well that it was never awaited
+        raise TypeError(f"{limiter} needs a {name}, not a coroutine: await it first, like `await Repository.open()`")
+    twin = {"Repository": "RateLimiter", "SyncRepository": "SyncRateLimiter"}.get(type(given).__name__)
+    advice = f"use {twin}, or open a {name}" if twin else f"open one with {name}.open, or {name}.in_memory"
+    raise TypeError(f"{limiter} needs a {name}, not a {type(given).__name__}: {advice}")
 
 
 def check_decorated(function: object, *, asynchronous: bool) -> None:

@@ -19,6 +19,7 @@ from zae_limiter.integrations.asgi import (
     Send,
     lease_of,
 )
+from zae_limiter.testing import ManualClock
 
 pytest_plugins = ["zae_limiter.testing.plugin"]
 GONE = {"type": "http.disconnect"}
@@ -152,7 +153,8 @@ async def test_a_request_that_waited_gets_every_message_of_its_client() -> None:
     assert seen == [*body, last]
 
 
-async def test_a_cancelled_request_that_waits_leaves_the_line(world: World) -> None:
+async def test_a_cancelled_request_that_waits_leaves_the_line() -> None:
+    world = World(RateLimiter(Repository.in_memory(clock=ManualClock(jumps=False))))
     await world.ask(hello, cost={"rpm": 10})
     asking = asyncio.create_task(world.ask(hello, max_wait=60.0))
     await asyncio.sleep(0.01)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from support.core.worlds import World, take
+from support.core.worlds import World, again, take
 from zae_limiter import InvalidIdentifierError, InvalidNameError, Limit, RateLimiter, ValidationError
 
 RPM = Limit.per_minute("rpm", 60)
@@ -130,7 +130,7 @@ async def test_what_is_neither_true_nor_false_is_refused(world: World, bad: Any)
         with pytest.raises(ValidationError, match="cascade"):
             limiter.acquire("e", "r", {"rpm": 1}, cascade=bad)
     with pytest.raises(ValidationError, match="shadow"):
-        RateLimiter(limiter.repository, shadow=bad)
+        again(limiter, shadow=bad)
     assert wire.sent() == []
 
 

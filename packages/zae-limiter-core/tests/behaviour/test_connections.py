@@ -20,19 +20,19 @@ import pytest
 
 from processes.signals import points
 from support.core.transports import ASYNC_TRANSPORTS, CLIENTS
-from zae_limiter import Limit, Options, RateLimiter, Repository
+from zae_limiter import Limit, Options, RateLimiter, RateLimiterUnavailable, Repository, SyncRepository
 from zae_limiter.aio.driver import Driver
 from zae_limiter.aio.store import DynamoDBStore, MemoryStore
 from zae_limiter.flows.steps import Flow
 from zae_limiter.operations.client import TRANSPORTS, Transport
-from zae_limiter.operations.errors import BudgetSpent, NotApplied, OutcomeUnknown, StoreError
+from zae_limiter.operations.errors import BudgetSpent, Denied, NotApplied, OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Get, Key, Operation
 from zae_limiter.sync.driver import SyncDriver
 from zae_limiter.sync.http import Connection
 from zae_limiter.sync.store import SyncDynamoDBStore
 
 GET = Get(Key("p", "s"))
-BODY = json.dumps({"Item": {"PK": {"S": "p"}}}).encode()
+BODY = json.dumps({"Item": {"PK": {"S": "p"}, "SK": {"S": "s"}}}).encode()
 Serve = Callable[[socket.socket], None]
 TIMEOUT = 0.3  # seconds
 BUSY_SECONDS = 20  # an answer in time on any machine; whoever waits for these servers waits longer
@@ -121,12 +121,30 @@ def get(request: pytest.FixtureRequest) -> Callable[[str], object]:
 @pytest.mark.parametrize("crc", [None, zlib.crc32(BODY)])
 def test_an_answer_that_comes_whole_is_taken(get: Callable[[str], object], crc: int | None) -> None:
     with serving(lambda connection: answer(connection, crc=crc)) as url:
-        assert get(url) == {"PK": "p"}
+        assert get(url) == {"PK": "p", "SK": "s"}
 
 
 def test_an_answer_whose_checksum_is_wrong_is_refused(get: Callable[[str], object]) -> None:
     damaged = serving(lambda connection: answer(connection, crc=zlib.crc32(BODY) + 1))
     with damaged as url, pytest.raises(OutcomeUnknown, match="CRC32"):
+        get(url)
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [("The request signature we calculated does not match", "^InvalidSig"), ("Signature expired: 2015 is", "clock")],
+)
+def test_a_signature_that_the_store_refuses_is_a_refusal_of_the_credentials(
+    get: Callable[[str], object], message: str, shown: str
+) -> None:
+    body = json.dumps({"__type": "com.amazon.coral.service#InvalidSignatureException", "message": message}).encode()
+    head = b"HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n" % len(body)
+
+    def refuse(connection: socket.socket) -> None:
+        if connection.recv(65536):
+            connection.sendall(head + body)
+
+    with serving(refuse) as url, pytest.raises(Denied, match=shown):
         get(url)
 
 
@@ -234,7 +252,7 @@ class Moving:
 
 def test_an_answer_that_never_pauses_is_cut_off_when_its_time_is_over() -> None:
     with socket.socket() as unused:
-        connection = Connection(Pouring(unused.fileno()))  # type: ignore[arg-type]
+        connection = Connection(Pouring(unused))  # type: ignore[arg-type]
         connection._is_tls = True  # then it does not wait for bytes between two parts of an answer
         with pytest.raises(OutcomeUnknown, match="in time"):
             connection.call(b"request", time.monotonic() + 0.05)
@@ -243,8 +261,8 @@ def test_an_answer_that_never_pauses_is_cut_off_when_its_time_is_over() -> None:
 class Pouring:
     """A socket that has bytes whenever it is asked, for a while."""
 
-    def __init__(self, fileno: int) -> None:
-        self.fileno = lambda: fileno
+    def __init__(self, unused: socket.socket) -> None:
+        self.fileno, self.getsockopt = unused.fileno, unused.getsockopt
         self._parts = iter([b"HTTP/1.1 200 OK\r\n\r\n", *[b"x"] * 5000])
 
     def setblocking(self, _: object) -> None: ...
@@ -279,6 +297,27 @@ def test_credentials_that_do_not_come_are_waited_for_no_longer_than_the_call(
     with ThreadPoolExecutor(3) as pool:
         assert max(pool.map(timed, range(3))) < 6
     store.close()
+
+
+OPENINGS = [client for client in CLIENTS if client.id != "sync-sdk"]  # boto3 waits in the caller's own thread
+
+
+@pytest.mark.parametrize("client", OPENINGS)
+def test_a_repository_does_not_open_for_ever_while_its_credentials_do_not_come(
+    client: tuple[str, Transport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variant, transport = client
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    for module in ("aio.transport", "sync.store"):
+        monkeypatch.setattr(f"zae_limiter.{module}.OPENING_SECONDS", TIMEOUT)
+    options: dict[str, Any] = {"region": "eu-west-1", "endpoint_url": "http://127.0.0.1:9", "transport": transport}
+    with serving(silent) as provider:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", provider)
+        with pytest.raises(RateLimiterUnavailable, match="credentials did not come within"):
+            SyncRepository.open(**options) if variant == "sync" else asyncio.run(Repository.open(**options))
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -12,6 +12,7 @@ from zae_limiter import (
     EntityNotFoundError,
     Limit,
     RateLimiterUnavailable,
+    StaleEntityError,
     ValidationError,
 )
 from zae_limiter.operations.errors import OutcomeUnknown, Reason, TransactionCancelled
@@ -105,6 +106,9 @@ async def test_cascade_needs_a_parent(world: World) -> None:
         {"metadata": {"a": b"1"}},
         {"metadata": "ab"},
         {"principal": ""},
+        {"expected_version": 0},
+        {"expected_version": True},
+        {"expected_version": "1"},
     ],
 )
 async def test_bad_input_is_refused_before_any_request(world: World, given: dict[str, Any]) -> None:
@@ -134,6 +138,49 @@ async def test_an_update_whose_answer_was_lost_is_applied_once(world: World) -> 
     assert (await limiter.update_entity("e", parent_id="p")).version == 2
     with pytest.raises(EntityHasChildrenError, match="children, 1"):
         await limiter.delete_entity("p")
+
+
+async def test_an_update_of_the_expected_version_is_made(world: World) -> None:
+    limiter, _ = await world.process()
+    made = await limiter.create_entity("e")
+    renamed = await limiter.update_entity("e", name="x", expected_version=made.version)
+    assert (renamed.name, renamed.version) == ("x", 2)
+    assert await limiter.update_entity("e", name="x", expected_version=2) == renamed
+
+
+@pytest.mark.parametrize("given", [{"name": "second"}, {"name": "first"}, {}, {"parent_id": "nobody"}], ids=str)
+async def test_an_update_of_another_version_says_which_one_is_there_and_changes_nothing(
+    world: World, given: dict[str, Any]
+) -> None:
+    limiter, wire = await world.process()
+    await limiter.create_entity("e")
+    there = await limiter.update_entity("e", name="first")
+    wire.sent()
+    with pytest.raises(StaleEntityError) as caught:
+        await limiter.update_entity("e", **given, expected_version=1)
+    error = caught.value
+    assert (error.entity_id, error.expected_version, error.version) == ("e", 1, 2)
+    assert str(error) == "entity 'e' has version 2, not 1: read it again"
+    assert wire.sent() == ["BatchGet"]
+    assert await limiter.get_entity("e") == there
+
+
+async def test_of_two_updates_of_one_version_the_second_is_refused_even_if_both_have_read_it(world: World) -> None:
+    here, wire = await world.process()
+    there, _ = await world.process()
+    await here.create_entity("e", "first")
+    wire.break_once(TransactionCancelled((Reason("ConditionalCheckFailed"), Reason(None))), on=Transact)
+    await there.update_entity("e", name="theirs", expected_version=1)
+    with pytest.raises(StaleEntityError):
+        await here.update_entity("e", name="ours", expected_version=1)
+    assert await here.get_entity("e") == await there.get_entity("e")
+
+
+async def test_a_versioned_update_whose_answer_was_lost_succeeds(world: World) -> None:
+    limiter, wire = await world.process()
+    await limiter.create_entity("e")
+    wire.break_once(OutcomeUnknown("lost"), on=Transact, applied=True)
+    assert (await limiter.update_entity("e", name="x", expected_version=1)).version == 2
 
 
 async def test_acquires_follow_a_new_parent_at_once_here_and_elsewhere_within_a_cache_life(world: World) -> None:

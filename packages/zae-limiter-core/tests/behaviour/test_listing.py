@@ -179,7 +179,7 @@ async def test_a_store_that_fails_is_told_place_by_place_once_it_was_written_to(
     lost = await limiter.set_many_limits({place: [RPM] for place in THOUSAND[:25]})
     assert "others changed the item" in str(lost.failed[THOUSAND[0]])
     wire.repair()
-    wire.break_down(TransactionCancelled(()), on=Transact)
+    wire.break_down(TransactionCancelled((Reason("Unknown"),) * 2), on=Transact)
     unexplained = await limiter.set_many_limits({THOUSAND[0]: [RPM]})
     assert list(unexplained.failed) == [THOUSAND[0]]
     wire.break_down(TableMissing("gone"), on=BatchGet)

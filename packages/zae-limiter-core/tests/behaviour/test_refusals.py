@@ -1,4 +1,4 @@
-"""Refusals are counted on the buckets that were short, by writes that are made anyway."""
+"""Refusals are counted on the bucket of the one who asked, and on its parent's, by writes that are made anyway."""
 
 import asyncio
 from typing import Any, cast
@@ -84,20 +84,118 @@ async def test_writes_of_every_kind_take_them(world: World) -> None:
         assert counted(world, limiter) == 3, "a reshape"
 
 
-async def test_only_the_bucket_that_was_short_counts(world: World) -> None:
-    limiter, _ = await world.process(default_limits=[RPM])
-    await limiter.create_entity("project")
-    await limiter.create_entity("key-1", parent_id="project", cascade=True)
-    await limiter.create_entity("key-2", parent_id="project", cascade=True)
-    await take(limiter, "key-1", "r", rpm=60)
+async def family(world: World, *of_project: Limit) -> Process:
+    """A project with two keys, each of 60 a minute, the first of which has just used it up."""
+    process = await world.process(default_limits=[RPM])
+    await process.limiter.create_entity("project")
+    for key in ("key-1", "key-2"):
+        await process.limiter.create_entity(key, parent_id="project", cascade=True)
+    await process.repository.set_limits("project", [*(of_project or [RPM])])
+    await take(process.limiter, "key-1", "r", rpm=60)
+    return process
+
+
+def by_parent(world: World, limiter: RateLimiter, entity_id: str) -> dict[str, int]:
+    """The refusals that the item of a bucket has, by the parent's limit."""
+    item = world.bucket_of(limiter, entity_id, "r") or {}
+    return {name[3:]: number for name, number in item.items() if name.startswith("pj_")}
+
+
+async def test_the_one_who_asked_counts_and_a_parent_that_was_short(world: World) -> None:
+    limiter, _ = await family(world)
     await refused(limiter, 1, entity_id="key-2")
     world.clock.advance(seconds=30)
     await take(limiter, "key-2", "r", rpm=1)
-    assert (counted(world, limiter, "project"), counted(world, limiter, "key-2")) == (1, None)
-    await refused(limiter, 60, entity_id="key-1")
+    assert counted(world, limiter, "key-2") is None, "a new bucket leaves them to its next write"
+    await take(limiter, "key-2", "r", rpm=1)
+    assert (counted(world, limiter, "project"), counted(world, limiter, "key-2")) == (1, 1)
+    assert by_parent(world, limiter, "key-2") == {"rpm": 1}
+    await refused(limiter, 31, entity_id="key-1")  # which both have not
     world.clock.advance(seconds=30)
     await take(limiter, "key-1", "r", rpm=1)
     assert (counted(world, limiter, "project"), counted(world, limiter, "key-1")) == (2, 1)
+    assert by_parent(world, limiter, "key-1") == {"rpm": 1}
+    await refused(limiter, 61, entity_id="project")
+    await take(limiter, "project", "r", rpm=1)
+    assert by_parent(world, limiter, "project") == {}
+
+
+async def test_a_refusal_by_the_key_itself_is_none_of_its_parent(world: World) -> None:
+    limiter, _ = await family(world, Limit.per_minute("rpm", 600))
+    await refused(limiter, 60, entity_id="key-1")
+    world.clock.advance(seconds=30)
+    await take(limiter, "key-1", "r", rpm=1)
+    assert (counted(world, limiter, "project"), counted(world, limiter, "key-1")) == (None, 1)
+    assert by_parent(world, limiter, "key-1") == {}
+
+
+async def test_refusals_by_a_parent_cost_no_request_and_are_each_counted_under_its_limits(world: World) -> None:
+    limiter, wire = await family(world, RPM, Limit.per_minute("tpm", 60))
+    await take(limiter, "key-2", "r", rpm=0, tpm=60)
+    world.clock.advance(seconds=1)
+    await take(limiter, "key-2", "r", rpm=1, tpm=1)
+    wire.sent()
+    for consume in ({"rpm": 30}, {"tpm": 30}, {"rpm": 30, "tpm": 30}):
+        assert not await passes(limiter, "key-2", "r", **consume)
+    assert wire.sent() == []
+    world.clock.advance(seconds=20)
+    world.meter.reset()
+    await take(limiter, "key-2", "r", rpm=1)
+    assert sorted(wire.sent()) == ["Update", "Update"]
+    assert (world.meter.write_units, world.meter.read_units) == (2, 0)
+    assert (counted(world, limiter, "key-2"), by_parent(world, limiter, "key-2")) == (3, {"rpm": 2, "tpm": 2})
+
+
+async def test_the_give_back_of_a_refused_call_counts_the_refusals_before_it(world: World) -> None:
+    limiter, wire = await family(world)
+    world.clock.advance(seconds=1)
+    await take(limiter, "key-2", "r", rpm=1)
+    await refused(limiter, 2, entity_id="key-2")
+    world.clock.advance(seconds=1)  # the copies are too old to refuse by
+    wire.sent()
+    await refused(limiter, 2, entity_id="key-2")
+    assert wire.sent() == ["Update", "Update", "Update"], "one on each side, and the give-back"
+    assert (counted(world, limiter, "key-2"), by_parent(world, limiter, "key-2")) == (1, {"rpm": 1})
+
+
+async def test_closing_writes_those_by_a_parent_too(world: World) -> None:
+    limiter, _ = await family(world)
+    world.clock.advance(seconds=1)
+    await take(limiter, "key-2", "r", rpm=1)
+    await refused(limiter, 1, 1, 1, entity_id="key-2")
+    await limiter.close()
+    assert (counted(world, limiter, "key-2"), by_parent(world, limiter, "key-2")) == (3, {"rpm": 3})
+    assert counted(world, limiter, "project") == 3
+
+
+async def test_a_write_counts_a_few_limits_of_the_parent_and_the_next_ones_the_rest(world: World) -> None:
+    limiter, _ = await family(world)
+    many = [Limit.per_day(f"limit_{number}", 1) for number in range(20)]
+    await limiter.repository.set_limits("project", [RPM, *many])
+    world.clock.advance(seconds=61)
+    await take(limiter, "key-2", "r", rpm=1)
+    assert not await passes(limiter, "key-2", "r", rpm=1, **{limit.name: 2 for limit in many})
+    seen = []
+    for _ in range(4):
+        await take(limiter, "key-2", "r", rpm=1)
+        seen.append(len(by_parent(world, limiter, "key-2")))
+    assert seen == [7, 15, 20, 20]
+    assert set(by_parent(world, limiter, "key-2").values()) == {1}
+    assert counted(world, limiter, "key-2") == 1
+
+
+async def test_a_bucket_counts_a_bounded_number_of_its_parents_limits(world: World) -> None:
+    limiter, _ = await family(world)
+    for generation in range(3):
+        limits = [Limit.per_day(f"limit_{generation}_{number}", 1) for number in range(20)]
+        await limiter.repository.set_limits("project", [RPM, *limits])
+        world.clock.advance(seconds=61)
+        await take(limiter, "key-2", "r", rpm=1)
+        assert not await passes(limiter, "key-2", "r", rpm=1, **{limit.name: 2 for limit in limits})
+        for _ in range(4):
+            await take(limiter, "key-2", "r", rpm=1)
+    assert len(by_parent(world, limiter, "key-2")) == 20
+    assert counted(world, limiter, "key-2") == 3
 
 
 async def test_who_waits_in_vain_is_counted_once_and_who_waits_with_success_is_not(world: World) -> None:

@@ -36,6 +36,7 @@ RPM = Limit.per_minute("rpm", 60)
 TPM = Limit.per_minute("tpm", 6_000, burst=9_000)
 SHADOW = Limit.per_minute("rpm", 1, shadow=True)
 TEMPLATES = {r"b_wcu_tc": "b_wcu_tc", r"([blo])_(?:rpm|tpm)_(\w+)": r"\1_{limit}_\2"}
+TEMPLATES |= {r"pj_(?:rpm|tpm)": "pj_{limit}", r"_refused_by_parent_(?:rpm|tpm)": "_refused_by_parent_{limit}"}
 TEMPLATES |= {r"rpm|tpm": "{limit}", r"_rest_(?:rpm|tpm)": "_rest_{limit}", r"_counted_\d+": "_counted_{shard}"}
 BUILDERS = {
     "bucket": (keys.pk_bucket("{ns}", "{entity}", "{resource}", "{shard}"), keys.sk_state()),  # type: ignore[arg-type]
@@ -186,7 +187,7 @@ async def _write_what_limits_need(world: World) -> None:
     await limiter.repository.close()  # counts the refusal
     ns = limiter.repository.namespace_id
     snapshot = SnapshotId(ns, "key", "gpt-4", "hourly", datetime(2026, 1, 1, tzinfo=UTC))
-    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}, refused=1, shadowed=1))
+    use = Use(stream_mark("label", "1"), Consumption({"rpm": 1}, 1, {"tpm": 500}, 1, 1, {"rpm": 1}))
     played(world.table, count_usage(snapshot, 0, [use], expires_at=1_800_000_000))
     kept = replace(snapshot, window="daily")
     played(world.table, count_usage(kept, 1, [Use(use.mark, Consumption({}, 1))], expires_at=None))

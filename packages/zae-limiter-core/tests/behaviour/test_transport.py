@@ -29,9 +29,9 @@ from support.core.echoes import (
     serving,
     wait_for,
 )
-from zae_limiter.aio.http import _connect_socket
+from zae_limiter.aio.connecting import _connect_socket
 from zae_limiter.aio.store import DynamoDBStore
-from zae_limiter.operations.errors import Closed, OutcomeUnknown, Unreachable
+from zae_limiter.operations.errors import Closed, OutcomeUnknown, Unreachable, Untrusted
 
 Open = Callable[..., Caller]
 
@@ -120,6 +120,20 @@ def test_threads_that_wait_for_a_connection_are_served_in_their_order() -> None:
         assert [name for _, name in server.asked] == names
 
 
+@pytest.mark.slow
+def test_a_request_that_waited_until_no_time_is_left_for_its_answer_is_not_sent(opening: Open) -> None:
+    seconds = {"first": 0.95, "second": 0.87}  # then an eighth of its time would be left for the third
+
+    def treat(peer: Peer, name: str) -> None:
+        time.sleep(seconds.get(name, PATIENCE))
+        peer.answer(name)
+
+    with serving(treat) as server:
+        caller = opening(server.url, max_connections=1, connect_timeout=1.0, read_timeout=1.0)
+        assert isinstance(caller.outcomes(["first", "second", "third"])[2], Unreachable)
+        assert "third" not in [name for _, name in server.asked]
+
+
 def test_a_connection_that_the_server_closes_is_replaced_before_the_next_call(opening: Open) -> None:
     def treat(peer: Peer, name: str) -> None:
         peer.answer(name)
@@ -179,7 +193,7 @@ def test_an_address_that_does_not_answer_leaves_time_for_the_next_one(
     with serving() as server, mute() as dead:
         found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", place) for place in (dead, ("127.0.0.1", server.port))]
         for module in ("aio", "sync"):
-            monkeypatch.setattr(f"zae_limiter.{module}.http.addresses_of", lambda _host, _port: found)
+            monkeypatch.setattr(f"zae_limiter.{module}.connecting.addresses_of", lambda _host, _port: found)
         assert opening(server.url, connect_timeout=1.0).get("name") == "name"
 
 
@@ -330,14 +344,14 @@ def test_the_authority_of_the_bundle_is_trusted(opening: Open, trusted: Authorit
 
 def test_no_other_authority_is_trusted(opening: Open, authority: Authority) -> None:
     with serving(authority=authority) as server:
-        with pytest.raises(Unreachable, match="certificate verify failed"):
+        with pytest.raises(Untrusted, match="unable to get local issuer"):
             opening(server.url).get("a")
         assert server.asked == []
 
 
 def test_a_certificate_for_another_host_is_refused(opening: Open, trusted: Authority) -> None:
     with serving(authority=trusted) as server:
-        with pytest.raises(Unreachable, match=r"not valid for '127\.0\.0\.1'"):
+        with pytest.raises(Untrusted, match=r"not valid for '127\.0\.0\.1'"):
             opening(f"https://127.0.0.1:{server.port}").get("a")
         assert server.asked == []
 

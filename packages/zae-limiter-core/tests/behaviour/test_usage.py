@@ -1,5 +1,6 @@
 """Usage snapshots, in pages and in sums, of an entity and of a resource; in both variants."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -11,7 +12,7 @@ from support.core.worlds import Process, World
 from zae_limiter import Repository, ValidationError
 from zae_limiter.flows.records.usage import get_snapshots, validate_usage
 from zae_limiter.flows.steps import play
-from zae_limiter.operations.values import BatchGet, Delete, Operation, Put
+from zae_limiter.operations.values import NOTHING, BatchGet, Delete, Operation, Put
 from zae_limiter.schema import keys
 from zae_limiter.schema.usage import read_usage, rest_attribute, usage_item
 from zae_limiter.usage import LimitUsage, UsageSnapshot, Window, parse_window_key, window_key, window_start
@@ -31,10 +32,11 @@ def snapshot(
     *,
     events: int = 1,
     refused: int = 0,
+    by_parent: Mapping[str, int] = NOTHING,
     shadowed: int = 0,
     **consumed: int,
 ) -> UsageSnapshot:
-    return UsageSnapshot(entity, resource, window, start, consumed, events, refused, shadowed)
+    return UsageSnapshot(entity, resource, window, start, consumed, events, refused, shadowed, by_parent)
 
 
 def store(world: World, repository: Repository, *snapshots: UsageSnapshot) -> None:
@@ -157,8 +159,8 @@ async def test_a_summary_adds_up_windows_over_entities_and_limits(world: World) 
     store(
         world,
         repository,
-        snapshot("a", "r", hour(0), events=3, refused=4, tpm=100, rpm=3),
-        snapshot("b", "r", hour(0), events=1, refused=5, shadowed=1, tpm=50, rpm=1),
+        snapshot("a", "r", hour(0), events=3, refused=4, by_parent={"rpm": 3}, tpm=100, rpm=3),
+        snapshot("b", "r", hour(0), events=1, refused=5, by_parent={"rpm": 2, "tpm": 1}, shadowed=1, tpm=50, rpm=1),
         snapshot("a", "r", hour(1), events=2, shadowed=2, tpm=-20),
         snapshot("a", "other", hour(1), events=9, tpm=7),
         snapshot("a", "r", hour(0), "daily", events=5, tpm=80, rpm=3),
@@ -166,6 +168,7 @@ async def test_a_summary_adds_up_windows_over_entities_and_limits(world: World) 
     summary = await repository.get_usage_summary(resource="r")
     assert (summary.window, summary.windows, summary.total_events) == ("hourly", 2, 6)
     assert (summary.total_refused, summary.total_shadowed) == (9, 3)
+    assert summary.refused_by_parent == {"rpm": 5, "tpm": 1}
     assert summary.limits == (LimitUsage("rpm", 4, 0, 4, 2.0), LimitUsage("tpm", 130, -20, 150, 65.0))
     summary = await repository.get_usage_summary(entity_id="a", start=hour(1))
     assert summary.limits == (LimitUsage("tpm", -13, -13, -13, -13.0),)
@@ -227,10 +230,18 @@ limits = st.from_regex(r"[A-Za-z][A-Za-z0-9.\-]{0,8}", fullmatch=True).map("l-{}
 instants = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - see timezones
 
 
-counts = st.integers(0)
+MOST = 10**38 - 1  # that DynamoDB stores
+counts = st.integers(0, MOST)
 
 
-@given(instants, st.sampled_from(["hourly", "daily"]), st.dictionaries(limits, st.integers()), counts, counts, counts)
+@given(
+    instants,
+    st.sampled_from(["hourly", "daily"]),
+    st.dictionaries(limits, st.integers(-MOST, MOST)),
+    counts,
+    counts,
+    counts,
+)
 def test_a_snapshot_comes_back_as_it_was(
     at: datetime, window: Window, consumed: dict[str, int], events: int, refused: int, shadowed: int
 ) -> None:

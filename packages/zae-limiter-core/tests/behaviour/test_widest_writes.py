@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from support.core.widest import CASES, Case
+from zae_limiter.flows.process.refusals import MOST_IN_A_WRITE
 from zae_limiter.memory.effects import MAX_ITEM_BYTES
 from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.capacity import item_size
 from zae_limiter.operations.render import render
 from zae_limiter.operations.values import Get, Put, Transact, Update
+from zae_limiter.schema.attributes import refusals_of
 
 MAX_EXPRESSION_BYTES = 4096
 MAX_OPERATORS = 300
@@ -51,6 +53,12 @@ def test_it_is_applied_and_leaves_an_item_that_is_far_from_too_large(case: Case)
         key = write.key if isinstance(write, Update) else None
         item = table.execute(Get(key)) if key is not None else write.item  # type: ignore[union-attr]
         assert item_size(item) < MAX_ITEM_BYTES // 8
+
+
+def test_writes_carry_as_many_counts_of_refusals_as_they_may() -> None:
+    counts = [refusals_of(write.add) for case in CASES if isinstance(write := case.make(), Update)]
+    assert max(map(len, counts)) == MOST_IN_A_WRITE
+    assert sum(map(bool, counts)) > len(counts) // 2
 
 
 def test_the_cases_are_as_wide_as_they_claim() -> None:

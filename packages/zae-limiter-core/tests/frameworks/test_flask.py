@@ -176,3 +176,16 @@ def test_an_error_handler_answers_an_id_that_is_none(limiter: SyncRateLimiter) -
     app.register_error_handler(InvalidIdentifierError, lambda error: (str(error), 400))
     response = app.test_client().get("/free")
     assert (response.status_code, "entity_id 'ann smith'" in response.text) == (400, True)
+
+
+def test_a_test_client_ends_the_lease_when_it_closes_the_response(limiter: SyncRateLimiter) -> None:
+    client = application(limiter).test_client()
+    answer = client.get("/answer")
+    assert limiter.available("ann", "api") == {"rpd": 9}  # the estimate of 1, not yet the 3 of the view
+    answer.close()
+    assert limiter.available("ann", "api") == {"rpd": 7}
+    client.get("/answer", buffered=True)
+    assert limiter.available("ann", "api") == {"rpd": 4}
+    with client.get("/answer"):
+        pass
+    assert limiter.available("ann", "api") == {"rpd": 1}

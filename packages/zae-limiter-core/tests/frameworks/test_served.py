@@ -51,6 +51,8 @@ TAKEN = {"requests": 4, "tokens": 900}
 
 
 HERE = [name for name in ALL if not APPS[name].missing()]
+if not HERE:
+    pytest.skip("a server is not installed: `just test-frameworks newest` has it", allow_module_level=True)
 
 
 @pytest.fixture(scope="module", params=HERE)

@@ -179,9 +179,7 @@ def test_a_stream_that_is_left_keeps_the_estimate(provider: Provider, limiter: S
     assert left(limiter) == {"rpm": 4, "tpm": 1000 - ESTIMATE}
 
 
-async def test_a_cancelled_call_keeps_its_estimate(
-    provider: Provider, limiter: SyncRateLimiter
-) -> None:
+async def test_a_cancelled_call_keeps_its_estimate(provider: Provider, limiter: SyncRateLimiter) -> None:
     model = openai_model(provider, "slow", callbacks=[TokenLimits(limiter, **PLACE)])
     call = asyncio.create_task(model.ainvoke(PROMPT))
     await provider.is_asked()
@@ -247,3 +245,11 @@ def test_one_limit_alone(provider: Provider, limiter: SyncRateLimiter) -> None:
     assert left(limiter) == {"rpm": 5, "tpm": 1000 - USED}
     openai_model(provider, callbacks=[TokenLimits(limiter, **PLACE, tokens=None)]).invoke(PROMPT)
     assert left(limiter) == {"rpm": 4, "tpm": 1000 - USED}
+
+
+def test_a_refusal_for_ever_says_which_part_of_the_estimate_was_assumed(limiter: SyncRateLimiter) -> None:
+    limits = TokenLimits(limiter, **PLACE)
+    with pytest.raises(RateLimitExceeded) as refused:
+        limits.on_chat_model_start({}, [[HumanMessage(PROMPT)]], run_id=uuid4())
+    assert refused.value.__notes__[0].startswith("1000 of the 1010 tpm are assumed for the answer")
+    assert limiter.available("ann", "model") == WHOLE

@@ -237,6 +237,14 @@ def test_a_number_without_sense_is_refused(proxy: Proxy, provider: Provider, key
     assert (status, "retry-after" in headers, provider.asked) == (429, False, [])
 
 
+@pytest.mark.parametrize(("body", "told"), [({}, True), ({"max_tokens": 1001}, False)])
+def test_a_refusal_for_ever_says_which_part_of_the_estimate_was_assumed(
+    proxy: Proxy, key: str, body: dict[str, Any], *, told: bool
+) -> None:
+    status, _, answer = proxy.post(key, {"model": "plain", "messages": ASKED, **body})
+    assert (status, b"are assumed for the answer" in answer) == (429, told), answer
+
+
 def test_a_client_cannot_name_the_call_whose_lease_it_ends(proxy: Proxy, key: str) -> None:
     note = {"zae_limiter": {"id": "guessed", "fields": {"X-Forged": "1"}}}
     status, headers, _ = proxy.post(

@@ -36,7 +36,10 @@ def proxy(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with proxying(
         provider.url,
         tmp_path_factory.mktemp("proxy"),
-        model_list=[deployment(provider.url, "again", "openai/plain"), deployment(provider.url, "again", "openai/plain")],
+        model_list=[
+            deployment(provider.url, "again", "openai/plain"),
+            deployment(provider.url, "again", "openai/plain"),
+        ],
         router_settings={
             "fallbacks": [{"broken": ["plain"]}, {"busy": ["broken"]}],
             "model_group_alias": {"best": "plain"},
@@ -62,7 +65,9 @@ def test_every_name_of_a_model_draws_on_its_limit(proxy: Proxy, provider: Provid
     assert asked(provider) == ["plain"] * 5
 
 
-def test_a_fallback_of_the_configuration_takes_the_tokens_of_its_model(proxy: Proxy, provider: Provider, key: str) -> None:
+def test_a_fallback_of_the_configuration_takes_the_tokens_of_its_model(
+    proxy: Proxy, provider: Provider, key: str
+) -> None:
     assert ask(proxy, key, "broken") == 200
     assert asked(provider)[-1] == "plain"
     assert proxy.left(key, "plain") == WHOLE - USED
@@ -108,7 +113,9 @@ def test_a_configuration_that_does_not_tell_the_limit_is_refused(
 
 
 def test_a_resource_of_the_owner_serves_wildcards(provider: Provider, key: str, tmp_path: Path) -> None:
-    hooks = HOOKS.replace("RateLimits(limiter,", "RateLimits(limiter, resource=lambda data: data['model'].split('/')[-1],")
+    hooks = HOOKS.replace(
+        "RateLimits(limiter,", "RateLimits(limiter, resource=lambda data: data['model'].split('/')[-1],"
+    )
     more = [deployment(provider.url, "openai/*", "openai/*")]
     settings = {"fallbacks": [{"broken": ["openai/plain"]}]}
     with proxying(provider.url, tmp_path, hooks, model_list=more, router_settings=settings) as proxy:

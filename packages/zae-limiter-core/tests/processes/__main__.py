@@ -6,9 +6,10 @@ Lives here: the commands, on all cores. Never: anything that a test needs.
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 
 from .histories import VARIANTS, finding, tried
-from .mutants import MUTANTS, killer, shown
+from .mutants import MUTANTS, Mutant, killer, shown
 
 
 def run(variant: str, first: int, count: int) -> int:
@@ -25,10 +26,10 @@ def run(variant: str, first: int, count: int) -> int:
     return failed
 
 
-def mutants(count: int) -> int:
-    """Find every mutant; answers how many survive."""
+def mutants(chosen: Sequence[Mutant], count: int) -> int:
+    """Find every mutant; 1 where one survives or none is there."""
     survivors = 0
-    for mutant in filter(shown, MUTANTS):
+    for mutant in chosen:
         try:
             seed, problem = killer(mutant, range(1, count))
         except LookupError:
@@ -36,11 +37,11 @@ def mutants(count: int) -> int:
             print(f"{mutant.name}: SURVIVED", flush=True)
         else:
             print(f"{mutant.name}: killed by seed {seed}: {problem.splitlines()[0]}", flush=True)
-    print(f"{len(MUTANTS)} mutants, {survivors} of them alive")
-    return survivors
+    print(f"{len(chosen)} mutants, {survivors} of them alive")
+    return int(survivors > 0 or not chosen)
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="processes")
     parser.add_argument("--variant", choices=[*VARIANTS], help="one of the two drivers; both unless given")
@@ -48,9 +49,11 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, help="the seed of the first one")
     parser.add_argument("--replay", type=int, metavar="SEED", help="one history")
     parser.add_argument("--mutants", action="store_true", help="find every deliberate fault instead")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
+    if chosen.seeds < 1:
+        parser.error("--seeds: one history at least")
     if chosen.mutants:
-        return int(mutants(chosen.seeds) > 0)
+        return mutants([*filter(shown, MUTANTS)], chosen.seeds)
     variants = [chosen.variant] if chosen.variant else [*VARIANTS]
     if chosen.replay is not None:
         problems = {variant: finding(variant, chosen.replay) for variant in variants}
@@ -61,4 +64,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -48,8 +48,9 @@ def replaced(values: Mapping[int, Any]) -> Iterator[None]:
 
 def _end_real_threads() -> None:
     """Wait for threads that a driver of an earlier test has left, for example a probe: they would get these values."""
-    left = [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]
-    if left:
-        gc.collect()  # a probe ends with its store
-    for thread in left:
-        thread.join(5)
+    latest = time.monotonic() + 10
+    while left := [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]:
+        if time.monotonic() > latest:
+            raise RuntimeError(f"threads of an earlier test go on: {left}")
+        gc.collect()  # a prober ends with its store
+        left[0].join(0.2)

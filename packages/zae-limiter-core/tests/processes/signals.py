@@ -46,14 +46,17 @@ def points(code: CodeType) -> frozenset[int]:
 
 
 def _is_point(plan: FrameType, event: str) -> bool:
-    if event == "opcode":
-        return plan.f_lasti in points(plan.f_code)
-    return event == "line" and not _opens_or_closes(plan.f_code.co_filename, plan.f_lineno)
+    if _opens_or_closes(plan.f_code.co_filename, plan.f_lineno or 0):
+        return False
+    return event == "line" or (event == "opcode" and plan.f_lasti in points(plan.f_code))
 
 
 @cache
 def _opens_or_closes(filename: str, line: int) -> bool:
-    """Whether a line is a ``with``: when its block ends it comes up again, where no signal is looked for."""
+    """Whether a line is a ``with``: when its block ends it comes up again, where no signal is looked for.
+
+    The interpreter looks at the end of a call, inside the block; a trace sees the instruction behind it, outside.
+    """
     return linecache.getline(filename, line).lstrip().startswith(("with ", "async with "))
 
 

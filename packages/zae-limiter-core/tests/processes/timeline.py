@@ -39,12 +39,16 @@ class Timeline:
             raise Stuck("it does not come to rest")
         heapq.heappush(self._events, (self.now_us + delay_us, self._count, event))
 
+    def freeze(self, seconds: float) -> None:
+        """Let time pass in which nothing of the process runs."""
+        self.now_us += round(seconds * 1e6)
+
     def advance(self, until_us: int | None) -> None:
         """Go on to an instant, or to the next event, whichever comes first. Raises ``Stuck`` where there is neither."""
         due_us = self._events[0][0] if self._events else None
         if until_us is None and due_us is None:
             raise Stuck("everybody waits")
-        self.now_us = min(instant for instant in (until_us, due_us) if instant is not None)
+        self.now_us = max(self.now_us, min(instant for instant in (until_us, due_us) if instant is not None))
         while self._events and self._events[0][0] <= self.now_us:
             heapq.heappop(self._events)[2]()
 

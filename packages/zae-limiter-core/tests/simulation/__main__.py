@@ -7,12 +7,12 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from os import cpu_count
 
 from .histories import finding, tried
-from .mutants import MUTANTS, Survived, killer
+from .mutants import MUTANTS, Mutant, Survived, killer
 from .shrink import shrunk
 
 MUTANT_SEEDS = 20_000
@@ -40,22 +40,22 @@ def replay(seed: int, changes: Mapping[str, str]) -> int:
     return int(bool(problem))
 
 
-def mutants() -> int:
-    """Find every mutant; answers how many survive."""
+def mutants(chosen: Sequence[Mutant]) -> int:
+    """Find every mutant; 1 where one survives or none is there."""
     survivors = 0
     with ProcessPoolExecutor(cpu_count()) as pool:
-        searches = {mutant.name: pool.submit(_search, index) for index, mutant in enumerate(MUTANTS)}
+        searches = {mutant.name: pool.submit(_search, mutant) for mutant in chosen}
         for name, search in searches.items():
             seed, problem = search.result()
             survivors += seed is None
             print(f"{name}: {'SURVIVED' if seed is None else f'killed by seed {seed}'}: {problem}", flush=True)
-    print(f"{len(MUTANTS)} mutants, {survivors} of them alive")
-    return survivors
+    print(f"{len(searches)} mutants, {survivors} of them alive")
+    return int(survivors > 0 or not searches)
 
 
-def _search(index: int) -> tuple[int | None, str]:
+def _search(mutant: Mutant) -> tuple[int | None, str]:
     try:
-        return killer(MUTANTS[index], range(1, MUTANT_SEEDS))
+        return killer(mutant, range(1, MUTANT_SEEDS))
     except Survived:
         return None, f"no history of {MUTANT_SEEDS} found it"
 
@@ -64,7 +64,7 @@ def _as_arguments(changes: Mapping[str, str]) -> str:
     return " ".join(f"{name}={value}" for name, value in changes.items())
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="simulation")
     parser.add_argument("--seeds", type=int, default=10_000, help="how many histories")
@@ -73,10 +73,12 @@ def main() -> int:
         "--replay", nargs="+", metavar="SEED", help="one history: its seed, and name=value to change its plan"
     )
     parser.add_argument("--mutants", action="store_true", help="find every deliberate fault instead")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
+    if chosen.seeds < 1:
+        parser.error("--seeds: one history at least")
     logging.disable(logging.WARNING)  # of clocks that are corrected, above all
     if chosen.mutants:
-        return int(mutants() > 0)
+        return mutants(MUTANTS)
     if chosen.replay:
         seed, *changes = chosen.replay
         return replay(int(seed), dict(change.split("=", 1) for change in changes))
@@ -84,4 +86,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -56,8 +56,8 @@ class Process(Protocol):
 class Caller:
     """One user of a process, who acquires once, for an entity on a resource; 0 of everything, if he ``checks``.
 
-    ``events``: how often he was admitted by each entity's bucket; ``refusals``: how often each bucket refused him;
-    ``shadowed``: how often shadow limits of it would have.
+    ``events``: how often he was admitted by each entity's bucket; ``refusals``: how often he was refused, by bucket and
+    attribute that is to count it; ``shadowed``: how often shadow limits of a bucket would have.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Caller:
         self.answer = ""
         self.degraded = False
         self.events: Counter[str] = Counter()
-        self.refusals: Counter[tuple[str, str]] = Counter()
+        self.refusals: Counter[tuple[tuple[str, str], str]] = Counter()
         self.shadowed: Counter[tuple[str, str]] = Counter()
         self.refusal: Refusal | None = None
         self._kernel = kernel
@@ -216,7 +216,12 @@ class Caller:
             self._note(grant, milli, known)
 
     def _note_refusal(self, error: RateLimitExceeded) -> None:
-        self.refusals.update({(each.entity_id, each.resource) for each in error.violations})
+        """He counts it, by each limit of his parent that was short, and so does a parent that was short."""
+        short = {(each.entity_id, each.limit_name) for each in error.violations}
+        entity_id, resource = self.place
+        counting = {entity_id, *(entity for entity, _ in short)} if short else ()
+        self.refusals.update(((entity, resource), "rj") for entity in counting)
+        self.refusals.update((self.place, f"pj_{name}") for entity, name in short if entity != entity_id)
 
     def _note(self, grant: Grant, amounts: Mapping[str, int], known: Collection[BucketRequest] = ()) -> None:
         shadowed = statuses.shadowed(grant.claims, known)

@@ -6,6 +6,7 @@ fault that can leave this package.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -13,8 +14,8 @@ from zae_limiter import sharding
 from zae_limiter import token_bucket as bucket
 from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
-from zae_limiter.flows.acquire import acquire, lease, waiting
-from zae_limiter.flows.acquire import shard_selection as spread
+from zae_limiter.exceptions import RateLimitExceeded
+from zae_limiter.flows.acquire import acquire, counting, lease, statuses, waiting
 from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.bucket import commit_run, group_commit, prolonging, splitting
 from zae_limiter.flows.bucket import limit_removal as dropping
@@ -25,7 +26,7 @@ from zae_limiter.flows.bucket.write_plans import ConsumeWrite, ReshapeWrite
 from zae_limiter.flows.process.bucket_queue import BucketRequest
 from zae_limiter.flows.process.namespace_state import CachedBucket
 from zae_limiter.flows.process.refusals import PendingRefusals
-from zae_limiter.flows.process.waiting_line import WaitingLine
+from zae_limiter.flows.process.waiting_line import Turn, WaitingLine
 from zae_limiter.flows.steps import Flow
 from zae_limiter.limits import Limit
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError
@@ -226,9 +227,23 @@ def _drop_who_lost(real: Callable[..., None]) -> Callable[..., None]:
     return refused
 
 
-def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> int:
+def _taken_and_kept(self: PendingRefusals, cached: CachedBucket) -> Mapping[str, int]:
     """A write leaves the refusals that it counts to the next one."""
-    return self.counts[cached].number
+    return self.counts[cached].counts
+
+
+def _of_every_limit(real: Callable[..., RateLimitExceeded]) -> Callable[..., RateLimitExceeded]:
+    def refusal_of(*args: Any) -> RateLimitExceeded:
+        """A refusal that calls every limit exceeded."""
+        refusal = real(*args)
+        return RateLimitExceeded([replace(each, exceeded=True) for each in refusal.statuses], refusal.entity_id)
+
+    return refusal_of
+
+
+def _of_who_is_short(refusal: RateLimitExceeded, _: CachedBucket) -> list[str]:
+    """The one who asked counts its own limits for those of its parent."""
+    return [f"pj_{each.limit_name}" for each in refusal.violations]
 
 
 def _at_least_one(self: Limit) -> int:
@@ -239,6 +254,11 @@ def _at_least_one(self: Limit) -> int:
 WITHOUT_FAST_PATH = patch.object(group_commit, "fast_path_update", lambda *_, **__: None)
 
 MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "a refusal for limits that are there",
+        fault=_patched(patch.object(acquire, "refusal_of", _of_every_limit(statuses.refusal_of))),
+        found_by=89,
+    ),
     Mutant("no upper bound", no_upper_bound),
     Mutant("no lower bound", no_lower_bound),
     Mutant("no rf", no_anchor),
@@ -274,11 +294,6 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(CommitRun, "_refused", _drop_who_lost(CommitRun._refused))),
     ),
     Mutant("compensation skipped", fault=_patched(patch.object(acquire, "give_back_all", _forget))),
-    Mutant(
-        "compensation between shards skipped",
-        fault=_patched(patch.object(spread, "give_back_all", _forget)),
-        found_by=181,
-    ),
     Mutant("adjust on shard 0", fault=_patched(patch.object(lease, "_taken", _at_home))),
     Mutant(
         "ttl without debt",
@@ -309,6 +324,12 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(patch.object(commit_run, "NotApplied", StoreError)),
     ),
     Mutant("refusals counted where there is no bucket", count_for_nobody),
+    Mutant(
+        "refusals by a parent that nobody counts", fault=_patched(patch.object(counting, "_by_parent", lambda *_: ()))
+    ),
+    Mutant(
+        "own refusals counted for the parent's", fault=_patched(patch.object(counting, "_by_parent", _of_who_is_short))
+    ),
     Mutant("a shadow limit that goes into debt", fault=_patched(patch.object(Batch, "attempt", given_by_debt))),
     Mutant("a shadow limit that refuses", fault=_patched(patch.object(Claim, "checked", property(all_amounts)))),
     Mutant(
@@ -331,6 +352,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "a line that nobody looks at",
         fault=_patched(patch.object(WaitingLine, "blocker", lambda *_: None)),
         found_by=4587,
+    ),
+    Mutant(
+        "a refused caller whom the next one passes",
+        fault=_patched(patch.object(Turn, "lets_pass", lambda self, _: bool(self.requests))),
+        found_by=21227,
     ),
     Mutant(
         "a line that keeps no tokens",

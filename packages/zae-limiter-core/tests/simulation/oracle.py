@@ -42,7 +42,7 @@ class Oracle:
         self._births: dict[tuple[str, str], int] = {}
         self.applications: list[Application] = []
         self.levels = Levels()
-        self.refused: Counter[str] = Counter()  # that the items of each bucket have counted
+        self.refused: Counter[tuple[str, str]] = Counter()  # that the items of each bucket have counted, by attribute
         self.shadowed: Counter[str] = Counter()
         self._spared: list[tuple[Application, str, int]] = []
         self.noted = Noted()
@@ -246,8 +246,10 @@ class Oracle:
             raise Violation("a shard is to expire")
         bucket = key.pk.rpartition("#")[0]
         self._most_shards[bucket] = max(self._most_shards[bucket], after["shard_count"])
-        for counts, name in ((self.refused, "rj"), (self.shadowed, "sj")):
-            counts[bucket] += after.get(name, 0) - (before or {}).get(name, 0)
+        self.shadowed[bucket] += after.get("sj", 0) - (before or {}).get("sj", 0)
+        for name in {**(before or {}), **after}:
+            if name == "rj" or name.startswith("pj_"):
+                self.refused[bucket, name] += after.get(name, 0) - (before or {}).get(name, 0)
         return after
 
     def _enter(

@@ -17,6 +17,7 @@ HEALTHY = NetworkConditions()
 FAULTY = NetworkConditions(slow=0.05, throttled=0.05, refused=0.01, lost_before=0.02, lost_after=0.03, late=0.01)
 VERY_FAULTY = NetworkConditions(slow=0.2, throttled=0.1, refused=0.03, lost_before=0.08, lost_after=0.12, late=0.04)
 SLOW = NetworkConditions(typical_us=20_000, slow=0.1)
+STARVED = NetworkConditions(typical_us=20_000, slow=0.3)
 INSTANT = NetworkConditions(typical_us=0)
 INSTANT_FAULTY = replace(FAULTY, typical_us=0)
 RESOURCES = ("gpt", *(f"model-{number}" for number in range(1, 30)))
@@ -26,7 +27,10 @@ PERIODS = (1, 1, 2, 60, 315_360_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One kind of history; ``limits`` are the versions of the config, of which several live at once."""
+    """One kind of history; ``limits`` are the versions of the config, of which several live at once.
+
+    ``of_parent``: limits of the parent's own, which stay; those who ask for its children wait for these.
+    """
 
     processes: int
     callers: int
@@ -58,11 +62,12 @@ class Plan:
     waiting: float = 0.0
     shadows: float = 0.0
     shadow_processes: float = 0.0
+    of_parent: tuple[Limit, ...] = ()
 
     @property
     def faultless(self) -> bool:
         """Whether every request is answered."""
-        return self.network in {HEALTHY, SLOW, INSTANT}
+        return self.network in {HEALTHY, SLOW, STARVED, INSTANT}
 
     @property
     def lossless(self) -> bool:
@@ -89,11 +94,10 @@ class Plan:
     def keeps_order(self) -> bool:
         """Whether callers of a process that wait for the same tokens get them in the order in which they came.
 
-        On a bucket of several shards a caller that one shard refuses may be overtaken on another one; and who is behind
-        a slow request waits for it no longer than a second.
+        On a bucket of several shards a caller that one shard refuses may be overtaken on another one.
         """
         splits = self.splits or self.settings.split_above < Settings().split_above
-        odd = splits or self.forgets_buckets or self.wrong_clocks or self.network == SLOW
+        odd = splits or self.forgets_buckets or self.wrong_clocks
         return self.certain and not odd
 
     @property
@@ -116,6 +120,7 @@ NETWORKS = {
     "faulty": FAULTY,
     "very-faulty": VERY_FAULTY,
     "slow": SLOW,
+    "starved": STARVED,
     "instant": INSTANT,
     "instant-faulty": INSTANT_FAULTY,
 }
@@ -184,7 +189,28 @@ def _crowd(rng: Random) -> Plan:
     plan = _faultless(rng)
     settings = replace(plan.settings, split_above=Settings().split_above, buckets_remembered=10_000)
     plan = replace(plan, settings=settings, splits=0, wrong_clocks=False, waiting=0.9, bursts=0.5, one_by_one=False)
-    return replace(plan, network=INSTANT) if rng.random() < 0.3 else plan
+    dice = rng.random()
+    if dice < 0.3:
+        return replace(plan, network=INSTANT)
+    return _family(plan, rng) if dice > 0.7 else plan
+
+
+def _family(plan: Plan, rng: Random) -> Plan:
+    """Many in several processes, who wait for tokens of a parent that has fewer than its children."""
+    return replace(
+        plan,
+        processes=rng.randint(2, 4),
+        callers=rng.randint(60, 100),
+        entities=("child-a",),
+        network=rng.choice((HEALTHY, SLOW, STARVED, STARVED)),
+        limits=((Limit.per_second("rpm", rng.choice((20, 100))),),) * 4,
+        of_parent=(Limit.custom("rpm", 9, refill_amount=rng.choice((5, 10, 20)), refill_period=1),),
+        span_us=rng.choice((1_000_000, 5_000_000)),
+        idle=0.0,
+        cancelled=rng.choice((0.0, 0.1)),
+        failing=0.0,
+        waiting=1.0,
+    )
 
 
 def _cold_start(rng: Random) -> Plan:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zae_limiter.operations.values import NOTHING, Conditions, Operation, Transact, Update
+from zae_limiter.schema.attributes import refusals_of
 
 
 def _tokens(amounts: Mapping[str, Any]) -> list[str]:
@@ -89,6 +90,7 @@ def split_over_a_shard(operation: Operation[Any]) -> Operation[Any]:
 
 def count_for_nobody(operation: Operation[Any]) -> Operation[Any]:
     """A write for the sake of refusals does not ask whether the bucket is still there."""
-    if isinstance(operation, Update) and operation.add.keys() == {"rj", "b_wcu_tc"} and not operation.set:
+    refused = refusals_of(operation.add) if isinstance(operation, Update) and not operation.set else NOTHING
+    if isinstance(operation, Update) and refused and operation.add.keys() == {*refused, "b_wcu_tc"}:
         return operation._replace(when=Conditions())
     return operation

@@ -74,6 +74,7 @@ def an_observer_takes_any_event(repository: Repository, sync_repository: SyncRep
 async def an_acquire_waits(limiter: RateLimiter, sync_limiter: SyncRateLimiter) -> None:
     async with limiter.acquire("e", "r", {"rpm": 1}, max_wait=30) as lease:
         assert_type(lease.waited, float)
+        assert_type(lease.entity_id, str)
         await lease.settle(rpm=2)
     limiter.acquire("e", "r", {"rpm": 1}, max_wait="30")  # type: ignore[arg-type]
 
@@ -231,6 +232,7 @@ async def a_repository_keeps_limits(repository: Repository, sync_repository: Syn
 async def a_repository_keeps_records(repository: Repository, sync_repository: SyncRepository) -> None:
     assert_type(await repository.create_entity("user", parent_id="project", cascade=True), Entity)
     assert_type(sync_repository.get_entity("user"), Entity | None)
+    assert_type(await repository.update_entity("user", name="User", expected_version=1), Entity)
     assert_type(sync_repository.get_children("project"), list[Entity])
     assert_type(sync_repository.get_bucket("user", "api"), Bucket | None)
     assert_type(sync_repository.get_resource_capacity("api"), ResourceCapacity)
@@ -244,6 +246,7 @@ async def a_repository_keeps_records(repository: Repository, sync_repository: Sy
     assert_type(sync_repository.get_cache_stats(), CacheStats)
     assert_type(sync_repository.get_store_stats(), StoreStats)
     sync_repository.create_entity("user", metadata={"tier": object()})  # type: ignore[dict-item]
+    sync_repository.update_entity("user", expected_version="1")  # type: ignore[arg-type]
 
 
 def a_limit_is_whole_numbers_and_stays_as_it_is() -> None:

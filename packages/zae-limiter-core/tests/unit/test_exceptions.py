@@ -6,6 +6,7 @@ import pytest
 
 from zae_limiter import exceptions
 from zae_limiter.exceptions import (
+    CertificateError,
     ClientTooOldError,
     ContentionError,
     EntityError,
@@ -27,6 +28,7 @@ from zae_limiter.exceptions import (
     RateLimitExceeded,
     RepositoryClosedError,
     StackTooOldError,
+    StaleEntityError,
     StaleStateError,
     StoreRefusedError,
     ValidationError,
@@ -51,9 +53,11 @@ EVERY: list[ZAELimiterError] = [
     EntityNotFoundError("e"),
     EntityExistsError("e"),
     EntityHasChildrenError("e", 2),
+    StaleEntityError("e", 3, 4),
     RateLimiterUnavailable("no answer"),
     InfrastructureNotFoundError("my-app"),
     StoreRefusedError("AccessDenied"),
+    CertificateError("host:443", "certificate has expired"),
     ContentionError("others changed the bucket"),
     RepositoryClosedError(),
     EventLoopError(),
@@ -148,7 +152,10 @@ def test_only_a_wait_without_end_is_called_blocked(wait: float, told: str) -> No
 
 def test_what_can_never_pass_says_so_and_has_no_header() -> None:
     error = RateLimitExceeded([status("a", retry_after=math.inf, available=10, requested=11)])
-    assert str(error) == "e/r: 11 a requested, which can never pass: the limit holds at most 10"
+    assert (
+        str(error)
+        == "e/r: 11 a requested, which can never pass: the limit holds at most 10; ask for less, or raise its burst"
+    )
     assert error.retry_after_header is None
     assert error.as_dict()["retry_after_seconds"] is None
 
@@ -182,3 +189,9 @@ def test_a_refusal_whose_tokens_have_come_back_says_to_try_again() -> None:
     refusal = RateLimitExceeded([LimitStatus("e", "r", "rpm", limit, 10, 1, exceeded=False, retry_after_seconds=0.0)])
     assert (refusal.retry_after_seconds, refusal.retry_after_header, refusal.violations) == (0.0, "0", ())
     assert str(refusal) == "e/r: 1 rpm requested, 10 available; retry in 0.000 s"
+
+
+def test_a_refusal_is_shown_as_its_message() -> None:
+    error = RateLimitExceeded([status("a", retry_after=2.0, available=10, requested=11)] * 30)
+    assert repr(error) == f"RateLimitExceeded({str(error)!r})"
+    assert len(repr(error)) < 120

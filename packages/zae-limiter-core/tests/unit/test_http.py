@@ -15,6 +15,7 @@ class Admitted(NamedTuple):
     """What a lease has."""
 
     statuses: list[LimitStatus]
+    entity_id: str = "key-1"
 
 
 def status(

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.core.worlds import World
-from zae_limiter import RateLimiter
+from support.core.worlds import World, again
 from zae_limiter.exceptions import InvalidNameError, ValidationError
 from zae_limiter.limits import MAX_TOKENS, MILLI, Limit, LimitStatus, check_amounts, check_limits, check_on_unavailable
 from zae_limiter.provisioner import StoredConfig
@@ -73,6 +72,13 @@ def test_a_burst_below_the_capacity_is_refused() -> None:
         Limit.per_minute("l", 5, burst=4)
 
 
+def test_what_a_burst_below_the_capacity_means_can_be_said() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Limit.custom("rpm", 60, burst=1)
+    said = str(refused.value).partition("at this rate: ")[2]
+    assert eval(said) == Limit("rpm", capacity=1, burst=1, refill_amount=60, refill_period=60)
+
+
 @pytest.mark.parametrize("name", ["wcu", "rf", "ttl", "PK", "name", "", "a#b", "1st", "x" * 65, 7, None])
 def test_a_limit_is_not_named_like_an_attribute_nor_anything_odd(name: Any) -> None:
     with pytest.raises(InvalidNameError):
@@ -131,7 +137,7 @@ def test_too_many_limits_are_refused_by_their_number_and_the_way_out_is_named() 
 
 async def test_nobody_takes_more_limits_than_a_bucket_can_have(world: World) -> None:
     limiter, wire = await world.process()
-    repository, many = limiter.repository, named(33)
+    many = named(33)
     for refused in (
         lambda: limiter.set_system_defaults(many),
         lambda: limiter.set_resource_defaults("r", many),
@@ -144,7 +150,7 @@ async def test_nobody_takes_more_limits_than_a_bucket_can_have(world: World) -> 
     with pytest.raises(ValidationError, match="number of limits 33"):
         limiter.acquire("e", "r", {"limit-0": 1}, limits=many)
     with pytest.raises(ValidationError, match="number of default_limits 33"):
-        RateLimiter(repository, default_limits=many)
+        again(limiter, default_limits=many)
     with pytest.raises(ValidationError, match="number of limits 33"):
         StoredConfig(tuple(many))
     assert wire.sent() == []

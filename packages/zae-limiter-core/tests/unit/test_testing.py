@@ -23,6 +23,22 @@ def test_sync(sync_limiter, manual_clock):
 def test_it_begins_empty(sync_limiter):
     assert sync_limiter.get_system_defaults() == ([], None)
 
+def test_a_wait_takes_no_time(sync_limiter, manual_clock):
+    sync_limiter.set_system_defaults([Limit.per_minute("rpm", 1)])
+    begun = manual_clock.now_ms()
+    for _ in range(3):
+        with sync_limiter.acquire("user", "api", {"rpm": 1}, max_wait=70):
+            pass
+    assert manual_clock.now_ms() - begun >= 120_000
+
+async def test_an_awaited_wait_takes_no_time(limiter, manual_clock):
+    await limiter.set_system_defaults([Limit.per_minute("rpm", 1)])
+    begun = manual_clock.now_ms()
+    for _ in range(3):
+        async with limiter.acquire("user", "api", {"rpm": 1}, max_wait=70):
+            pass
+    assert manual_clock.now_ms() - begun >= 120_000
+
 async def test_async(limiter, manual_clock):
     await limiter.set_system_defaults([Limit.per_minute("rpm", 1)])
     async with limiter.acquire("user", "api", {"rpm": 1}):
@@ -53,6 +69,33 @@ def test_the_clock_alone_imports_neither_pytest_nor_an_aws_library() -> None:
     assert answer.stdout == "set()\n"
 
 
+ANYIO_TESTS = """
+import pytest
+from zae_limiter import Limit
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+@pytest.mark.anyio
+async def test_it(limiter):
+    await limiter.set_system_defaults([Limit.per_minute("rpm", 1)])
+    for _ in range(2):
+        async with limiter.acquire("user", "api", {"rpm": 1}, max_wait=70):
+            pass
+"""
+
+
+@pytest.mark.slow
+def test_the_plugin_serves_tests_that_anyio_runs_on_asyncio(tmp_path: Path) -> None:
+    pytest.importorskip("anyio")
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["zae_limiter.testing.plugin"]\n')
+    (tmp_path / "test_users.py").write_text(ANYIO_TESTS)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio", str(tmp_path)]
+    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 passed" in answer.stdout, answer.stdout + answer.stderr
+
+
 @pytest.mark.slow
 def test_the_plugin_gives_users_a_limiter_in_memory_in_both_variants(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["zae_limiter.testing.plugin"]\n')
@@ -62,7 +105,7 @@ def test_the_plugin_gives_users_a_limiter_in_memory_in_both_variants(tmp_path: P
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", str(tmp_path)]
     answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "3 passed" in answer.stdout, answer.stdout + answer.stderr
+    assert "5 passed" in answer.stdout, answer.stdout + answer.stderr
 
 
 def test_a_limiter_in_memory_imports_no_aws_library() -> None:

@@ -19,7 +19,7 @@ from .packing import next_page, pack, page, unpack
 from .plan import Plan, plans_hash
 from .problems import ManifestError, Problem
 from .protocol import Answer, Failure, Status, manifest_failures
-from .requests import Request, UnknownActionError
+from .requests import Request, UnknownActionError, ignored_in
 from .source import MAX_BYTES
 from .states import LockReport, StateReport
 
@@ -58,6 +58,7 @@ __all__ = [
     "compute_diff",
     "dump",
     "fingerprint",
+    "ignored_in",
     "json_schema",
     "load",
     "load_all",

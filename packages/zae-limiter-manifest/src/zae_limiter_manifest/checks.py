@@ -203,8 +203,13 @@ def _spelled_twice(table: Mapping[object, object], path: Path) -> Iterator[Findi
 def _unknown_key(path: Path, key: object, known: Iterable[str]) -> Finding:
     if not isinstance(key, str):
         return _unquoted_key(path, key)
+    return Finding(path, describe_unknown_key(key, known), on_key=True)
+
+
+def describe_unknown_key(key: object, known: Iterable[str]) -> str:
+    """`unknown key "refil_period", did you mean `refill_period`?`, or the list of known ones."""
     hint = _suggest(key, known) or f"; known here: {', '.join(f'`{k}`' for k in known)}"
-    return Finding(path, f"unknown key {show(key)}{hint}", on_key=True)
+    return f"unknown key {show(key)}{hint}"
 
 
 def _unquoted_key(path: Path, key: object) -> Finding:

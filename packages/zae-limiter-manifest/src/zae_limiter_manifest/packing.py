@@ -67,9 +67,13 @@ def unpack(pages: Iterable[Mapping[str, Any]], *, largest: int | None = None) ->
         raise FormatError("cannot be unpacked: it is not a map")
     if len(parts) == 1 and _PACKED not in parts[0]:
         return parts[0]
+    if not all(isinstance(part.get(_PACKED), str) for part in parts):
+        raise FormatError(f"cannot be unpacked: `{_PACKED}` must be text")
     try:
         plain = json.loads(_decompress("".join(part[_PACKED] for part in parts), largest or LARGEST_UNPACKED))
-    except (KeyError, TypeError, ValueError, RecursionError, zlib.error) as error:
+    except FormatError:
+        raise
+    except (ValueError, RecursionError, zlib.error) as error:
         raise FormatError(f"cannot be unpacked: {error}") from error
     if not isinstance(plain, dict):
         raise FormatError("cannot be unpacked: the content is not a map")

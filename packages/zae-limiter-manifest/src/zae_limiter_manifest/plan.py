@@ -29,7 +29,7 @@ class Plan:
     `serial` is that of the state that the plan was made against. `managed` counts the items managed before, `declared`
     the items of the manifest. `forgotten` items were managed, are no longer declared and are gone already: only the
     state is corrected. `unmanaged` items exist, but are neither declared nor managed. `taken_from` is the owner from
-    whom the namespace is taken. `overrides` are in force at the addresses that were read; no change concerns them.
+    whom the namespace is taken. `overrides` are in force; no change concerns them.
     """
 
     namespace: str = field()

@@ -6,10 +6,11 @@ from typing import Any, Final, Literal, Self, get_args
 from attrs import field, fields, frozen
 from attrs.validators import and_, ge, in_, instance_of, le, matches_re, optional
 
+from .checks import describe_unknown_key
 from .formats import FormatError, reading
 from .manifest import LimitsManifest
 from .naming import NameKind, find_name_problem
-from .problems import show
+from .problems import ManifestError, Problem, show
 
 Action = Literal["plan", "apply", "diff", "export", "state", "unlock"]
 
@@ -29,7 +30,16 @@ def _is_whole(_: object, attribute: Any, value: object) -> None:
         raise TypeError(f"{attribute.name} must be a whole number, not {value!r}")
 
 
-_TEXT: Final = instance_of(str)
+def _is_text(_: object, attribute: Any, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{attribute.name} must be text, not {show(value)}")
+
+
+def _is_flag(_: object, attribute: Any, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{attribute.name} must be true or false, not {show(value)}")
+
+
 _CLAIM: Final = optional(_is_claim)
 
 
@@ -47,14 +57,14 @@ class Request:
     manifest: LimitsManifest | None = field(default=None, validator=optional(instance_of(LimitsManifest)))
     expected_serial: int | None = field(default=None, kw_only=True, validator=optional([_is_whole, ge(0)]))
     expected_plan: str | None = field(
-        default=None, kw_only=True, validator=optional(and_(_TEXT, matches_re(r"sha256:[0-9a-f]{64}")))
+        default=None, kw_only=True, validator=optional(and_(_is_text, matches_re(r"sha256:[0-9a-f]{64}")))
     )
-    take_over: bool = field(default=False, kw_only=True, validator=instance_of(bool))
+    take_over: bool = field(default=False, kw_only=True, validator=_is_flag)
     principal: str | None = field(default=None, kw_only=True, validator=_CLAIM)
     source: str | None = field(default=None, kw_only=True, validator=_CLAIM)
     lock_timeout: int = field(default=0, kw_only=True, validator=[_is_whole, ge(0), le(LONGEST_WAIT_SECONDS)])
-    lock_id: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
-    next: str | None = field(default=None, kw_only=True, validator=optional(_TEXT))
+    lock_id: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
+    next: str | None = field(default=None, kw_only=True, validator=optional(_is_text))
 
     @namespace.validator
     def _namespace_is_a_name(self, _: object, value: object) -> None:
@@ -84,29 +94,68 @@ class Request:
 
     @classmethod
     def from_dict(cls, raw: object) -> Self:
-        """The request in plain values; the default namespace is the manifest's. Other keys are ignored.
+        """The request in plain values; the default action is a plan, the default namespace the manifest's.
 
-        Raises `FormatError`, and `ManifestError` with every mistake of the manifest.
+        Raises `FormatError`, also for an unknown key, and `ManifestError` with every mistake of the manifest.
         """
-        if not isinstance(raw, Mapping) or raw.get("action") not in ACTIONS:
-            asked = raw.get("action") if isinstance(raw, Mapping) else raw
-            raise UnknownActionError(asked)
-        if raw["action"] in NEED_MANIFEST or raw.get("manifest") is not None:
-            manifest = LimitsManifest.from_dict(raw.get("manifest"), "manifest")  # type: ignore[arg-type]  # it checks
-        else:
-            manifest = None
+        if not isinstance(raw, Mapping):
+            raise UnknownActionError(raw)
+        _refuse_unknown_keys(raw)
+        action = _action_of(raw)
+        manifest = _manifest_of(raw, action)
         with reading("request"):
             namespace = raw.get("namespace", manifest.namespace if manifest else None)
+            if namespace is None:
+                raise ValueError(f"namespace is missing: {action} needs one")
             options = {name: raw[name] for name in _OPTIONS if raw.get(name) is not None}
-            return cls(raw["action"], namespace, manifest, **options)
+            return cls(action, namespace, manifest, **options)
 
 
 class UnknownActionError(FormatError):
-    """The request names an unknown action."""
+    """The request names an unknown action, or neither an action nor a manifest."""
 
     def __init__(self, asked: object) -> None:
-        text = show(asked) if isinstance(asked, str | int | float | None) else type(asked).__name__
-        super().__init__(f"there is no action {text}; the actions are: {', '.join(ACTIONS)}")
+        text = show(asked) if isinstance(asked, str | int | float) else type(asked).__name__
+        problem = (
+            "the request has neither an action nor a manifest to plan"
+            if asked is None
+            else f"there is no action {text}"
+        )
+        super().__init__(f"{problem}; the actions are: {', '.join(ACTIONS)}")
 
 
+def ignored_in(raw: object) -> tuple[str, ...]:
+    """A note on each key of a request that older clients send, and that means nothing any more."""
+    keys = raw if isinstance(raw, Mapping) else {}
+    return tuple(f"{name}: ignored, remove it: {why}" for name, why in _IGNORED.items() if name in keys)
+
+
+def _action_of(raw: Mapping[str, Any]) -> Action:
+    asked = raw.get("action")
+    if asked is None and raw.get("manifest") is not None:
+        return "plan"
+    if asked not in ACTIONS:
+        raise UnknownActionError(asked)
+    action: Action = asked
+    return action
+
+
+def _manifest_of(raw: Mapping[str, Any], action: Action) -> LimitsManifest | None:
+    plain = raw.get("manifest")
+    if plain is None and action in NEED_MANIFEST:
+        raise ManifestError([Problem("manifest", None, None, "manifest", f"is missing: {action} needs one")])
+    return None if plain is None else LimitsManifest.from_dict(plain, "manifest")
+
+
+def _refuse_unknown_keys(raw: Mapping[str, Any]) -> None:
+    for key in raw:
+        if key not in _KEYS and key not in _IGNORED:
+            raise FormatError(f"not a request: {describe_unknown_key(key, _KEYS)}")
+
+
+_IGNORED: Final = {
+    "table_name": "the function knows its table",
+    "namespace_id": "a namespace is named, by `namespace` or in the manifest",
+}
+_KEYS: Final = tuple(each.name for each in fields(Request))
 _OPTIONS: Final = tuple(each.name for each in fields(Request) if each.name not in {"action", "namespace", "manifest"})

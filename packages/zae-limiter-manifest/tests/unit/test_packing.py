@@ -73,3 +73,9 @@ def test_a_request_is_bounded_before_compression_too(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(packing, "LARGEST_REQUEST", 500)
     with pytest.raises(FormatError, match="at most 500 are allowed"):
         pack(plain, largest=200)
+
+
+def test_what_is_not_packed_is_told_once() -> None:
+    for packed, told in ((7, "`packed` must be text"), ("x", "Invalid base64-encoded string")):
+        with pytest.raises(FormatError, match=f"^cannot be unpacked: {told}"):
+            unpack([{"packed": packed}])

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from zae_limiter import SyncRepository, ZAELimiterError
 from zae_limiter_manifest import Answer, LimitsManifest, ManifestError, Plan, StackProperties
-from zae_limiter_manifest.render.words import mode_changes
+from zae_limiter_manifest.problems import shortened
+from zae_limiter_manifest.render.words import counted, mode_changes
 
 from .apply import AlreadyHandled, ApplyRun
 from .apply_options import ApplyOptions
@@ -26,12 +27,13 @@ logger = logging.getLogger(__name__)
 
 NO_TIME: Final = "the Lambda ran out of time"
 LISTED_MODES: Final = 10
+LONGEST_FAILURE: Final = 150  # of each listed one, so that what changed nevertheless has room in the reason
 GOES_ON: Final = "the changes made so far are kept; repeat the same update to go on from there"
 
 
 def is_stack_event(event: object) -> bool:
     """Whether CloudFormation sent the event."""
-    return isinstance(event, Mapping) and "RequestType" in event and "ResponseURL" in event
+    return isinstance(event, Mapping) and "RequestType" in event
 
 
 def on_stack_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def on_stack_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     An event whose ResponseURL is not CloudFormation's is refused: nothing is done, and nothing is sent.
     """
     try:
-        url = check_response_url(event["ResponseURL"])
+        url = check_response_url(event.get("ResponseURL"))
     except Refused as refused:
         logger.error("an event was refused: %s", refused)
         return {"status": "FAILED", "reason": str(refused)}
@@ -68,15 +70,10 @@ def _guarded(event: StackEvent, work: Callable[[], Reply]) -> Reply:
 
 def handle(table: Table, event: StackEvent, context: object = None) -> Reply:
     """Carry out an event. Raises ``Refused``, ``ManifestError`` and errors of the table."""
-    if not event.names_a_resource:
-        raise Refused("bad_request", "the event lacks the StackId, LogicalResourceId or RequestId of CloudFormation")
+    if problem := event.problem:
+        raise Refused("bad_request", problem)
     deadline = Deadline.of(context, table.now_ms)
-    match event.request_type:
-        case "Create" | "Update":
-            return _apply(table, event, deadline)
-        case "Delete":
-            return _delete(table, event, deadline)
-    raise Refused("bad_request", f"there is no RequestType {event.request_type!r}")
+    return (_delete if event.request_type == "Delete" else _apply)(table, event, deadline)
 
 
 def _apply(table: Table, event: StackEvent, deadline: Deadline) -> Reply:
@@ -178,11 +175,19 @@ def _apply_options(event: StackEvent, deadline: Deadline, *, take_over: bool = F
 def _reply_to(event: StackEvent, answer: Answer) -> Reply:
     plan = answer.plan
     if answer.remaining or answer.errors or plan is None:
-        kept = bool(answer.remaining) and not (plan and event.moves_to(plan.namespace))
-        return _failed(event, "; ".join([*_reasons(answer), *([GOES_ON] if kept else [])]))
+        kept = None if plan is None or event.moves_to(plan.namespace) else plan
+        return _failed(event, "; ".join([*_reasons(answer), *_kept_changes(kept, answer)]))
     counts = {"Created": plan.created, "Updated": plan.updated, "Deleted": plan.deleted}
     data = _data(plan.namespace, counts, serial=plan.serial, manifest_hash=plan.manifest_hash)
     return Reply(True, event.physical_id_of(plan.namespace), _modes(plan), data)
+
+
+def _kept_changes(plan: Plan | None, answer: Answer) -> list[str]:
+    """What a failed event leaves changed; ``plan`` has the changes made, ``None`` if they are undone."""
+    if plan is None:
+        return []
+    modes = _modes(plan)
+    return [*([f"changed nevertheless: {modes}"] if modes else []), *([GOES_ON] if answer.remaining else [])]
 
 
 def _modes(plan: Plan) -> str:
@@ -195,8 +200,8 @@ def _modes(plan: Plan) -> str:
 def _reasons(answer: Answer) -> list[str]:
     """The number of changes left with the reason, and the first failures; only the table or the time stops an apply."""
     stopped = "" if any(each.code == "table_failed" for each in answer.errors) else f": {NO_TIME}"
-    left = [f"{answer.remaining} changes are left{stopped}"] if answer.remaining else []
-    failed = [f"{each.address or 'all'}: {each.message}" for each in answer.errors[:5]]
+    left = [f"{counted(answer.remaining, 'change')} left{stopped}"] if answer.remaining else []
+    failed = [f"{each.address or 'all'}: {shortened(each.message, LONGEST_FAILURE)}" for each in answer.errors[:5]]
     more = [f"{len(answer.errors)} failed in all"] if len(answer.errors) > len(failed) else []
     return [*left, *more, *failed]
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from zae_limiter.maintenance import log_as_json
-from zae_limiter_manifest import Answer, FormatError, ManifestError, Request, page, unpack
+from zae_limiter_manifest import Answer, FormatError, ManifestError, Request, ignored_in, page, unpack
 from zae_limiter_manifest.packing import LARGEST_REQUEST
 
 from .actions import namespace_in, perform, read, read_request
@@ -37,6 +37,9 @@ def on_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 def on_plan_event(event: Mapping[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001  Lambda's signature
     """Answer as ``on_event`` does, but refuse every request that writes, and every event of CloudFormation."""
     log_as_json(*LOGGERS)
+    if is_stack_event(event):
+        problem = "the planner takes no events of CloudFormation: ServiceToken must be the ARN of the provisioner"
+        return _failed(Refused("read_only", problem), {})
     return _reply(event, read)
 
 
@@ -46,17 +49,27 @@ def _reply(event: Mapping[str, Any], act: Act) -> dict[str, Any]:
         plain = unpack([event], largest=LARGEST_REQUEST) if isinstance(event, Mapping) else event
         return _answer(plain, act)
     except (Refused, ManifestError, FormatError) as error:
-        return failed_answer(error, namespace_in(plain)).to_dict()
+        return _failed(error, plain)
     except Exception as error:
         logger.exception("the request failed")
-        return failed_answer(error, namespace_in(plain)).to_dict()
+        return _failed(error, plain)
 
 
 def _answer(plain: object, act: Act) -> dict[str, Any]:
     request = read_request(plain)
     answer = act(table_of_environment(), request)
     _log(request.action, request.namespace, answer)
-    return page(answer.to_dict(), request.next)
+    return page(_with_notes(answer, plain), request.next)
+
+
+def _failed(error: Exception, plain: object) -> dict[str, Any]:
+    return _with_notes(failed_answer(error, namespace_in(plain)), plain)
+
+
+def _with_notes(answer: Answer, plain: object) -> dict[str, Any]:
+    """The answer in plain values, which says what of the request was ignored."""
+    notes = ignored_in(plain)
+    return {**answer.to_dict(), **({"notes": list(notes)} if notes else {})}
 
 
 def _log(action: str, namespace: str, answer: Answer) -> None:

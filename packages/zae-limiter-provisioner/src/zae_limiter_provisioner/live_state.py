@@ -1,14 +1,16 @@
 """Read a namespace: the state that the last apply stored, and the live limits in the table."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
-from zae_limiter import ProvisionerState, SyncRepository
+from zae_limiter import ProvisionerState, StoredConfig, SyncRepository
 from zae_limiter.provisioner import ConfigPlace
 from zae_limiter_manifest import Address, LiveItem, LiveOverride, ManagedSet, settle_intended
 
 from .conversion import address_of, address_set, live_item, live_override, place_of
+
+PLACES_AT_ONCE: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,21 @@ class LiveState:
         return cls._read(repository, {place_of(address): None for address in declared}, state)
 
     @classmethod
+    def with_all_overrides(cls, repository: SyncRepository, declared: Iterable[Address]) -> Self:
+        """Read the declared and the managed addresses, and of the others the overrides.
+
+        Of the others nothing else is kept: a namespace may have any number of limits that no manifest manages.
+        """
+        live = cls.at(repository, declared := [*declared])
+        known = {place_of(address) for address in (*declared, *live.managed)}
+        others = [place for place in repository.list_config_places() if place[0] is not None and place not in known]
+        found = {override.address: override for override in live.overrides}
+        for start in range(0, len(others), PLACES_AT_ONCE):
+            configs = repository.get_configs(others[start : start + PLACES_AT_ONCE])
+            found |= {each.address: each for each in _overrides(configs)}
+        return replace(live, overrides=list(found.values()))
+
+    @classmethod
     def everywhere(cls, repository: SyncRepository, declared: Iterable[Address] = ()) -> Self:
         """Read all addresses. A very recent write may be missing, unless its address is declared or managed."""
         places = {place_of(address): None for address in declared}
@@ -48,5 +65,8 @@ class LiveState:
         found = repository.get_configs([*(places | known)])
         live = {address_of(place): config for place, config in found.items()}
         items = {at: live_item(at, config) for at, config in live.items() if config.limits or config.on_unavailable}
-        overrides = [live_override(at, config.override) for at, config in live.items() if config.override]
-        return cls(state, items, settle_intended(managed, intended, items), overrides)
+        return cls(state, items, settle_intended(managed, intended, items), _overrides(found))
+
+
+def _overrides(found: Mapping[ConfigPlace, StoredConfig]) -> list[LiveOverride]:
+    return [live_override(address_of(place), config.override) for place, config in found.items() if config.override]

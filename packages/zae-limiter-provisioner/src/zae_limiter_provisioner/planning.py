@@ -39,8 +39,10 @@ def make_plan(manifest: LimitsManifest, live: LiveState, *, owner: str = CLI, ta
 
 
 def answer_plan(repository: SyncRepository | None, manifest: LimitsManifest, *, take_over: bool) -> Answer:
-    """The plan of a manifest, for the command line."""
-    return Answer.planned(make_plan(manifest, _live_state(repository, manifest), take_over=take_over))
+    """The plan of a manifest, for the command line, with the overrides in force at any address."""
+    declared = manifest.managed_set()
+    live = LiveState.with_all_overrides(repository, declared) if repository else LiveState.empty()
+    return Answer.planned(make_plan(manifest, live, take_over=take_over))
 
 
 def answer_diff(repository: SyncRepository | None, manifest: LimitsManifest) -> Answer:
@@ -68,10 +70,6 @@ def answer_state(repository: SyncRepository) -> Answer:
 def iso_time(at_ms: int) -> str:
     """An instant (epoch milliseconds) as ISO 8601 text in UTC."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _live_state(repository: SyncRepository | None, manifest: LimitsManifest) -> LiveState:
-    return LiveState.at(repository, manifest.managed_set()) if repository else LiveState.empty()
 
 
 def _header(namespace: str, state: ProvisionerState, *, manifest_hash: str | None) -> Plan:

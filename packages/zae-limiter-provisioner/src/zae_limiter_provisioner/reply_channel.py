@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from queue import Empty, Queue
 from typing import Final
 
 from .deadline import Deadline
@@ -17,6 +18,8 @@ from .deadline import Deadline
 PUT_SECONDS: Final = 5.0
 PAUSES: Final = (0.2, 1.0, 2.0)
 WATCH_SECONDS: Final = 6.0  # before the end, so that a reply can still be sent
+
+PROBLEMS: Final = (OSError, http.client.HTTPException, ValueError)
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +62,8 @@ def _put(url: str, body: bytes, deadline: Deadline) -> None:
     problem: Exception | None = None
     for pause in (*PAUSES, None):
         try:
-            _put_once(url, body, timeout=max(min(PUT_SECONDS, deadline.seconds_left), 0.1))
-        except (OSError, http.client.HTTPException, ValueError) as error:
+            _put_within(max(min(PUT_SECONDS, deadline.seconds_left), 0.1), url, body)
+        except PROBLEMS as error:
             problem = error
             logger.warning("the reply was not accepted: %s", error)
         else:
@@ -71,12 +74,35 @@ def _put(url: str, body: bytes, deadline: Deadline) -> None:
     raise ReplyFailed(f"the ResponseURL accepts no reply: {problem}") from problem
 
 
+def _put_within(seconds: float, url: str, body: bytes) -> None:
+    """PUT in a thread that is left behind when the time is up.
+
+    A host that answers byte by byte never lets a socket's time-out pass, and the look-up of a name has none.
+    """
+    outcome: Queue[Exception | None] = Queue()
+
+    def put() -> None:
+        try:
+            _put_once(url, body, timeout=seconds)
+        except PROBLEMS as error:
+            outcome.put(error)
+        else:
+            outcome.put(None)
+
+    threading.Thread(target=put, daemon=True).start()
+    try:
+        problem = outcome.get(timeout=seconds)
+    except Empty:
+        raise TimeoutError(f"no answer within {seconds:g} s") from None
+    if problem is not None:
+        raise problem
+
+
 def _put_once(url: str, body: bytes, *, timeout: float) -> None:
     # The URL is signed for a body without a content type; urllib would add one.
     request = urllib.request.Request(url, body, {"Content-Type": ""}, method="PUT")
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as answer:
-            answer.read()
+        urllib.request.urlopen(request, timeout=timeout).close()  # its status is all that counts
     except urllib.error.HTTPError as error:
         error.close()  # an HTTPError is a response, too, and holds its connection
         raise

@@ -1,4 +1,4 @@
-"""Which ResponseURLs get a reply: CloudFormation's own, and those of the one host that the environment allows.
+"""Which ResponseURLs get a reply: CloudFormation's own, and those of an emulator that the environment names.
 
 Whoever may invoke the function chooses the URL of an event. Without this check the function sends requests for them.
 """
@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 from .refusals import Refused
 
 ALLOWED_HOST: Final = "ZAEL_RESPONSE_HOST"
+ENDPOINT: Final = "AWS_ENDPOINT_URL"  # of the emulator that runs the function; AWS itself sets none
 REGION: Final = "AWS_REGION"
 
 # The DNS suffixes of AWS's partitions; a test compares them with botocore's list.
@@ -23,6 +24,7 @@ SUFFIXES: Final = (
     "cloud.adc-e.uk",
     "csp.hci.ic.gov",
 )
+_SETTING: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _REGION: Final = r"[a-z]{2,5}(?:-[a-z]{2,10}){1,2}-[0-9]{1,2}"
 # Virtual-hosted S3: the bucket is named after the region, without hyphens or with them.
 _HOST: Final = re.compile(
@@ -34,16 +36,20 @@ _HOST: Final = re.compile(
 
 def check_response_url(url: object) -> str:
     """The URL, if a reply may be sent there. Raises ``Refused``, without the URL: its signature is a secret."""
+    if url is None:
+        raise Refused("bad_request", "the event has no ResponseURL")
+    given = os.environ.get(ALLOWED_HOST, "")
     if isinstance(url, str) and url.isascii() and url.isprintable() and " " not in url:
         try:
             parts = urlsplit(url)
-            if _is_allowed(parts) or _is_of_cloudformation(parts):
+            if _is_of_cloudformation(parts) or _is_of_emulator(parts) or (given and _has_host(parts, given)):
                 return url
         except ValueError:  # brackets that are no address, or a port that is none
             pass
-    raise Refused(
-        "bad_request", f"the ResponseURL is not one of CloudFormation's; {ALLOWED_HOST} can allow one host more"
-    )
+    way_out = f"{ALLOWED_HOST} can allow one host more"
+    if given and not _SETTING.fullmatch(given):
+        way_out = f"{ALLOWED_HOST} {given!r} must be a host, or host:port"
+    raise Refused("bad_request", f"the ResponseURL is not one of CloudFormation's; {way_out}")
 
 
 def _is_of_cloudformation(parts: SplitResult) -> bool:
@@ -57,10 +63,15 @@ def _is_of_cloudformation(parts: SplitResult) -> bool:
     return len(regions) == 1
 
 
-def _is_allowed(parts: SplitResult) -> bool:
-    """Whether the URL has the host of the environment, and its port if that names one."""
-    allowed = os.environ.get(ALLOWED_HOST)
-    if not allowed or parts.scheme not in {"http", "https"} or "@" in parts.netloc:
+def _is_of_emulator(parts: SplitResult) -> bool:
+    """Whether the URL has the host of the emulator that runs this function, at any port."""
+    host = urlsplit(os.environ.get(ENDPOINT, "")).hostname or ""
+    return bool(host) and not host.endswith(SUFFIXES) and _has_host(parts, f"[{host}]" if ":" in host else host)
+
+
+def _has_host(parts: SplitResult, allowed: str) -> bool:
+    """Whether the URL has this host, and its port if one is named."""
+    if parts.scheme not in {"http", "https"} or "@" in parts.netloc or not _SETTING.fullmatch(allowed):
         return False
     host = urlsplit(f"//{allowed}")
     return parts.hostname == host.hostname and (host.port is None or parts.port == host.port)

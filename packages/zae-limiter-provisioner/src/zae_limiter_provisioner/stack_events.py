@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, get_args
 
 from zae_limiter_manifest import stack_owner
 from zae_limiter_manifest.naming import NameKind, find_name_problem
@@ -17,8 +17,16 @@ LONGEST_REASON: Final = 1500
 
 LONGEST_ID: Final = 1024
 
-_STACK_ID: Final = re.compile(
-    r"arn:[a-z][a-z-]*:cloudformation:[a-z0-9-]+:[0-9]{12}:stack/(?P<name>[A-Za-z][A-Za-z0-9-]{0,127})/[0-9a-f-]{8,36}"
+_STACK_ID_FORM: Final = "arn:PARTITION:cloudformation:REGION:ACCOUNT:stack/NAME/ID"
+_STACK_ID_PARTS: Final = (  # each with its expression, and its rule in words
+    ("beginning", "arn", "arn"),
+    ("partition", "[a-z][a-z-]*", "lower-case letters and hyphens, such as aws"),
+    ("service", "cloudformation", "cloudformation"),
+    ("region", "[a-z0-9-]+", "lower-case letters, digits and hyphens"),
+    ("account", "[0-9]{12}", "12 digits"),
+    ("type", "stack", "stack"),
+    ("name", "[A-Za-z][A-Za-z0-9-]{0,127}", "a letter, then letters, digits and hyphens, 128 at most"),
+    ("id", "[0-9a-f-]{8,36}", "8 to 36 hex digits and hyphens"),
 )
 _LOGICAL_ID: Final = re.compile(r"[A-Za-z0-9]{1,255}")
 
@@ -50,9 +58,15 @@ class StackEvent:
         )
 
     @property
-    def names_a_resource(self) -> bool:
-        """Whether the event names a resource of a stack; its owner name is then one that nobody can guess."""
-        return bool(_STACK_ID.fullmatch(self.stack_id) and _LOGICAL_ID.fullmatch(self.logical_id) and self.request_id)
+    def problem(self) -> str | None:
+        """Why this is no event of CloudFormation; ``None`` if it is one: then nobody can guess its owner name."""
+        found = (
+            None if self.request_id else _missing("RequestId"),
+            _logical_id_problem(self.logical_id),
+            _stack_id_problem(self.stack_id),
+            _request_type_problem(self.request_type),
+        )
+        return "; ".join(filter(None, found)) or None
 
     @property
     def owner(self) -> str:
@@ -122,6 +136,39 @@ class Reply:
         }
         body = json.dumps(reply).encode()
         return body if len(body) < LARGEST_REPLY else json.dumps({**reply, "Reason": "", "Data": {}}).encode()
+
+
+def _missing(name: str) -> str:
+    return f"the event's {name} is missing, empty, or no text of at most {LONGEST_ID} characters"
+
+
+def _request_type_problem(request_type: str) -> str | None:
+    if request_type in get_args(RequestType):
+        return None
+    return f"the RequestType {request_type!r} must be Create, Update or Delete"
+
+
+def _logical_id_problem(logical_id: str) -> str | None:
+    if not logical_id:
+        return _missing("LogicalResourceId")
+    fits = _LOGICAL_ID.fullmatch(logical_id)
+    return None if fits else f"the LogicalResourceId {logical_id!r} must be 1 to 255 letters and digits"
+
+
+def _stack_id_problem(stack_id: str) -> str | None:
+    """Why this is not the ARN of a stack: each of its parts that is wrong, with its rule."""
+    if not stack_id:
+        return _missing("StackId")
+    *head, resource = stack_id.split(":", 5)
+    parts = [*head, *resource.split("/", 2)]
+    if len(parts) != len(_STACK_ID_PARTS):
+        return f"the StackId {stack_id!r} is no stack's: it must have the form {_STACK_ID_FORM}"
+    wrong = [
+        f"its {name} {part!r} must be {rule}"
+        for part, (name, expression, rule) in zip(parts, _STACK_ID_PARTS, strict=True)
+        if not re.fullmatch(expression, part)
+    ]
+    return f"the StackId {stack_id!r} is no stack's: {'; '.join(wrong)}" if wrong else None
 
 
 def _text(event: Mapping[str, Any], name: str) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from support.provisioner.provisions import EVERY_LEVEL, NAMESPACE, World, entities, limits, manifest, rpm
-from support.provisioner.stack_replies import Replies
+from support.provisioner.stack_replies import Replies, slow_response_url
 from support.provisioner.stack_sender import OWNER, STACK, Stack, owner
 from zae_limiter.operations.errors import NotApplied, Reason, TransactionCancelled
 from zae_limiter.operations.values import BatchGet, Delete, Operation, Transact
@@ -239,6 +239,21 @@ def test_an_event_whose_reply_nobody_takes_is_to_come_again(stack: Stack, world:
     assert world.live() == EVERY_LEVEL
 
 
+def test_a_host_that_answers_byte_by_byte_does_not_keep_the_event(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_channel, "PUT_SECONDS", 0.2)  # more than between two bytes, less than of all
+    with slow_response_url() as url, pytest.raises(reply_channel.ReplyFailed, match=r"no answer within 0\.2 s"):
+        on_event(stack.event("Create", EVERY_LEVEL) | {"ResponseURL": url}, None)
+
+
+def test_an_event_without_an_address_for_its_reply_is_told_so(world: World, stack: Stack) -> None:
+    event = stack.event("Create", EVERY_LEVEL)
+    del event["ResponseURL"]
+    assert on_event(event, None) == {"status": "FAILED", "reason": "the event has no ResponseURL"}
+    assert world.items() == []
+
+
 class Context:
     """A Lambda that has so little time."""
 
@@ -292,7 +307,7 @@ def test_a_table_that_goes_away_is_not_called_a_lack_of_time(stack: Stack) -> No
 
     stack.store.fault = fault
     reason = stack.do("Create", manifest(entities=entities(1_000)))["Reason"]
-    assert ("changes are left" in reason, cloudformation.NO_TIME in reason) == (True, False)
+    assert ("changes left" in reason, cloudformation.NO_TIME in reason) == (True, False)
 
 
 def test_a_delete_of_a_namespace_that_was_deleted_has_nothing_to_do(stack: Stack, world: World) -> None:

@@ -11,7 +11,7 @@ import pytest
 from support.provisioner.provisions import EVERY_LEVEL, World, entities, manifest
 from zae_limiter_manifest import Answer, pack, packing, unpack
 from zae_limiter_provisioner import handler
-from zae_limiter_provisioner.handler import on_event
+from zae_limiter_provisioner.handler import on_event, on_plan_event
 
 NO_TABLE = "http://127.0.0.1:1"
 ENVIRONMENT = {
@@ -125,8 +125,32 @@ def test_each_action_is_answered_with_plain_values(world: World) -> None:
 
 @pytest.mark.usefixtures("over_memory")
 def test_a_table_or_an_id_that_a_request_names_is_ignored(world: World) -> None:
-    on_event({"action": "apply", "manifest": EVERY_LEVEL.to_dict(), "table_name": "x", "namespace_id": "y"}, None)
+    older = {"manifest": EVERY_LEVEL.to_dict(), "table_name": "x", "namespace_id": "y"}
+    for each in (on_event({"action": "apply", **older}, None), on_event(older, None), on_plan_event(older, None)):
+        assert [note.partition(": ")[::2] for note in each["notes"]] == [
+            ("table_name", "ignored, remove it: the function knows its table"),
+            ("namespace_id", "ignored, remove it: a namespace is named, by `namespace` or in the manifest"),
+        ]
+        assert each["errors"] == []
     assert world.live() == EVERY_LEVEL
+    failed = on_event({"action": "state", "namespace": "a b", "table_name": "x"}, None)
+    assert (failed["status"], len(failed["notes"])) == ("failed", 1)
+
+
+@pytest.mark.usefixtures("over_memory")
+def test_a_manifest_without_an_action_is_planned_and_not_applied(world: World) -> None:
+    planned = on_event({"manifest": EVERY_LEVEL.to_dict()}, None)
+    assert (planned["status"], planned["created"], "notes" in planned) == ("planned", 4, False)
+    assert world.items() == []
+
+
+@pytest.mark.usefixtures("over_memory")
+def test_a_mistyped_key_is_refused_and_nothing_is_applied(world: World) -> None:
+    done = on_event({"action": "apply", "manifest": EVERY_LEVEL.to_dict(), "expected_paln": "sha256:0"}, None)
+    (error,) = done["errors"]
+    assert error["code"] == "bad_request"
+    assert error["message"].endswith('unknown key "expected_paln", did you mean `expected_plan`?')
+    assert world.items() == []
 
 
 @pytest.mark.usefixtures("over_memory")

@@ -59,6 +59,20 @@ def test_an_override_is_no_drift_and_no_change_and_every_form_shows_it() -> None
     assert (after.overrides, after.changes_hash()) == ((), before.changes_hash())
 
 
+def test_a_plan_shows_the_overrides_that_a_diff_shows_also_at_items_that_no_file_declares() -> None:
+    repository = overridden("other")
+    apply_manifest(repository, MANIFEST)
+    repository.set_limits("by-hand", [MORE], "r")
+    repository.set_limits("by-hand", [MORE], "r", override_until=datetime.now(UTC) + timedelta(hours=1))
+    plan, diff = answer_plan(repository, MANIFEST, take_over=False).plan, answer_diff(repository, MANIFEST).plan
+    assert plan is not None
+    assert diff is not None
+    assert [str(override.address) for override in plan.overrides] == ["entity by-hand/r", "entity other/r"]
+    assert plan.overrides == diff.overrides
+    assert (plan.changes, plan.unmanaged, len(diff.unmanaged)) == ((), (), 1)
+    assert plan.changes_hash() == diff.changes_hash()
+
+
 def test_an_override_alone_is_neither_unmanaged_nor_exported() -> None:
     repository = overridden("other")
     apply_manifest(repository, MANIFEST)

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from support.provisioner.provisions import World, manifest
+from support.provisioner.provisions import World, limits, manifest
 from support.provisioner.stack_sender import Stack
 from zae_limiter import Limit
+from zae_limiter.operations.errors import NotApplied
+from zae_limiter.operations.values import Transact
 from zae_limiter_manifest import LimitsManifest
 
 
@@ -71,6 +73,40 @@ def test_a_stack_says_which_limits_refuse_from_now_on_and_which_no_longer(stack:
     rolled_back = stack.do("Update", marked("l0"))["Reason"]
     assert rolled_back.startswith("system: l0 enforced -> shadow; ")
     assert world.live() == marked("l0")
+
+
+def test_a_stack_that_fails_half_way_says_which_limits_changed_nevertheless(stack: Stack) -> None:
+    stack.do("Create", marked("l0"))
+
+    def fault(operation: Any) -> None:
+        if isinstance(operation, Transact) and any("RESOURCE#gpt-4" in str(write) for write in operation.writes):
+            raise NotApplied("refused")
+
+    stack.store.fault = fault
+    told = stack.do("Update", marked("l1"))
+    assert told["Status"] == "FAILED"
+    assert told["Reason"].startswith("resource gpt-4: ")
+    assert told["Reason"].endswith("; changed nevertheless: system: l0 shadow -> enforced")
+    stack.store.fault = lambda _: None
+    assert stack.do("Update", marked("l1"))["Reason"] == (
+        "resource gpt-4: l0 shadow -> enforced; resource gpt-4: l1 enforced -> shadow"
+    )
+
+
+def test_many_long_failures_leave_room_for_the_limits_that_changed(stack: Stack) -> None:
+    def wanted(mark: str) -> LimitsManifest:
+        names = ["first", *(f"r{number}" for number in range(6))]
+        return manifest(resources={name: {"limits": {"l0": {"capacity": 5, "shadow": name == mark}}} for name in names})
+
+    def fault(operation: Any) -> None:
+        if isinstance(operation, Transact) and any("RESOURCE#r" in str(write) for write in operation.writes):
+            raise NotApplied("refused " * 100)
+
+    stack.do("Create", wanted("first"))
+    changed = {f"r{number}": limits(number + 2) for number in range(6)}
+    stack.store.fault = fault
+    told = stack.do("Update", manifest(resources={"first": {"limits": {"l0": {"capacity": 5}}}, **changed}))
+    assert told["Reason"].endswith("; changed nevertheless: resource first: l0 shadow -> enforced")
 
 
 def test_a_stack_lists_the_first_ten_of_many(stack: Stack) -> None:

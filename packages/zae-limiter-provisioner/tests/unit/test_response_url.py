@@ -6,7 +6,7 @@ import pytest
 from botocore.loaders import Loader
 
 from zae_limiter_provisioner.refusals import Refused
-from zae_limiter_provisioner.response_url import ALLOWED_HOST, REGION, SUFFIXES, check_response_url
+from zae_limiter_provisioner.response_url import ALLOWED_HOST, ENDPOINT, REGION, SUFFIXES, check_response_url
 
 BUCKET = "cloudformation-custom-resource-response"
 QUERY = "/arn%3Aaws%3Acloudformation%3Aeu-central-1?X-Amz-Signature=abc"
@@ -14,8 +14,8 @@ QUERY = "/arn%3Aaws%3Acloudformation%3Aeu-central-1?X-Amz-Signature=abc"
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(ALLOWED_HOST, raising=False)
-    monkeypatch.delenv(REGION, raising=False)
+    for name in (ALLOWED_HOST, ENDPOINT, REGION):
+        monkeypatch.delenv(name, raising=False)
 
 
 def test_every_partition_of_botocore_has_its_suffix() -> None:
@@ -80,7 +80,6 @@ GOOD = f"{BUCKET}-euwest1.s3.eu-west-1.amazonaws.com"
         "https://[::1/",
         "file:///etc/passwd",
         "",
-        None,
         7,
         ["https"],
     ],
@@ -121,3 +120,45 @@ def test_no_other_host_is_allowed_then(allowed: str, url: str, monkeypatch: pyte
     monkeypatch.setenv(ALLOWED_HOST, allowed)
     with pytest.raises(Refused):
         check_response_url(url)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("http://172.17.0.2:4566", "http://172.17.0.2:4566/bucket/key?Signature=x"),
+        ("http://localhost.localstack.cloud:4566", "http://localhost.localstack.cloud:4566/bucket/key"),
+        ("http://[::1]:4566", "http://[::1]:4566/bucket/key"),
+    ],
+)
+def test_the_host_of_the_emulator_that_runs_the_function_gets_replies(
+    endpoint: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Refused):
+        check_response_url(url)
+    monkeypatch.setenv(ENDPOINT, endpoint)
+    assert check_response_url(url) == url
+    assert check_response_url(f"https://{GOOD}/")
+    for other in ("http://other.example:4566/x", url.replace("http:", "ftp:"), url.replace("://", "://me@")):
+        with pytest.raises(Refused):
+            check_response_url(other)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_an_endpoint_of_aws_allows_no_host_more(suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = f"evil-bucket.s3.us-east-1.{suffix}"
+    monkeypatch.setenv(ENDPOINT, f"https://{host}")
+    with pytest.raises(Refused):
+        check_response_url(f"https://{host}/x")
+
+
+@pytest.mark.parametrize(
+    "given", ["http://localhost", "localhost/x", "a b", "me@localhost", "localhost:x", ":1", "::1"]
+)
+def test_a_setting_that_is_no_host_is_told_and_cloudformation_gets_its_replies(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ALLOWED_HOST, given)
+    assert check_response_url(f"https://{GOOD}/")
+    with pytest.raises(Refused, match="ZAEL_RESPONSE_HOST") as refused:
+        check_response_url("http://localhost/x")
+    assert f"ZAEL_RESPONSE_HOST {given!r} must be a host, or host:port" in str(refused.value)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import debug_option
+from ..errors import CommandError, debug_option
 
 if TYPE_CHECKING:
     from zae_limiter_manifest import LimitsManifest
@@ -67,6 +67,6 @@ def _run(manifest: "LimitsManifest", file: str, backend: "Backend") -> None:
     terminal.say(f"{terminal.paint('zae-limiter demo', 'bold')}, {backend.description}")
     answer = apply(backend, manifest)
     if answer["errors"]:
-        raise click.ClickException("\n".join(error["message"] for error in answer["errors"]))
+        raise CommandError(*(error["message"] for error in answer["errors"]))
     say_applied(terminal, file, answer)
     asyncio.run(play(backend, manifest, terminal))

@@ -13,9 +13,18 @@ STANDARD_INPUT: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml"})
 
 
-def load_files(paths: Sequence[str]) -> tuple[LimitsManifest, ...]:
-    """The manifests, one for each namespace. Raises ``ManifestError`` with every mistake of all files."""
-    return load_all(read_files(paths))
+def load_files(paths: Sequence[str], namespace: str | None = None) -> tuple[LimitsManifest, ...]:
+    """The manifests, one for each namespace, or the one of ``namespace``.
+
+    Raises ``ManifestError`` with every mistake of all files, ``CommandError`` if none is of that namespace.
+    """
+    found = load_all(read_files(paths))
+    chosen = tuple(each for each in found if namespace in (None, each.namespace))
+    if namespace is not None and not chosen:
+        declared = ", ".join(each.namespace for each in found)
+        way_out = f"pass a file of {namespace}, or leave --namespace out"
+        raise CommandError(f"--namespace {namespace}: the files declare {declared}: {way_out}")
+    return chosen
 
 
 def read_files(paths: Iterable[str]) -> list[tuple[str, bytes]]:

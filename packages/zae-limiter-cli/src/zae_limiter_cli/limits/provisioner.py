@@ -11,7 +11,9 @@ from attrs import evolve
 
 from zae_limiter_manifest import Answer, Plan, Request
 
+from ..columns import counted
 from ..connection import Connection
+from ..errors import CommandError
 from .function import Function, OutOfReach
 
 
@@ -32,13 +34,29 @@ class Provisioner:
 
     def apply(self, request: Request) -> Iterator[Answer]:
         """All that was done so far, after each invocation, until nothing is left or nothing more can be done."""
-        total = answer = self.ask(request)
+        total = answer = self._ask_to_apply(request)
         yield total
         while answer.remaining and answer.plan and answer.plan.changes:
-            self.report(f"{request.namespace}: {answer.remaining} changes left, continuing")
-            answer = self.ask(evolve(request, expected_serial=answer.plan.serial, expected_plan=None))
+            self.report(f"{request.namespace}: {counted(answer.remaining, 'change')} left, continuing")
+            answer = self._ask_to_apply(evolve(request, expected_serial=answer.plan.serial, expected_plan=None))
             total = _together(total, answer)
             yield total
+
+    def _ask_to_apply(self, request: Request) -> Answer:
+        """The answer; where nobody waits for it any more, a ``CommandError`` says what the Lambda does meanwhile."""
+        from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+
+        state = f"zae-limiter limits state --name {self.connection.name} --namespace {request.namespace}"
+        goes_on = (
+            f"the apply goes on in the Lambda, and holds the lock of {request.namespace} until it ends: "
+            f"`{state}` shows the lock and what is managed"
+        )
+        try:
+            return self.ask(request)
+        except KeyboardInterrupt:
+            raise CommandError(f"stopped waiting; {goes_on}") from None
+        except (ConnectionClosedError, ReadTimeoutError) as error:
+            raise CommandError(f"{str(error).removesuffix('.')}; {goes_on}") from error
 
     @cached_property
     def _function(self) -> Function:

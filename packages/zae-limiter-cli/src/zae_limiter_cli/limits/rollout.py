@@ -27,12 +27,13 @@ QUESTION: Final = "Apply?"
 class Rollout:
     """One run of `limits apply`; ``claims`` are the fields of its requests that say who applies, and how.
 
-    ``expected_hash`` is that of the only plans that may be applied, if it is given.
+    ``expected_hash`` is that of the only plans that may be applied, if it is given, ``namespace`` the only one.
     """
 
     provisioner: Provisioner
     form: DocumentForm
     claims: Mapping[str, Any]
+    namespace: str | None
     allow_deletes: bool
     asks: bool
     quiet: bool
@@ -40,7 +41,7 @@ class Rollout:
 
     def of_files(self, files: Sequence[str], *, take_over: bool) -> bool:
         """Apply manifests; whether all went well. All are planned before the first is applied."""
-        manifests = load_files(files)
+        manifests = load_files(files, self.namespace)
         self._check_can_ask()
         requests = [self._request("plan", manifest, take_over=take_over) for manifest in manifests]
         answers = {request.namespace: self._plan(request) for request in requests}
@@ -56,6 +57,8 @@ class Rollout:
         saved = SavedPlan.read(path)
         if saved.stack != stack:
             raise CommandError(f"{path}: this plan is for the stack {saved.stack}: pass --name {saved.stack}")
+        if self.namespace not in (None, saved.plan.namespace):
+            raise CommandError(f"{path}: this plan is for the namespace {saved.plan.namespace}, not {self.namespace}")
         self._check_can_ask()
         if not self._are_accepted({saved.plan.namespace: self._guarded(Answer.planned(saved.plan))}):
             return False

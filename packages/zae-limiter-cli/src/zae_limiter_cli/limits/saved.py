@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from zae_limiter_manifest import FormatError, LimitsManifest, ManifestError, Plan
-from zae_limiter_manifest.problems import printable
 
 from ..errors import CommandError
 from ..results import write_file
@@ -72,4 +71,4 @@ def _read(path: Path) -> str:
 def _no_plan(path: Path, why: str) -> CommandError:
     reason = why if len(why) <= _LONGEST_REASON else why[:_LONGEST_REASON] + "…"
     message = f"{path}: not a plan saved by `limits plan --out` ({reason}); pass a manifest with -f"
-    return CommandError(printable(" ".join(message.split())))
+    return CommandError(" ".join(message.split()))

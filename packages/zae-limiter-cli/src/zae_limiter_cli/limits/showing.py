@@ -6,7 +6,6 @@ from typing import Final
 import click
 
 from zae_limiter_manifest import Answer, Plan, plans_hash
-from zae_limiter_manifest.problems import printable
 from zae_limiter_manifest.render import as_json, as_markdown, as_text, words
 
 from ..errors import CommandError
@@ -57,7 +56,7 @@ def show_outcomes(outcomes: Mapping[str, Answer], form: DocumentForm) -> None:
         _show_applied(documented, form)
     for namespace, answer in outcomes.items():
         if answer.status == "failed":
-            click.echo(f"Error: {_told(namespace, answer)}", err=True)
+            click.echo(f"Error: {_refusal(namespace, answer)}", err=True)
 
 
 def _show_applied(answers: list[Answer], form: DocumentForm) -> None:
@@ -82,14 +81,14 @@ def plan_of(namespace: str, answer: Answer) -> Plan:
 def refuse(namespace: str, answer: Answer) -> None:
     """Raises ``CommandError`` where nothing was done."""
     if answer.status == "failed":
-        raise CommandError(_told(namespace, answer))
+        raise _refusal(namespace, answer)
 
 
-def _told(namespace: str, answer: Answer) -> str:
-    lines = [f"{namespace}: {printable(words.failure_text(failure))}" for failure in answer.errors]
+def _refusal(namespace: str, answer: Answer) -> CommandError:
+    lines = [f"{namespace}: {words.failure_text(failure)}" for failure in answer.errors]
     if any(failure.code == "invalid_manifest" for failure in answer.errors):
         lines.append(f"{namespace}: {OTHER_RELEASE}")
-    return "\n".join(lines)
+    return CommandError(*lines)
 
 
 def _colour() -> bool:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..columns import counted
 from .server import DEFAULT_PORT
 from .state_dir import Running
 
@@ -64,6 +65,7 @@ def status_json(running: Running, readers: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _reader(told: Mapping[str, Any]) -> str:
-    counted = f"{told['records']} records in {told['batches']} batches, {told['given_up']} given up"
+    batches = f"{told['batches']:,} {'batch' if told['batches'] == 1 else 'batches'}"
+    counts = f"{counted(told['records'], 'record')} in {batches}, {told['given_up']:,} given up"
     failure = f"; held up by {told['failure']}" if told["failure"] else ""
-    return f"of {told['table']} to {told['function']}: {counted}{failure}"
+    return f"of {told['table']} to {told['function']}: {counts}{failure}"

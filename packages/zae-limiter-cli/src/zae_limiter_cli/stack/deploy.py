@@ -200,11 +200,15 @@ def finish(
     artifacts: Sequence[Artifact],
     report: Reporter,
 ) -> Deployed:
-    """What CloudFormation does not do: code, version record, the namespace `default`."""
-    code = upload_code(connection, artifacts, report)
+    """What CloudFormation does not do: code, version record, the namespace `default`. Raises ``CommandError``."""
+    try:
+        code = upload_code(connection, artifacts, report)
+        with record.open_table(connection) as table:
+            recorded, default = record.write_record(table, connection.name), record.register_default(table)
+    except KeyboardInterrupt:
+        rest = f"run `zae-limiter upgrade --code-only --name {connection.name}`, which does the rest"
+        raise CommandError(f"stopped before the Lambdas had all their code: {rest}") from None
     versions = {artifact.name: artifact.version for artifact in artifacts}
-    with record.open_table(connection) as table:
-        recorded, default = record.write_record(table, connection.name), record.register_default(table)
     return Deployed(action, stack, options, code, versions, recorded, default)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from ..errors import CommandError
+from ..errors import CommandError, one_line
 from .cloudformation import Stack, find, is_missing
 
 POLL_SECONDS: Final = 3.0
@@ -38,7 +38,7 @@ class Event:
     def __str__(self) -> str:
         told = f"{self.status.lower().replace('_', ' '):<27} {self.resource} ({self.kind.removeprefix('AWS::')})"
         if self.failed:
-            return f"{told}: {' '.join(self.reason.split()) or 'CloudFormation gives no reason'}"
+            return one_line(f"{told}: {' '.join(self.reason.split()) or 'CloudFormation gives no reason'}")
         return f"{told}: {self.physical} stays" if self.status == "DELETE_SKIPPED" else told
 
 
@@ -124,7 +124,7 @@ def failure(stack: Stack, verb: str, failures: Sequence[Event]) -> CommandError:
         if each.is_full_bucket
     ]
     head = f"stack {stack.name} could not be {verb}: it is {stack.status}"
-    return CommandError("\n  ".join([head, *told, way_out(stack)]))
+    return CommandError(head, *(f"  {line}" for line in (*told, way_out(stack))))
 
 
 def way_to_remove(bucket: str) -> str:

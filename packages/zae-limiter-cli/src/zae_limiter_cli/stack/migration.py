@@ -8,6 +8,7 @@ from zae_limiter import InfrastructureError, OlderClientsError, SyncRepository, 
 from zae_limiter.maintenance import Forecast, Migration
 from zae_limiter.versions import MigrationProgress, check_admits, parse_version
 
+from ..columns import counted
 from ..connection import Connection
 from ..errors import CommandError
 from ..progress import Reporter
@@ -60,8 +61,9 @@ def _migrate(table: SyncRepository, connection: Connection, report: Reporter) ->
 
 def progress_line(progress: MigrationProgress, total: int) -> str:
     """How far a migration is; DynamoDB counts the ``total`` every six hours."""
-    of = f" of about {total:,}" if total > progress.items else ""
-    return f"migration {progress.name}: {progress.items:,}{of} items read, {progress.changed:,} changed"
+    known = total > progress.items
+    read = f"{progress.items:,} of about {counted(total, 'item')}" if known else counted(progress.items, "item")
+    return f"migration {progress.name}: {read} read, {progress.changed:,} changed"
 
 
 def paced(

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..columns import counted
 from ..connection import Connection
 from ..errors import CommandError
 from ..progress import Reporter
@@ -99,7 +100,7 @@ def _empty(client: Any, bucket: str, report: Reporter) -> int:
         for error in answer.get("Errors", ()):
             raise CommandError(f"{error['Key']} cannot be deleted: {error['Message']}{_stays(bucket)}")
         deleted += len(objects)
-        report(f"deleted {deleted:,} objects of bucket {bucket}")
+        report(f"deleted {counted(deleted, 'object')} of bucket {bucket}")
     return deleted
 
 

@@ -8,8 +8,9 @@ from typing import Any, Final, ParamSpec
 from zae_limiter import SyncRepository, ZAELimiterError
 
 from ..artifacts.builder import LAMBDAS, LambdaName
+from ..columns import counted
 from ..connection import Connection
-from ..errors import CommandError
+from ..errors import CommandError, one_line
 from . import cloudformation, record
 from .cloudformation import Stack
 from .code import find_function, function_name
@@ -80,7 +81,7 @@ def _looked(part: str, look: Callable[P, Check], *args: P.args, **kwargs: P.kwar
 
 
 def _stack(stack: Stack) -> Check:
-    message = stack.status if stack.well else f"{stack.status}: {stack.reason or way_out(stack)}"
+    message = stack.status if stack.well else f"{stack.status}: {one_line(stack.reason) or way_out(stack)}"
     return Check("stack", stack.usable, message, {"status": stack.status, "changed_at": stack.changed_at})
 
 
@@ -94,7 +95,7 @@ def _table(connection: Connection) -> Check:
     status, items = table["TableStatus"], table.get("ItemCount", 0)
     ok = status in {"ACTIVE", "UPDATING"} and set(indexes.values()) <= {"ACTIVE", "UPDATING"}
     # DynamoDB counts every six hours
-    message = f"{status}, {len(indexes)} indexes, about {items:,} items"
+    message = f"{status}, {len(indexes)} indexes, about {counted(items, 'item')}"
     return Check("table", ok, message, {"status": status, "indexes": indexes, "items": items})
 
 

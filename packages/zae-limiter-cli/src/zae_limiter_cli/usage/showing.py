@@ -1,6 +1,6 @@
 """Usage as tables for people and as plain values for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..columns import say_columns
@@ -18,36 +18,46 @@ ACQUIRES: Final = ("ADMITTED", "REFUSED", "SHADOWED")
 
 def say_snapshots(snapshots: Sequence["UsageSnapshot"]) -> None:
     """A row for each snapshot, a column for each limit."""
-    limits = _limits_of(snapshots)
-    say_columns(
-        [
-            ("WINDOW (UTC)", "ENTITY", "RESOURCE", *ACQUIRES, *limits),
-            *((shown(each.window_start), each.entity_id, each.resource, *_figures(each, limits)) for each in snapshots),
-        ]
-    )
+    heads = [(shown(each.window_start), each.entity_id, each.resource) for each in snapshots]
+    _say_rows(("WINDOW (UTC)", "ENTITY", "RESOURCE"), heads, snapshots)
 
 
 def say_top(entities: Sequence["EntityUsage"]) -> None:
     """A row for each entity, a column for each limit."""
-    limits = _limits_of(entities)
-    say_columns([("ENTITY", *ACQUIRES, *limits), *((each.entity_id, *_figures(each, limits)) for each in entities)])
+    _say_rows(("ENTITY",), [(each.entity_id,) for each in entities], entities)
 
 
-def _limits_of(usages: Sequence["Usage"]) -> list[str]:
-    return sorted({name for each in usages for name in each.consumed})
+def _say_rows(titles: Sequence[str], heads: Sequence[Sequence[str]], usages: Sequence["Usage"]) -> None:
+    """A row for each usage, behind its head; with the refusals by parents where there are some."""
+    limits = sorted({name for each in usages for name in each.consumed})
+    refusing = sorted({name for each in usages for name in each.refused_by_parent})
+    columns = *titles, *ACQUIRES, *(f"BY parent/{name}" for name in refusing), *limits
+    say_columns(
+        [
+            columns,
+            *(
+                (*head, *_counts(each), *_cells(each.refused_by_parent, refusing), *_cells(each.consumed, limits))
+                for head, each in zip(heads, usages, strict=True)
+            ),
+        ]
+    )
 
 
-def _figures(usage: "Usage", limits: Sequence[str]) -> list[str]:
-    consumed = (f"{usage.consumed[name]:,}" if name in usage.consumed else "-" for name in limits)
-    return [*(f"{count:,}" for count in _plain_acquires(usage).values()), *consumed]
+def _cells(counts: Mapping[str, int], names: Sequence[str]) -> list[str]:
+    return [f"{counts[name]:,}" if name in counts else "-" for name in names]
+
+
+def _counts(usage: "Usage | UsageSummary") -> list[str]:
+    """The counts of acquires, in the order of their columns."""
+    return [f"{count:,}" for count in (usage.total_events, usage.total_refused, usage.total_shadowed)]
 
 
 def summary_line(query: "UsageQuery", summary: "UsageSummary") -> str:
     """What was asked for, and its acquires."""
-    acquires = ", ".join(
-        f"{count:,} {what.lower()}" for what, count in zip(ACQUIRES, _plain_acquires(summary).values(), strict=True)
-    )
-    return f"{query}: acquires {acquires}; windows with use: {summary.windows:,}"
+    acquires = ", ".join(f"{count} {what.lower()}" for what, count in zip(ACQUIRES, _counts(summary), strict=True))
+    by_parent = ", ".join(f"{count:,} by parent/{name}" for name, count in summary.refused_by_parent.items())
+    refused = f"; refused {by_parent}" if by_parent else ""
+    return f"{query}: acquires {acquires}{refused}; windows with use: {summary.windows:,}"
 
 
 def say_summary(summary: "UsageSummary") -> None:
@@ -112,10 +122,11 @@ def _plain_query(query: "UsageQuery") -> dict[str, Any]:
     }
 
 
-def _plain_acquires(usage: "Usage | UsageSummary") -> dict[str, int]:
-    """The counts of acquires, in the order of their columns."""
+def _plain_acquires(usage: "Usage | UsageSummary") -> dict[str, Any]:
+    """The counts of acquires."""
     return {
         "total_events": usage.total_events,
         "total_refused": usage.total_refused,
         "total_shadowed": usage.total_shadowed,
+        "refused_by_parent": dict(usage.refused_by_parent),
     }

@@ -119,6 +119,16 @@ def test_a_mistake_is_one_line(table: Table, args: list[str], problem: str) -> N
     assert refused("entity", *args).startswith(problem)
 
 
+def test_an_update_of_a_version_that_is_no_more_is_refused(table: Table) -> None:
+    table.repository.create_entity("team")
+    changed = document("entity", "update", "team", "--entity-name", "Red", "--expected-version", "1")
+    assert (changed["name"], changed["version"]) == ("Red", 2)
+    update = ["update", "team", "--entity-name", "Blue", "--expected-version"]
+    assert refused("entity", *update, "1") == "entity 'team' has version 2, not 1: read it again"
+    assert refused("entity", *update, "0").startswith("Invalid value for '--expected-version': 0 is not in the range")
+    assert document("entity", "show", "team") == changed
+
+
 @pytest.mark.parametrize("entity", ["auth0|123", "user+tag@x.com", "::1", "-x", "a/b#c", "日本", "e\u0301"])
 def test_an_id_is_taken_as_it_is_and_shown_in_nfc(table: Table, entity: str) -> None:
     name = normalize("NFC", entity)

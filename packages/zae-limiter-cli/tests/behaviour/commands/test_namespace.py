@@ -74,6 +74,22 @@ def test_purge_tells_how_far_it_is(table: Table, monkeypatch: Any, more: list[st
     assert done.stderr.splitlines() == lines
 
 
+def test_ctrl_c_in_a_purge_says_how_the_rest_is_removed(table: Table, monkeypatch: Any) -> None:
+    monkeypatch.setattr(lifecycle, "ITEMS_BETWEEN_LINES", 10)
+    monkeypatch.setattr(pages, "WRITES_PER_BATCH", 5)
+    monkeypatch.setattr(purge, "SETTLE_SECONDS", 0)
+    namespace_id = purgeable(table, 22)
+
+    def stop(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as interrupted:
+        interrupted.setattr(lifecycle, "reporter", lambda **_: stop)
+        told = f"stopped in the middle: run `zae-limiter namespace purge --name my-app -- {namespace_id}` again, "
+        assert refused("namespace", "purge", "-y", "--", namespace_id) == f"{told}which removes the rest"
+    assert document("namespace", "purge", "-y", "-q", "--", namespace_id)["items"] < 44
+
+
 def test_namespaces_can_be_looked_after_where_default_was_deleted(table: Table) -> None:
     table.repository.delete_namespace("default")
     assert run("namespace", "list").stdout == (

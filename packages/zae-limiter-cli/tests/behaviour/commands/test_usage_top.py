@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from support.cli.tables import Table
+from zae_limiter import Limit
 from zae_limiter_cli.main import main
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
@@ -57,7 +58,6 @@ def test_each_entity_is_a_row_and_who_was_refused_most_is_first(used: Table) -> 
         (["--by", "total_shadowed"], ["key-2"]),
         (["--by", "total_events"], ["key-3", "key-1", "key-2"]),
         (["--by", "tpm"], ["key-2", "key-1"]),
-        (["--by", "other"], []),
         (["--window", "daily"], []),
         (["--until", "2024-01-01T01:00"], ["key-1", "key-3"]),
     ],
@@ -82,14 +82,47 @@ def test_json_says_what_it_is_the_top_of(used: Table) -> None:
                 "total_events": 2,
                 "total_refused": 0,
                 "total_shadowed": 4,
+                "refused_by_parent": {},
             }
         ],
     }
 
 
 def test_nobody_is_said_with_what_was_asked_for(used: Table) -> None:
-    done = run(*PAST, "--by", "other")
-    assert (done.exit_code, done.stdout) == (0, "No usage by other: gpt-4, hourly, since 2024-01-01 00:00 UTC.\n")
+    done = run(*PAST, "--by", "shadowed", "--window", "daily")
+    assert (done.exit_code, done.stdout) == (0, "No usage by shadowed: gpt-4, daily, since 2024-01-01 00:00 UTC.\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--by", "refusd"], "did you mean `refused`?"),
+        (["--by", "tmp"], "did you mean `tpm`?"),
+        (["--by", "other"], "it is one of refused, shadowed, admitted, rpm, tpd, tpm"),
+        (["--by", "admitte", "--window", "daily"], "did you mean `admitted`?"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_mistyped_order_is_refused(used: Table, args: list[str], told: str, form: str) -> None:
+    used.repository.set_system_defaults([Limit.per_day("tpd", 9)])
+    done = run(*PAST, *args, "-o", form)
+    assert (done.exit_code, done.stdout) == (1, "")
+    problem = "neither a count, nor a limit that gpt-4 has by default or that anybody used"
+    assert done.stderr == f"Error: --by '{args[1]}': {problem}: {told}\n"
+
+
+def test_a_limit_that_is_set_and_that_nobody_has_used_is_no_mistake(table: Table) -> None:
+    table.repository.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 9)])
+    table.repository.set_system_defaults([Limit.per_day("tpd", 9)])
+    for limit in ("rpm", "tpd"):
+        assert run(*PAST, "--by", limit).stdout.startswith(f"No usage by {limit}: gpt-4, ")
+
+
+def test_where_no_limit_is_known_any_name_may_be_one_but_not_a_mistyped_count(table: Table) -> None:
+    assert run(*PAST, "--by", "rpm").stdout.startswith("No usage by rpm: gpt-4, ")
+    done = run(*PAST, "--by", "shadow")
+    assert (done.exit_code, "did you mean `shadowed`?" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(

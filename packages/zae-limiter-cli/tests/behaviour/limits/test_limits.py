@@ -132,6 +132,7 @@ def test_every_mistake_is_told_with_its_place_and_nothing_is_sent(stack: Stack, 
 
 def test_validate_says_what_is_valid_and_json_lists_the_problems(stack: Stack) -> None:
     assert stack.ok("validate", "-f", stack.write(ALPHA)).startswith("tenant-alpha: valid, 3 items, sha256:")
+    assert stack.ok("validate", "-f", stack.write(BETA)).startswith("tenant-beta: valid, 1 item, sha256:")
     assert json.loads(stack.ok("validate", "-f", stack.write(ALPHA), "-o", "json"))["problems"] == []
     problems = json.loads(stack.ok("validate", "-f", stack.write(MISTAKES), "-o", "json", code=1))["problems"]
     assert [(each["line"], each["column"]) for each in problems] == [(2, 1), (3, 26)]

@@ -1,6 +1,8 @@
 """`limits apply` over several namespaces: what is shown where, what is asked, and what an error leaves to see."""
 
 import json
+import signal
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +17,10 @@ from zae_limiter_provisioner import actions
 
 ALPHA = dump(manifest("tenant-alpha", resources={"gpt-4": limits(500)}))
 BETA = dump(manifest("tenant-beta", resources={"gpt-4": limits(1)}))
+GOES_ON = (
+    "the apply goes on in the Lambda, and holds the lock of tenant-alpha until it ends: "
+    "`zae-limiter limits state --name my-app --namespace tenant-alpha` shows the lock and what is managed"
+)
 MANY = dump(manifest("tenant-alpha", resources={f"r-{number}": limits(1) for number in range(500)}))
 
 
@@ -88,6 +94,40 @@ def test_a_request_whose_answer_is_lost_is_not_sent_again(stack: Stack) -> None:
     done = stack.run("apply", "--yes", "-f", stack.write(ALPHA))
     assert (done.exit_code, stack.actions()) == (1, ["plan", "apply"])
     assert "Connection was closed" in done.stderr
+    assert GOES_ON in done.stderr
+
+
+def interrupt() -> None:
+    """Press Ctrl-C while the Lambda works."""
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+def test_ctrl_c_in_an_apply_says_that_it_goes_on_and_where_to_look(stack: Stack) -> None:
+    at_apply(stack, "tenant-alpha", interrupt)
+    done = stack.run("apply", "--yes", "--quiet", "-f", stack.write(ALPHA))
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == f"Error: stopped waiting; {GOES_ON}\n"
+    assert stack.world.live() == load(ALPHA)
+
+
+def test_ctrl_c_in_the_apply_of_a_saved_plan_says_so_too(stack: Stack) -> None:
+    saved = str(stack.directory / "alpha.plan")
+    stack.ok("plan", "-f", stack.write(ALPHA), "--out", saved)
+    at_apply(stack, "tenant-alpha", interrupt)
+    assert stack.run("apply", "--yes", saved).stderr == f"Error: stopped waiting; {GOES_ON}\n"
+
+
+def test_ctrl_c_at_the_second_namespace_hides_nothing_of_the_first(stack: Stack) -> None:
+    at_apply(stack, "tenant-beta", interrupt)
+    done = stack.run("apply", "--yes", "-f", stack.write(ALPHA), "-f", stack.write(BETA, "beta.yaml"))
+    assert done.stdout.endswith("\n\nNamespace tenant-alpha\nApplied: 1 created, 0 updated, 0 deleted.\n")
+    assert done.stderr == f"Error: stopped waiting; {GOES_ON.replace('alpha', 'beta')}\n"
+
+
+def test_ctrl_c_before_anything_is_applied_says_nothing_of_that(stack: Stack) -> None:
+    stack.before = lambda _: interrupt()
+    done = stack.run("plan", "-f", stack.write(ALPHA))
+    assert (done.exit_code, done.stderr.strip()) == (1, "Aborted!")
 
 
 def test_a_connection_on_which_nothing_comes_for_long_is_kept_alive() -> None:

@@ -2,13 +2,13 @@
 What never does: a claim.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
 from zae_limiter import Options, SyncRepository, UsageSnapshot
-from zae_limiter.operations.values import Put
+from zae_limiter.operations.values import NOTHING, Put
 from zae_limiter.schema.usage import usage_item
 from zae_limiter.sync.store import SyncDynamoDBStore
 from zae_limiter.usage import Window
@@ -30,11 +30,12 @@ class Table:
         *,
         events: int = 1,
         refused: int = 0,
+        by_parent: Mapping[str, int] = NOTHING,
         shadowed: int = 0,
         **consumed: int,
     ) -> None:
         """Have the table hold a snapshot."""
-        snapshot = UsageSnapshot(entity, resource, window, start, consumed, events, refused, shadowed)
+        snapshot = UsageSnapshot(entity, resource, window, start, consumed, events, refused, shadowed, by_parent)
         self.store.perform(Put(usage_item(self.repository.namespace_id, snapshot)))
 
 

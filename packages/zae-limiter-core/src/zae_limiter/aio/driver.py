@@ -5,10 +5,11 @@ Lives here: sending, waiting, cancelling, closing. Never: a decision.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from ..clock.system import Clock
 from ..exceptions import EventLoopError, RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
 from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Release, Sleep, Step, Wait, play_late
@@ -33,11 +34,12 @@ class Driver:
     takes at most ``operation_timeout`` seconds.
     """
 
-    def __init__(self, store: Store, *, operation_timeout: float = 3.0) -> None:
+    def __init__(self, store: Store, *, operation_timeout: float = 3.0, clock: Clock | None = None) -> None:
+        self._sleep: Callable[[float], Awaitable[None]] = getattr(clock, "sleep_async", asyncio.sleep)
         self._store = store
         self._answers_at_once = getattr(store, "answers_at_once", False)
         self._operation_timeout = operation_timeout
-        self._guarded = GuardedStore(store, operation_timeout=operation_timeout)
+        self._guarded = GuardedStore(store, operation_timeout=operation_timeout, clock=clock)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._deadlines: Deadlines  # of the loop
         self._active: dict[asyncio.Task[None], BucketQueue] = {}  # the queues with a run, by the task that serves each
@@ -62,7 +64,7 @@ class Driver:
 
     async def drain(self, last: Flow[None] | None = None) -> None:
         """Play the ``last`` flow, and wait for the writes under way; at most ``operation_timeout`` seconds."""
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         latest = loop.time() + self._operation_timeout
         if last is not None and self._loop is loop:
             await self._play(last, [], self._operation_timeout)
@@ -75,7 +77,7 @@ class Driver:
         Wait for the writes under way, then cut them off.
         """
         self._closed = True
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         self._take_over(loop)
         self._guarded.close()
         for queue in self._active.values():
@@ -99,6 +101,10 @@ class Driver:
             queue.waiting.clear()
         self._active = {}
         self._guarded.forget()
+
+    def begin_outage(self, error: Exception) -> None:
+        """Refuse requests at once from now on, until a probe finds that the store answers."""
+        self._guarded.begin_outage(error)
 
     # flows
 
@@ -145,14 +151,14 @@ class Driver:
 
     async def _wait(self, seconds: float) -> None:
         """Wait outside the budget of a run. Raises ``RepositoryClosedError``."""
-        await asyncio.sleep(seconds)
+        await self._sleep(seconds)
         self._enter_loop()
 
     async def _perform(self, step: Step, waiters: list[Waiter]) -> Any:
         if isinstance(step, Enqueue):
             return await self._queue(step.waiter, waiters)
         if isinstance(step, Sleep):
-            return await asyncio.sleep(jittered(step.seconds))
+            return await self._sleep(jittered(step.seconds))
         if isinstance(step, Parallel):
             # Waiters enter their queues at once: a cancellation may come before a task has begun.
             parts = [
@@ -204,6 +210,8 @@ class Driver:
                 await self._play(queue.work(batch), [])
             except asyncio.CancelledError:  # a shutdown cuts this write off; later requests are served
                 fail(batch, OutcomeUnknown(CUT_OFF))
+            except StoreError as unreadable:  # what no flow can go on from: an item like no record
+                fail(batch, unreadable)
             except Exception as error:
                 fail(batch, broken(error))
                 log.exception("a write of a bucket failed in a way that it should not")
@@ -266,7 +274,7 @@ class Driver:
         """Work on the running loop, and return it. Raises ``RepositoryClosedError``, ``EventLoopError``."""
         if self._closed:
             raise RepositoryClosedError
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         if loop is not self._loop:
             self._take_over(loop)
         return loop
@@ -290,6 +298,15 @@ class Driver:
             discard(task)
         self._active = {}
         self._guarded.leave_loop()
+
+
+def running_loop() -> asyncio.AbstractEventLoop:
+    """The running event loop. Raises ``TypeError`` without one, as under trio."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        advice = "under trio, and without an event loop, use SyncRateLimiter in a thread"
+        raise TypeError(f"this variant needs asyncio, whose event loop does not run here: {advice}") from None
 
 
 def _after(budget: float | None) -> float | None:

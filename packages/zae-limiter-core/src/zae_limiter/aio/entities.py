@@ -56,15 +56,23 @@ class EntityMethods(FlowRunner):
         parent_id: str | Unchanged | None = UNCHANGED,
         cascade: bool | Unchanged = UNCHANGED,
         metadata: Mapping[str, Json] | Unchanged | None = UNCHANGED,
+        expected_version: int | None = None,
         principal: str | None = None,
     ) -> Entity:
         """Change the given fields, and return the entity; ``None`` clears a field. ``metadata`` is replaced as a whole.
 
-        This process follows at once, others within one life of their config cache. Raises ``EntityNotFoundError`` for
-        it and for an unknown parent, ``ValidationError`` if the tree would get a third level.
+        With ``expected_version``, the ``version`` that you have read, the change is made to that version only.
+        This process follows at once, others within one life of their config cache.
+
+        Raises ``StaleEntityError`` for another version, ``EntityNotFoundError`` for the entity and for an unknown
+        parent, ``ValidationError`` if the tree would get a third level.
         """
         fields = {"name": name, "parent_id": parent_id, "cascade": cascade, "metadata": metadata}
-        return await self._run(entities.update_entity(self.namespace_state, entity_id, fields, self._cause(principal)))
+        return await self._run(
+            entities.update_entity(
+                self.namespace_state, entity_id, fields, self._cause(principal), expected_version=expected_version
+            )
+        )
 
     async def delete_entity(self, entity_id: str, *, principal: str | None = None) -> None:
         """Remove an entity's record, its own limits on all resources, and its buckets; usage and audit events stay.

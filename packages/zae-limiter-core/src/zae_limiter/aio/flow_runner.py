@@ -4,8 +4,8 @@ from typing import TypeVar
 
 from ..audit import Cause
 from ..clock.system import Clock
+from ..flows.process.late_opening import in_namespace
 from ..flows.process.namespace_state import NamespaceState
-from ..flows.public_errors import with_public_errors
 from ..flows.steps import Flow
 from ..settings import Options
 from ..wiring import cause_of
@@ -24,7 +24,7 @@ class FlowRunner:
         self._clock = clock
 
     async def _run(self, flow: Flow[T]) -> T:
-        return await self.driver.run(with_public_errors(self.namespace_state.stack, flow))
+        return await self.driver.run(in_namespace(self.namespace_state, flow))
 
     def _cause(self, principal: str | None) -> Cause:
         """The cause of a change at the current time. Raises ``ValidationError``."""

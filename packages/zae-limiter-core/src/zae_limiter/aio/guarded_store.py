@@ -2,17 +2,19 @@
 
 import asyncio
 import logging
-import math
 import time
 import weakref
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
+from ..clock.system import Clock
 from ..flows.records.opening import PROBE
 from ..operations.errors import StoreError
-from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
+from ..operations.health import Health
+from ..operations.probing import Probing
 from ..operations.values import Operation
-from ..runtime.jitter import jittered
 from .background import background_task, discard, in_time
 from .store import Store
 
@@ -23,106 +25,153 @@ log = logging.getLogger(__name__)
 class GuardedStore:
     """One store, whose operations take at most ``operation_timeout`` seconds each.
 
-    While the breaker is open, a task sends the probes. It ends with its event loop. If a probe is overdue when the next
-    loop begins, a caller's operation is the probe: a loop that lasts for one short job would never send another one.
+    While the breaker is open, a task has the probes sent. It ends with its event loop; the next operation on another
+    loop begins a new one.
     """
 
-    def __init__(self, store: Store, *, operation_timeout: float) -> None:
+    def __init__(self, store: Store, *, operation_timeout: float, clock: Clock | None = None) -> None:
+        self._now: Callable[[], float] = getattr(clock, "monotonic", time.monotonic)  # of the breaker
         self._store = store
         self._ends_in_time = getattr(store, "ends_in_time", False)
         self._connect = None if self._ends_in_time else getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
         self._prober: asyncio.Task[None] | None = None
+        self._probes: set[asyncio.Task[None]] = set()  # under way
+        self._probed: asyncio.Event | None = None  # set at the end of the next probe, if somebody waits for it
         self._closed = False
         self.health = Health()
-        self._begin_outage()
+        self._probing, self._outage = Probing(operation_timeout), 0
 
     def ask(self, operation: Operation[R]) -> Awaitable[R]:
-        """The store's answer in time, to be awaited. Raises ``StoreError``, at once while the breaker is open."""
+        """The store's answer in time, to be awaited. Raises ``StoreError``, at once while the store is known away."""
         if self.health.is_open:
-            if self._outage != self.health.outages:
-                self._begin_outage()
-            if time.monotonic() >= self._due and not self._is_probing():
-                return self._send_as_probe(operation)
             self._probe_in_background()
+            if self._has_to_wait():
+                return self._send_after_probe(operation)
             self.health.check()
         return self._send(operation)
+
+    def begin_outage(self, error: Exception) -> None:
+        """Open the breaker, and begin to probe."""
+        self.health.open(error)
+        self._probe_in_background()
 
     def close(self) -> None:
         """Stop probing."""
         self._closed = True
-        if self._prober is not None:
-            self._prober.cancel()
+        for task in self._tasks():
+            task.cancel()
 
     def leave_loop(self) -> None:
-        """Move to another event loop: the probing task ended with the former one."""
-        if self._prober is not None:
-            discard(self._prober)
-        self._prober = None
+        """Move to another event loop: the tasks ended with the former one."""
+        tasks = self._tasks()
+        self._forget_tasks()
+        for task in tasks:
+            discard(task)
 
     def forget(self) -> None:
         """Begin again in a child process, which has none of the parent's tasks."""
-        self._prober = None
+        self._forget_tasks()
         self.health.reset()
 
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        return [*self._probes, *([] if self._prober is None else [self._prober])]
+
+    def _forget_tasks(self) -> None:
+        self._prober = self._probed = None
+        self._probes = set()
+
     async def _send(self, operation: Operation[R]) -> R:
+        begun = self._now()
         try:
             if self._ends_in_time:
                 answer = await self._store.perform(operation)
             else:
                 if self._connect is not None:
                     await self._connect()
+                    begun = self._now()
                 answer = await in_time(self._store.perform(operation), self._operation_timeout)
         except StoreError as error:
-            raise self.health.failed(error) from error.__cause__
+            raise self._failed(error, begun) from error.__cause__
+        if self.health.is_open:
+            self._probing.answered(self._now())
         self.health.served()
         return answer
 
-    async def _send_as_probe(self, operation: Operation[R]) -> R:
-        """Send a caller's operation. The next probe follows after as long a time at least: other calls fail at once."""
-        begun, self._due = time.monotonic(), math.inf
-        self.health.probes += 1
-        try:
-            return await self._send(operation)
-        finally:
-            now = time.monotonic()
-            self._delay()
-            self._due = max(self._due, now + (now - begun))
+    def _failed(self, error: StoreError, begun: float) -> StoreError:
+        """Note a failed request, and begin to probe if it opens the breaker."""
+        now, was_open = self._now(), self.health.is_open
+        shown = self.health.failed(error, proves=self._probing.proves(begun, now))
+        if self.health.is_open:
+            self._probe_in_background()
+        elif was_open:
+            self._probing.answered(now)
+        return shown
 
-    def _begin_outage(self) -> None:
-        """Begin again with the pauses. ``_due``: the next probe's instant of ``time.monotonic``, infinite at first."""
-        self._outage, self._pause, self._due = self.health.outages, FIRST_PAUSE, math.inf
+    async def _send_after_probe(self, operation: Operation[R]) -> R:
+        while self._has_to_wait():
+            self._probe_in_background()
+            self._probed = self._probed or asyncio.Event()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._probing.patience(self._now())):
+                    await self._probed.wait()
+        self.health.check()
+        return await self._send(operation)
 
-    def _is_probing(self) -> bool:
-        return self._prober is not None and not self._prober.done()
+    def _has_to_wait(self) -> bool:
+        """Whether a call has to wait for the next probe: the breaker is open, and what opened it is too long ago."""
+        return self.health.is_open and not self._closed and not self._probing.knows(self._now())
 
     def _probe_in_background(self) -> None:
-        if not self._closed and not self._is_probing():
-            if self._due == math.inf:
-                self._delay()
-            self._prober = background_task(asyncio.get_running_loop(), _probe(weakref.ref(self), self._due))
+        if is_new := self._outage != self.health.outages:
+            self._outage = self.health.outages
+            self._probing.begin(self._now())
+        if self._closed or (self._prober is not None and not self._prober.done()):
+            return
+        if not is_new:
+            self._probing.resume()
+        self._prober = background_task(asyncio.get_running_loop(), _probe_until_answered(of := weakref.ref(self)))
+        self._prober.add_done_callback(partial(_end_waiting, of))
 
-    def _delay(self) -> None:
-        """Set the time of the next probe."""
-        self._due = time.monotonic() + jittered(self._pause)
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+    def _until_probe(self) -> float | None:
+        """The seconds until the next probe; ``None`` if there is none."""
+        return self._probing.until_due(self._now()) if self.health.is_open and not self._closed else None
 
-    async def _probe(self) -> float | None:
-        """Send one probe; the instant of the next one, ``None`` if there is none."""
-        if self.health.is_open and not self._closed:
-            self.health.probes += 1
-            try:
-                await self._send(PROBE)
-            except Exception as error:  # noqa: BLE001 - a store may raise anything, and the breaker must not stay open
-                log.debug("the store still does not answer: %r", error)
-            self._delay()
-        return self._due if self.health.is_open and not self._closed else None
+    def _begin_probe(self) -> None:
+        """Send a probe; another one may hang."""
+        self.health.probes += 1
+        self._probing.ask(now := self._now())
+        task = background_task(asyncio.get_running_loop(), self._probe(now))
+        self._probes.add(task)
+        task.add_done_callback(partial(_end_waiting, weakref.ref(self)))
+
+    async def _probe(self, begun: float) -> None:
+        try:
+            await in_time(self._send(PROBE), self._probing.longest)
+        except Exception as error:  # noqa: BLE001 - a store may raise anything, and the breaker must not stay open
+            log.debug("the store still does not answer: %r", error)
+            self._probing.unanswered(begun, self._now())
+        except BaseException:
+            self._probing.cut_off(begun, self._now())
+            raise
 
 
-async def _probe(of: "weakref.ref[GuardedStore]", due: float | None) -> None:
-    """Send probes, one at a time, until the store answers or the guarded store is garbage."""
-    while due is not None:
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
-        guarded = of()
-        due = None if guarded is None else await guarded._probe()
+async def _probe_until_answered(of: "weakref.ref[GuardedStore]") -> None:
+    """Send probes until the store answers or the guarded store is garbage."""
+    while (guarded := of()) is not None and (pause := guarded._until_probe()) is not None:
+        if pause == 0:
+            guarded._begin_probe()
         del guarded
+        await asyncio.sleep(pause)
+
+
+def _end_waiting(of: "weakref.ref[GuardedStore]", ended: "asyncio.Task[None]") -> None:
+    """Wake the calls that wait for the end of a probe."""
+    if not ended.cancelled():
+        ended.exception()  # retrieved: an interruption was raised in the loop itself
+    guarded = of()
+    if guarded is not None:
+        guarded._probes.discard(ended)
+        if guarded._probed is not None:
+            guarded._probed.set()
+            guarded._probed = None

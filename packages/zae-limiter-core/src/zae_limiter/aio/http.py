@@ -1,7 +1,6 @@
 """Requests over HTTP/1.1 on asyncio: connections, their pool, and the client of one event loop."""
 
 import asyncio
-import os
 import socket
 import time
 from collections import deque
@@ -12,17 +11,18 @@ from typing import Any, Final
 
 from zae_limiter.aws.credentials import CredentialSource
 from zae_limiter.aws.opening import Service
+from zae_limiter.aws.trust import untrusted
 from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import Closed, OutcomeUnknown, StoreError, Unreachable
 from zae_limiter.operations.faults import read_fault
 from zae_limiter.operations.values import Operation
-from zae_limiter.protocol.answers import ErrorAnswer, read_response
+from zae_limiter.protocol.answers import NOT_READ, ErrorAnswer, read_response
 from zae_limiter.protocol.responses import Response, ResponseReader
 from zae_limiter.protocol.signing import Credentials
-from zae_limiter.runtime.sockets import attempts, is_readable
-from zae_limiter.runtime.threads import addresses_of, in_thread, is_address
+from zae_limiter.runtime.sockets import closed_before, is_readable
 
 from .background import result_of
+from .connecting import connected
 from .deadlines import Deadlines
 
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
@@ -44,17 +44,25 @@ class Connection(asyncio.Protocol):
         self._reader = ResponseReader()
         self._answer: asyncio.Future[Response] | None = None
         self._transport: asyncio.Transport | None = None
+        self._sent = 0
         self.idle_since = 0.0
+        self.is_new = True
 
     async def call(self, request: bytes, deadlines: Deadlines, until: float) -> Response:
-        """Return the answer. Raises ``OutcomeUnknown``: then the connection is of no use."""
+        """Return the answer. The connection is of no use after an exception.
+
+        Raises ``Unreachable`` if the server certainly did not read the whole request, else ``OutcomeUnknown``.
+        """
         if self._transport is None:
             raise Unreachable("the connection is closed")
         self._reader = ResponseReader()
         self._answer = answer = self._loop.create_future()
+        self._sent = len(request)
         deadlines.add(answer, until)
         try:
             self._transport.write(request)
+            if self._transport.is_closing():
+                raise Unreachable("the connection broke before the request was sent")
             response: Response = await answer
             return response
         finally:
@@ -115,6 +123,15 @@ class Connection(asyncio.Protocol):
             self._answer.set_result(response)
         return None
 
+    def eof_received(self) -> None:
+        """Settle the call under way, if the end of the connection came before the server had the request."""
+        answer = self._answer
+        if answer is None or answer.done() or self._transport is None:
+            return
+        sock = self._transport.get_extra_info("socket")
+        if sock is not None and closed_before(sock, self._sent):
+            answer.set_exception(Unreachable(NOT_READ))
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Settle the call under way."""
         self._transport = None
@@ -164,16 +181,21 @@ class Pool:
                 self._free -= 1
                 return await self._open_one()
         given = await self._wait()
-        if given is not None and given.is_open:
-            return given
-        if given is not None:  # the server closed it on the way here
-            self._open.discard(given)
+        if given is None:
+            return await self._open_one()
+        return given if given.is_fresh else await self.replace(given)
+
+    async def replace(self, connection: Connection) -> Connection:
+        """Return a new connection in place of one that is of no further use. Raises ``Unreachable``."""
+        self._open.discard(connection)
+        connection.abort()
         return await self._open_one()
 
     def give(self, connection: Connection) -> None:
         """Take back a connection that may serve another call."""
         if not connection.is_open:
             return self.drop(connection)
+        connection.is_new = False
         while self._waiting and not self._loop.is_closed():
             waiter = self._waiting.popleft()
             if not waiter.done():
@@ -261,6 +283,7 @@ class HttpClient:
         self._connect_timeout = options.connect_timeout
         self._read_timeout = options.read_timeout
         self._operation_timeout = options.operation_timeout
+        self._least_time = options.least_time
         self._loop = asyncio.get_running_loop()
         late = f"no answer within {options.read_timeout:g} s"
         self._deadlines = Deadlines(self._loop, partial(OutcomeUnknown, late))
@@ -274,14 +297,33 @@ class HttpClient:
             if connection is not None:
                 self._pool.give(connection)
             until = self._loop.time() + self._operation_timeout
-            connection, credentials = await self._wait(until)
+            connection, credentials = await self._wait(until - self._least_time)
             until = min(until, self._loop.time() + self._read_timeout)
         try:
             data = self._writer.write(name, request, credentials, time.time())
             response = await connection.call(data, self._deadlines, until)
+        except BaseException as error:
+            if isinstance(error, Unreachable) and not connection.is_new:
+                return await self._send_again(data, connection, until)
+            self._pool.drop(connection)
+            raise
+        return self._take_back(connection, response)
+
+    async def _send_again(self, data: bytes, used: Connection, until: float) -> Mapping[str, Any]:
+        """Send over a new connection what the server of a used one, which closed it, certainly did not read."""
+        try:
+            async with asyncio.timeout_at(until - self._least_time):
+                connection = await self._pool.replace(used)
+        except TimeoutError as error:
+            raise Unreachable(NOT_READ) from error
+        try:
+            response = await connection.call(data, self._deadlines, until)
         except BaseException:
             self._pool.drop(connection)
             raise
+        return self._take_back(connection, response)
+
+    def _take_back(self, connection: Connection, response: Response) -> Mapping[str, Any]:
         if response.reusable:
             self._pool.give(connection)
         else:
@@ -323,7 +365,7 @@ class HttpClient:
         until = self._loop.time() + self._connect_timeout
         try:
             async with asyncio.timeout_at(until):
-                sock = await _connect(host, port, until)
+                sock = await connected(host, port, until)
                 _, connection = await self._loop.create_connection(
                     partial(Connection, self._loop, on_lost),
                     sock=sock,
@@ -334,57 +376,12 @@ class HttpClient:
         except TimeoutError as error:
             raise Unreachable(f"no connection to {self._writer.address} within {self._connect_timeout:g} s") from error
         except OSError as error:
-            raise Unreachable(f"no connection to {self._writer.address}: {error}") from error
+            why = untrusted(error, self._writer.netloc)
+            raise why or Unreachable(f"no connection to {self._writer.address}: {error}") from error
         except RuntimeError:
             if self._loop.is_closed():  # this call is garbage, and its transport complains that it cannot close
                 raise GeneratorExit from None
             raise
-
-
-async def _connect(host: str, port: int, until: float) -> socket.socket:
-    """Return a connection to the first address of ``host`` that answers. Raises ``OSError``."""
-    loop = asyncio.get_running_loop()
-    problem = OSError("the host has no address")
-    # The loop would resolve the name in threads for which it waits at its end.
-    ask = partial(addresses_of, host, port)
-    addresses = ask() if is_address(host) else await result_of(in_thread(ask))
-    for sock, place, latest in attempts(addresses, until, loop.time):
-        try:
-            sock.setblocking(False)
-            async with asyncio.timeout_at(latest):
-                await _connect_socket(loop, sock, place)
-        except OSError as error:
-            sock.close()
-            problem = error
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise problem
-
-
-async def _connect_socket(loop: asyncio.AbstractEventLoop, sock: socket.socket, place: Any) -> None:
-    """Connect a socket that does not block. Raises ``OSError``."""
-    if isinstance(loop, asyncio.BaseEventLoop):
-        return await loop.sock_connect(sock, place)
-    with suppress(BlockingIOError):  # uvloop's ``sock_connect`` would have a thread resolve the address
-        sock.connect(place)
-        return None
-    writable = loop.create_future()
-    loop.add_writer(sock, _settle, writable)
-    try:
-        await writable
-    finally:
-        loop.remove_writer(sock)
-    if error := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-        raise OSError(error, os.strerror(error))
-    return None
-
-
-def _settle(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 _inherited: list[HttpClient] = []

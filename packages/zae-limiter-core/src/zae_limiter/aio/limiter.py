@@ -1,5 +1,6 @@
 """The async rate limiter."""
 
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Self, TypeVar, Unpack, cast
@@ -11,8 +12,9 @@ from ..flows.validation import validate_flag
 from ..limits import Limit, OnUnavailable, check_limits
 from ..observers import Observer
 from ..observing import audience_of
+from ..runtime.unused import warn_if_later
 from ..settings import AcquireOptions
-from ..wiring import check_decorated, of_call
+from ..wiring import check_decorated, check_repository, of_call
 from .entities import EntityMethods
 from .lease import Lease
 from .limits import LimitMethods
@@ -37,6 +39,7 @@ class RateLimiter(LimitMethods, EntityMethods):
         observers: Sequence[Observer] = (),
         shadow: bool = False,
     ) -> None:
+        check_repository(repository, Repository)
         super().__init__(repository.driver, repository.namespace_state, repository._options, repository._clock)
         self.repository = repository
         self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
@@ -74,9 +77,11 @@ class RateLimiter(LimitMethods, EntityMethods):
             max_wait=max_wait,
             shadow=self._shadow,
         )
+        caller = sys._getframe(1)
+        place = caller.f_code, caller.f_lasti
         if self._audience is not None:
-            return ObservedLease(self.driver, self.namespace_state, request, self._audience)
-        return Lease(self.driver, self.namespace_state, request)
+            return ObservedLease(self.driver, self.namespace_state, request, place, self._audience)
+        return Lease(self.driver, self.namespace_state, request, place)
 
     def limit(
         self,
@@ -99,7 +104,9 @@ class RateLimiter(LimitMethods, EntityMethods):
                 async with self.acquire(
                     of_call(entity_id, args, kwargs), of_call(resource, args, kwargs), what, **options
                 ):
-                    return await function(*args, **kwargs)
+                    answer = await function(*args, **kwargs)
+                warn_if_later(answer)
+                return answer
 
             return cast("F", limited)
 

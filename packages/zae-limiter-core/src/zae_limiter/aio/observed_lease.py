@@ -7,6 +7,7 @@ from typing import Self
 from ..flows.acquire.claims import AcquireRequest
 from ..flows.process.namespace_state import NamespaceState
 from ..observing import Audience, observed_acquire, observed_call, observed_end
+from ..runtime.unused import Place
 from .driver import Driver
 from .lease import Lease
 
@@ -17,9 +18,14 @@ class ObservedLease(Lease):
     __slots__ = ("_audience", "_begun")
 
     def __init__(
-        self, driver: Driver, namespace_state: NamespaceState, request: AcquireRequest, audience: Audience
+        self,
+        driver: Driver,
+        namespace_state: NamespaceState,
+        request: AcquireRequest,
+        called_at: Place,
+        audience: Audience,
     ) -> None:
-        super().__init__(driver, namespace_state, request)
+        super().__init__(driver, namespace_state, request, called_at)
         self._audience = audience
         self._begun = 0.0
 

@@ -1,16 +1,21 @@
 """The async repository: a namespace of a table, and its contents."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Self, Unpack
 
 from ..clock.system import Clock
-from ..exceptions import NamespaceNotFoundError
+from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable, StoreRefusedError
 from ..flows.acquire.counting import count_the_rest
+from ..flows.process.late_opening import known_id
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
+from ..flows.steps import Flow
 from ..operations.capacity import Meter
+from ..operations.errors import Unreachable
 from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
 from ..stats import CacheStats, StoreStats
-from ..wiring import clock_over, namespace_state_of, open_in_memory, opening
+from ..wiring import clock_over, connecting, late_namespace_state, namespace_state_of, open_in_memory, opening
 from .audit import AuditMethods
 from .buckets import BucketMethods
 from .driver import Driver
@@ -37,7 +42,7 @@ class Repository(
         driver: Driver | None = None,
         owner: bool = True,
     ) -> None:
-        driver = driver or Driver(store, operation_timeout=options.operation_timeout)
+        driver = driver or Driver(store, operation_timeout=options.operation_timeout, clock=clock)
         super().__init__(driver, namespace_state, options, clock)
         self._store = store
         self._owner = owner
@@ -56,8 +61,10 @@ class Repository(
     ) -> Self:
         """Connect to a namespace. A missing one is registered, with a warning, unless ``register`` is ``False``.
 
-        ``options`` are the other fields of ``Options``; times are in seconds. Raises ``InfrastructureNotFoundError``
-        without a table, ``NamespaceNotFoundError``, ``RateLimiterUnavailable``, ``ValidationError``.
+        ``options`` are the other fields of ``Options``; times are in seconds. If the store is away,
+        ``on_unavailable="allow"`` opens nevertheless: the first call that reaches it looks for the namespace, and
+        raises what ``open`` raises. Raises ``InfrastructureNotFoundError`` without a table,
+        ``NamespaceNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``ValidationError``.
         """
         chosen = Options(
             namespace=namespace,
@@ -68,7 +75,11 @@ class Repository(
             register=register,
             **options,
         )
-        return await cls.over(DynamoDBStore(chosen.stack_name, **chosen.store_options()), chosen)
+        store = DynamoDBStore(chosen.stack_name, **chosen.store_options())
+        try:
+            return await cls.over(store, chosen)
+        except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
+            raise refusal.with_traceback(None) from None
 
     @staticmethod
     def builder() -> "RepositoryBuilder":
@@ -93,22 +104,22 @@ class Repository(
     @classmethod
     async def over(cls, store: Store, options: Options) -> Self:
         """Connect over a store of your own, which is closed on failure. Raises the errors of ``open``."""
-        driver = Driver(store, operation_timeout=options.operation_timeout)
         time = clock_over(store, options)
+        driver = Driver(store, operation_timeout=options.operation_timeout, clock=time)
         try:
-            if options.create_table:
-                await driver.run(namespaces.create_table(options.stack_name))
-            namespace_id = await driver.run(opening(options, options.namespace_name, time))
+            find = partial(connecting, options, time)
+            namespace_state = await _open(driver, options, options.namespace_name, time, find)
         except BaseException:
             await store.close()
             raise
-        namespace_state = namespace_state_of(options, options.namespace_name, namespace_id, time)
+        if namespace_state.opening is not None:
+            driver.begin_outage(Unreachable("it was away when the repository was opened"))
         return cls(store, namespace_state, options, time, driver=driver)
 
     async def namespace(self, name: str) -> Self:
         """Another namespace of the same table, over the same client; a missing one is registered."""
-        namespace_id = await self.driver.run(opening(self._options, name, self._clock))
-        namespace_state = namespace_state_of(self._options, name, namespace_id, self._clock)
+        find = partial(opening, self._options, name, self._clock)
+        namespace_state = await _open(self.driver, self._options, name, self._clock, find)
         return type(self)(self._store, namespace_state, self._options, self._clock, driver=self.driver, owner=False)
 
     @property
@@ -118,8 +129,11 @@ class Repository(
 
     @property
     def namespace_id(self) -> str:
-        """The id of the namespace, with which its keys begin."""
-        return self.namespace_state.namespace_id
+        """The id of the namespace, with which its keys begin. Raises ``RateLimiterUnavailable`` while it is not known.
+
+        It is not if the store was away when the repository was opened, and no call has reached it since.
+        """
+        return known_id(self.namespace_state)
 
     async def close(self) -> None:
         """Refuse new calls, wait for the writes under way, at most for the time of a request, and close the client.
@@ -141,8 +155,8 @@ class Repository(
         await self.close()
 
     async def ping(self) -> bool:
-        """Whether the store answers; ``False`` at once while the breaker is open."""
-        return await self.driver.run(namespaces.ping())
+        """Whether the store answers, and the namespace is open; ``False`` at once while the breaker is open."""
+        return await self.driver.run(namespaces.ping(self.namespace_state))
 
     def get_store_stats(self) -> StoreStats:
         """The state of the breaker, and counts of failed requests and of dropped rows, in this process."""
@@ -157,15 +171,31 @@ class Repository(
         return self.namespace_state.configs.stats()
 
 
+async def _open(
+    driver: Driver, options: Options, name: str, clock: Clock, find: Callable[[], Flow[str]]
+) -> NamespaceState:
+    """The state of a namespace, which is opened later if the store is away and the policy is ``allow``."""
+    try:
+        return namespace_state_of(options, name, await driver.run(find()), clock)
+    except RateLimiterUnavailable as outage:
+        return late_namespace_state(options, name, clock, find, outage)
+
+
 class RepositoryBuilder(BuilderBase):
     """Options one by one."""
 
     async def build(self) -> Repository:
-        """Connect; registers ``default`` and the requested namespace. Raises the errors of ``Repository.open``."""
+        """Connect; registers ``default`` and the requested namespace. Raises the errors of ``Repository.open``.
+
+        If the store is away, and ``on_unavailable`` is ``allow``, ``default`` is left to another process.
+        """
         options = self._options
         store = DynamoDBStore(options.stack_name, **options.store_options())
-        repository = await Repository.over(store, options)
-        if options.namespace_name != DEFAULT_NAMESPACE:
+        try:
+            repository = await Repository.over(store, options)
+        except StoreRefusedError as refusal:
+            raise refusal.with_traceback(None) from None
+        if options.namespace_name != DEFAULT_NAMESPACE and repository.namespace_state.opening is None:
             try:
                 await repository.namespace(DEFAULT_NAMESPACE)
             except NamespaceNotFoundError:

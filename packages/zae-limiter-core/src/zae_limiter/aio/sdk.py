@@ -5,18 +5,23 @@ from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import aioboto3
 import aiohttp
 from botocore import exceptions as errors
 from botocore.config import Config
+from botocore.httpsession import get_cert_path
 
 from zae_limiter.aws.endpoint import refuse_credentials
+from zae_limiter.aws.opening import tls_context
+from zae_limiter.aws.trust import untrusted
 from zae_limiter.operations.checksum import check_crc32
 from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import NotApplied, OutcomeUnknown, StoreError, Unreachable
 from zae_limiter.operations.faults import no_client, read_fault, unsent
 from zae_limiter.operations.values import Operation
+from zae_limiter.runtime.callables import is_awaited
 
 from .background import in_time
 
@@ -29,6 +34,7 @@ class SdkClient:
 
     def __init__(self, sdk: Any, closing: AsyncExitStack, operation_timeout: float) -> None:
         self._sdk = sdk
+        self._host = urlsplit(sdk.meta.endpoint_url).netloc
         self._closing = closing
         self._operation_timeout = operation_timeout
         self._calls = {api: getattr(sdk, method) for method, api in sdk.meta.method_to_api_mapping.items()}
@@ -42,8 +48,10 @@ class SdkClient:
         """Return the store error of an error of ``send``, ``None`` if the operation had nothing to do."""
         if isinstance(error, errors.ClientError):
             return read_fault(operation, error.response)
-        return unsent(error) or (
-            Unreachable(str(error)) if _never_left(error) else OutcomeUnknown(str(error) or type(error).__name__)
+        return (
+            unsent(error)
+            or untrusted(error, self._host)
+            or (Unreachable(str(error)) if _never_left(error) else OutcomeUnknown(str(error) or type(error).__name__))
         )
 
     async def close(self) -> None:
@@ -98,6 +106,7 @@ async def open_sdk(options: ClientOptions) -> SdkClient:
     except Exception as error:
         raise no_client(error) from error
     try:
+        _verify_hosts(client._endpoint.http_session)
         refuse_credentials("endpoint_url", client.meta.endpoint_url)
     except NotApplied:
         await closing.aclose()
@@ -105,6 +114,25 @@ async def open_sdk(options: ClientOptions) -> SdkClient:
     client.meta.events.register("response-received.dynamodb", check_crc32)
     _call_without_context(client)
     return SdkClient(client, closing, options.operation_timeout)
+
+
+def _verify_hosts(http: Any) -> None:
+    """Have an older aiobotocore verify certificates as boto3 does: for their host, and behind a proxy, too.
+
+    Its own TLS context checks no host, because botocore leaves that to urllib3; behind a proxy it verifies nothing.
+    Versions whose connectors are created asynchronously do both.
+    """
+    create = http._create_connector
+    if is_awaited(create):
+        return
+    context = tls_context(get_cert_path(http._verify))
+
+    def create_verifying(proxy_url: str | None) -> aiohttp.TCPConnector:
+        connector: aiohttp.TCPConnector = create(proxy_url)
+        connector._ssl = context
+        return connector
+
+    http._create_connector = create_verifying
 
 
 def _call_without_context(sdk: Any) -> None:

@@ -1,14 +1,17 @@
 """The clients that send requests to DynamoDB, and a count of what they cost."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
+from zae_limiter.aws.credentials import too_late
 from zae_limiter.aws.opening import Service, log_proxy, open_service
 from zae_limiter.operations.capacity import COUNTED, Meter
-from zae_limiter.operations.client import ClientOptions, transport_of
+from zae_limiter.operations.client import OPENING_SECONDS, ClientOptions, transport_of
 from zae_limiter.operations.errors import NotApplied, StoreError
 from zae_limiter.operations.values import Operation
+from zae_limiter.runtime.forks import without_forks
 from zae_limiter.runtime.threads import in_thread
 
 from .background import result_of
@@ -50,6 +53,13 @@ class Opener:
 
     async def open(self) -> Client:
         """Return a new client. Raises ``StoreError`` if none can be made."""
+        try:
+            async with asyncio.timeout(OPENING_SECONDS):
+                return await self._open()
+        except TimeoutError as error:
+            raise too_late(OPENING_SECONDS) from error
+
+    async def _open(self) -> Client:
         if transport_of(self._options.transport) == "sdk":
             return await self._open_sdk()
         if self._service is None:
@@ -57,14 +67,16 @@ class Opener:
         if self._service.proxy is not None:
             log_proxy(self._service.proxy)
             return await self._open_sdk()
-        from .http import HttpClient, refreshed
+        with without_forks():
+            from .http import HttpClient, refreshed
 
         await refreshed(self._service.credentials)
         return HttpClient(self._service, self._options)
 
     async def _open_sdk(self) -> Client:
         try:
-            from .sdk import open_sdk
+            with without_forks():
+                from .sdk import open_sdk
         except ImportError as error:
             why = "the SDK transport needs aioboto3: pip install 'zae-limiter-core[aioboto3]'"
             if self._service is not None:

@@ -33,6 +33,12 @@ QUIET: Final = 60.0  # seconds between two warnings
 Answer = Credentials | StoreError
 
 
+def too_late(seconds: float) -> Unreachable:
+    """Return the error for credentials that do not come in time."""
+    why = f"the credentials did not come within {round(seconds, 1):g} s"
+    return Unreachable(f"no client: {why}: look at their provider, such as credential_process, SSO or a role")
+
+
 class Held(NamedTuple):
     """Credentials, with instants of the epoch: to renew them from ``due`` on, to use them until ``until``."""
 
@@ -129,7 +135,9 @@ class CredentialSource:
     def _fetch(self) -> Held:
         from botocore.exceptions import NoCredentialsError
 
-        found = self._found or self._session.get_component("credential_provider").load_credentials()
+        with forks.without_forks():  # the providers make TLS contexts
+            provider = self._session.get_component("credential_provider")
+        found = self._found or provider.load_credentials()
         if found is None:
             raise NoCredentialsError
         self._found = found

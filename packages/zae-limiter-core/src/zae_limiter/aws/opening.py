@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 
 from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import NotApplied
+from zae_limiter.printing import printable
 from zae_limiter.protocol.requests import RequestWriter
+from zae_limiter.runtime.forks import without_forks
 from zae_limiter.versions import core_version
 
 from .credentials import CredentialSource
@@ -32,6 +34,11 @@ class Service(NamedTuple):
 
 def open_service(options: ClientOptions) -> Service:
     """Read the configuration of AWS, from files and the environment. Raises ``StoreError`` for a bad one."""
+    with without_forks():
+        return _open_service(options)
+
+
+def _open_service(options: ClientOptions) -> Service:
     session = open_session(options)
     endpoint = find_endpoint(session, options)
     agent = f"zae-limiter/{core_version()} Python/{platform.python_version()}"
@@ -45,7 +52,9 @@ def open_service(options: ClientOptions) -> Service:
 
 def log_proxy(proxy: str) -> None:
     """Say that the SDK transport serves, because only it speaks to a proxy."""
-    log.warning("the environment names the proxy %s: requests go through the SDK", urlsplit(proxy).hostname)
+    log.warning(
+        "the environment names the proxy %s: requests go through the SDK", printable(str(urlsplit(proxy).hostname))
+    )
 
 
 def tls_context(ca_bundle: str | None) -> ssl.SSLContext:

@@ -15,7 +15,11 @@ log = logging.getLogger(__name__)
 
 
 class Clock(Protocol):
-    """The source of the time; pass one of your own to test what happens later."""
+    """The source of the time; pass one of your own to test what happens later.
+
+    One with ``sleep(seconds)`` has the waits of the sync variant as well, one with an awaited ``sleep_async(seconds)``
+    those of the async one: ``zae_limiter.testing.ManualClock`` is such a clock.
+    """
 
     def now_ms(self) -> int:
         """The current time in epoch milliseconds."""

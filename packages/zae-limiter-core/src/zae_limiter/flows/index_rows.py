@@ -8,17 +8,16 @@ line that tells of them. Never: the content of a row (a reader, which raises for
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from ..operations.values import Item, Key, Query
 from ..schema import keys
 from ..schema.attributes import PK
+from ..schema.reading import UNREADABLE
 from .retry import key_of, with_retries
 from .steps import DroppedRows, Flow
 
 T = TypeVar("T")
-
-UNREADABLE: Final = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError)
 
 
 @dataclass(slots=True)

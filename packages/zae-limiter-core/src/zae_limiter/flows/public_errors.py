@@ -3,6 +3,7 @@
 from typing import TypeVar
 
 from ..exceptions import (
+    CertificateError,
     ContentionError,
     InfrastructureError,
     InfrastructureNotFoundError,
@@ -10,7 +11,7 @@ from ..exceptions import (
     RepositoryClosedError,
     StoreRefusedError,
 )
-from ..operations.errors import OUTAGE, Closed, RaceLost, StoreError, TableMissing
+from ..operations.errors import OUTAGE, Closed, RaceLost, StoreError, TableMissing, Untrusted
 from .steps import Flow
 
 T = TypeVar("T")
@@ -35,6 +36,8 @@ def public_error(stack: str, error: StoreError, *, failed: str = "") -> Infrastr
             return InfrastructureNotFoundError(stack)
         case Closed():
             return RepositoryClosedError()
+        case Untrusted():
+            return CertificateError(error.host, error.reason)
         case RaceLost():
             return ContentionError(problem)
         case _ if isinstance(error, OUTAGE):

@@ -102,6 +102,12 @@ def validate_update(fields: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
+def validate_version(expected: int | None) -> None:
+    """Check the version that an entity is expected to have, ``None`` for any. Raises ``ValidationError``."""
+    if expected is not None and (type(expected) is not int or expected < 1):
+        raise ValidationError("expected_version", expected, "must be the version of an entity, a whole number from 1")
+
+
 def validate_flag(field: str, value: object) -> bool:
     """``value``, which must be ``True`` or ``False``. Raises ``ValidationError``, for other truthy values too."""
     if isinstance(value, bool):

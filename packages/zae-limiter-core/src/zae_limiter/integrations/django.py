@@ -1,10 +1,10 @@
 """Middleware of Django. Needs the extra ``django``.
 
 Make an instance in a module of your own, and name it in ``settings.MIDDLEWARE``, like ``"mysite.limits.middleware"``.
-The tokens are kept once the view has begun. With ``refund="before_answer"`` a view that raises, a server error (5xx) and an
-``async`` view that Django cancels, because the client of an ASGI server left, give them back, unless the view has
-settled; a view on a thread goes on to its end, and so keeps. Corrections (``lease.settle``) are written when the view
-has returned, or when the server has sent or closed a stream.
+The tokens are kept once the view has begun. With ``refund="before_answer"`` a view that raises, a server error (5xx)
+and an ``async`` view that Django cancels, because the client of an ASGI server left, give them back, unless the view
+has settled; a view on a thread goes on to its end, and so keeps. Corrections (``lease.settle``) are written when the
+view has returned, or when the server has sent or closed a stream.
 """
 
 from asyncio import CancelledError

@@ -83,9 +83,10 @@ class RateLimited:
         """Take the tokens. Raises the errors of ``acquire``."""
         if connection.scope["type"] == "websocket" or not check_cost(cost):
             return None
+        exchange = Exchange.of(connection.scope)
         lease = limiter.acquire(identity, resource, cost, **self._options)
         waits = bool(self._options.get("max_wait"))
-        return await Exchange.of(connection.scope).acquire(lease, waits=waits, refund=self._refund)
+        return await exchange.acquire(lease, waits=waits, refund=self._refund)
 
 
 def install(app: FastAPI, *, units: Mapping[str, str] | None = None, legacy: bool = False) -> None:

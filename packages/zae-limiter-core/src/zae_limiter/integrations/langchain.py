@@ -20,6 +20,7 @@ from ..aio.limiter import RateLimiter
 from ..exceptions import RateLimitExceeded
 from ..settings import AcquireOptions
 from ..sync.limiter import SyncRateLimiter
+from .estimates import assumed_answer
 from .given import check_refund
 from .leases import OpenCalls, Refund, SyncLeases
 from .tokens import estimate
@@ -83,8 +84,8 @@ class TokenLimits(BaseCallbackHandler):
 
     ``requests`` and ``tokens`` name limits; ``None`` leaves one out. ``estimate`` gets the messages as one mapping with
     the parameters of the model, like the body of a request. ``options`` are those of ``acquire``. A refusal raises
-    ``RateLimitExceeded`` before the request goes out. ``refund``: a call that fails keeps its estimate (``"never"``), or
-    gives it back (``"before_answer"``) unless its answer had begun to stream.
+    ``RateLimitExceeded`` before the request goes out. ``refund``: a call that fails keeps its estimate (``"never"``),
+    or gives it back (``"before_answer"``) unless its answer had begun to stream.
     """
 
     raise_error = True  # LangChain swallows the errors of other callbacks
@@ -131,7 +132,12 @@ class TokenLimits(BaseCallbackHandler):
         if self._tokens:
             cost[self._tokens] = self._estimate(request)
         leases = SyncLeases()
-        leases.enter(self._limiter.acquire(*self._place, cost, **self._options), self._refund)
+        try:
+            leases.enter(self._limiter.acquire(*self._place, cost, **self._options), self._refund)
+        except RateLimitExceeded as error:
+            if self._tokens and (why := assumed_answer(error, self._tokens, request, self._estimate)):
+                error.add_note(why)
+            raise
         self._open.put(run_id, leases)
 
     def _end(self, run_id: UUID, response: Any, error: BaseException | None) -> None:

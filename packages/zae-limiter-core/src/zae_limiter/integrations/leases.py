@@ -1,8 +1,8 @@
 """The leases of one request, in both variants: entered one after the other, ended together with the answer.
 
-Work that is done must count, whatever its client does then: leaves, sends what makes the application raise, or breaks the
-connection. So a request keeps its tokens from the moment that the application begins (``refund="never"``). Two things
-give back: a *door*, a further limit that turns the request away before the application begins, and the option
+Work that is done must count, whatever its client does then: leaves, sends what makes the application raise, or breaks
+the connection. So a request keeps its tokens once the application begins (``refund="never"``). Two things give back: a
+*door*, a further limit that turns the request away before the application begins, and the option
 ``refund="before_answer"``, for applications whose failures cost nothing. docs/decisions/refund.md says why.
 
 ``OpenCalls`` has the leases of calls that begin and end in different hooks.

@@ -26,10 +26,11 @@ except ImportError as error:
     raise ImportError(problem) from error
 
 from ..aio.limiter import RateLimiter
-from ..exceptions import InvalidIdentifierError, ZAELimiterError
+from ..exceptions import InvalidIdentifierError, RateLimitExceeded, ZAELimiterError
 from ..http import STATUS
 from ..settings import AcquireOptions
 from .answers import ANSWERED, Answers
+from .estimates import assumed_answer
 from .given import check_refund
 from .leases import Leases, OpenCalls, Refund
 from .litellm_routing import ConfigurationError, Models, RoutingError, check_fields
@@ -69,10 +70,10 @@ class RateLimits(CustomLogger):
 
     ``limiter`` is one, or an ``async`` function that opens it, called once. ``identity`` gets the proxy's
     ``UserAPIKeyAuth``, ``resource`` and ``estimate`` get the body of the request; for a fallback ``resource`` gets it
-    again, with the ``model`` that LiteLLM has chosen. ``fields`` names more fields that clients may send. ``requests`` and ``tokens`` name
-    limits; ``None`` leaves one out. ``units`` and ``legacy`` are options of ``zae_limiter.http.headers``, ``options``
-    those of ``acquire``. ``refund``: a call that fails keeps its estimate (``"never"``), or gives it back
-    (``"before_answer"``) unless its answer had begun.
+    again, with the ``model`` that LiteLLM has chosen. ``fields`` names more fields that clients may send. ``requests``
+    and ``tokens`` name limits; ``None`` leaves one out. ``refund``: a call that fails keeps its estimate (``"never"``),
+    or gives it back (``"before_answer"``) unless its answer had begun. ``units`` and ``legacy`` are options of
+    ``zae_limiter.http.headers``, ``options`` those of ``acquire``.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class RateLimits(CustomLogger):
         request_kwargs: dict[str, Any] | None = None,
         parent_otel_span: Any = None,
     ) -> list[dict[str, Any]]:
-        """Take the tokens of a fallback before LiteLLM chooses one of its deployments, so that a refusal pauses none."""
+        """Take the tokens of a fallback before LiteLLM chooses a deployment, so that a refusal pauses none."""
         call = self._call_of(request_kwargs or {})
         if call is not None and isinstance(healthy_deployments, list) and healthy_deployments:
             await self._reach(call, model, healthy_deployments[0])
@@ -193,7 +194,7 @@ class RateLimits(CustomLogger):
             call = _Call(self._identity(user), data, self._cost_of(data, call_type))
             fields = await self._take(call, self._resource(data))
         except Exception as error:
-            raise self._answer_to(error, call_type) from error
+            raise self._answer_to(error, data, call_type) from error
         key = uuid4().hex
         name = next((name for name in _BUCKETS if isinstance(data.get(name), dict)), _BUCKETS[-1])
         data[name] = {**(data.get(name) or {}), _NOTE: {"id": key, "fields": fields}}
@@ -211,7 +212,8 @@ class RateLimits(CustomLogger):
             if resource not in call.resources:
                 await self._take(call, resource)
         except Exception as error:
-            raise self._answer_to(error, "acompletion") from error
+            call.turned_away = False  # the call had begun: what its other models took stays taken
+            raise self._answer_to(error, call.request, "acompletion") from error
 
     async def _take(self, call: _Call, resource: str) -> dict[str, str]:
         limiter = await self._limiter()
@@ -223,14 +225,18 @@ class RateLimits(CustomLogger):
     def _cost_of(self, data: Mapping[str, Any], call_type: str) -> dict[str, int]:
         cost = {self._requests: 1} if self._requests else {}
         if self._tokens:
-            cost[self._tokens] = self._estimate({**data, "max_tokens": 0} if "embedding" in call_type else data)
+            cost[self._tokens] = self._estimate(_estimated(data, call_type))
         return cost
 
-    def _answer_to(self, error: Exception, call_type: str) -> Exception:
+    def _answer_to(self, error: Exception, data: Mapping[str, Any], call_type: str) -> Exception:
         """The exception whose answer the client gets."""
         if isinstance(error, ANSWERED):
             document, fields = self._answers.document(error)
-            return _refusal(document["status"], document["detail"], fields, call_type)
+            detail = document["detail"]
+            if self._tokens and isinstance(error, RateLimitExceeded):
+                why = assumed_answer(error, self._tokens, _estimated(data, call_type), self._estimate)
+                detail = f"{detail}; {why}" if why else detail
+            return _refusal(document["status"], detail, fields, call_type)
         if isinstance(error, RoutingError | InvalidIdentifierError):
             return HTTPException(400, str(error))
         if isinstance(error, ZAELimiterError | ConfigurationError):
@@ -287,17 +293,25 @@ class _Stream:
         return self._usage.tokens
 
 
+def _estimated(data: Mapping[str, Any], call_type: str) -> Mapping[str, Any]:
+    """The request to estimate: that of embeddings has no answer."""
+    return {**data, "max_tokens": 0} if "embedding" in call_type else data
+
+
 def _models() -> Models:
     from litellm.proxy import proxy_server
 
     if proxy_server.llm_router is None:
-        raise ConfigurationError("the proxy has no model_list: name its models in config.yaml, or give a resource function")
+        raise ConfigurationError(
+            "the proxy has no model_list: name its models in config.yaml, or give a resource function"
+        )
     return Models(proxy_server.llm_router)
 
 
 def _group_of(deployment: Mapping[str, Any]) -> str | None:
     """The group of the deployment, as the router tells it beside the call, or as it lists it."""
-    noted: Mapping[str, Any] = next((deployment[name] for name in _BUCKETS if isinstance(deployment.get(name), Mapping)), {})
+    buckets = (deployment.get(name) for name in _BUCKETS)
+    noted: Mapping[str, Any] = next((bucket for bucket in buckets if isinstance(bucket, Mapping)), {})
     group = deployment.get("model_name") or noted.get("model_group")
     return None if group is None else str(group)
 

@@ -12,24 +12,25 @@ Pure, and without an import of LiteLLM.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-FIELDS: Final = frozenset(
-    # chat and text completions
-    "model messages prompt suffix max_tokens max_completion_tokens temperature top_p n stream stream_options stop logprobs "
-    "top_logprobs echo best_of presence_penalty frequency_penalty repetition_penalty logit_bias seed user functions "
-    "function_call tools tool_choice parallel_tool_calls response_format modalities audio prediction reasoning_effort "
-    "reasoning verbosity service_tier store web_search_options prompt_cache_key prompt_cache_retention safety_identifier "
-    # messages and responses
-    "system stop_sequences top_k min_p thinking output_format output_config context_management container "
-    "input instructions max_output_tokens max_tool_calls text truncation include previous_response_id conversation background "
-    # embeddings, ranking, moderation
-    "encoding_format dimensions input_type query documents top_n return_documents rank_fields max_chunks_per_doc "
-    # images and speech
-    "size quality style background output_compression moderation partial_images image mask file voice speed language "
-    "timestamp_granularities chunking_strategy "
-    # the client's own notes
-    "metadata litellm_metadata".split()  # noqa: SIM905 - a list of words, a line for each API
-)
-OF_HEADERS: Final = frozenset({"num_retries"})  # what the proxy takes from a header, though it makes more requests of one
+# Of completions, messages, responses, embeddings and ranks, images and speech; and the client's own notes
+_FIELDS: Final = """
+model messages prompt suffix max_tokens max_completion_tokens temperature top_p n stream stream_options stop
+logprobs top_logprobs echo best_of presence_penalty frequency_penalty repetition_penalty logit_bias seed user
+functions function_call tools tool_choice parallel_tool_calls response_format modalities audio prediction
+reasoning_effort reasoning verbosity service_tier store web_search_options prompt_cache_key
+prompt_cache_retention safety_identifier
+system stop_sequences top_k min_p thinking output_format output_config context_management container
+input instructions max_output_tokens max_tool_calls text truncation include previous_response_id conversation
+background
+encoding_format dimensions input_type query documents top_n return_documents rank_fields max_chunks_per_doc
+size quality style output_compression moderation partial_images image mask file voice speed language
+timestamp_granularities chunking_strategy
+metadata litellm_metadata
+"""
+FIELDS: Final = frozenset(_FIELDS.split())
+OF_HEADERS: Final = frozenset(
+    {"num_retries"}
+)  # what the proxy takes from a header, though it makes more requests of one
 
 
 class RoutingError(Exception):
@@ -73,7 +74,7 @@ class Models:
             self._of_deployment[str(deployment["model_info"]["id"])] = self._groups[deployment["model_name"]]
 
     def resource_of_name(self, name: str) -> str:
-        """Return the resource of a model as a client names it: a group, an alias, a deployment. Raises ``RoutingError``."""
+        """Return the resource of a group, an alias or a deployment that a client names. Raises ``RoutingError``."""
         alias = self._aliases.get(name, name)
         group = alias["model"] if isinstance(alias, Mapping) else alias
         found = self._groups.get(group) or self._of_deployment.get(group) or self._of_model.get(group)
@@ -82,7 +83,7 @@ class Models:
         return found
 
     def resource_of_deployment(self, deployment: Mapping[str, Any]) -> str:
-        """Return the resource of what LiteLLM has chosen. Raises ``RoutingError`` for what is not in the configuration."""
+        """Return the resource of what LiteLLM has chosen. Raises ``RoutingError`` for what it was not given."""
         found = self._of_deployment.get(str((deployment.get("model_info") or {}).get("id")))
         found = found or self._of_model.get(str(deployment.get("model")))
         if found is None:

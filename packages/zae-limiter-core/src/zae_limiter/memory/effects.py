@@ -6,7 +6,7 @@ from typing import Final
 from zae_limiter.schema.table import KEY_ATTRIBUTES, TABLE_KEYS
 
 from ..operations.capacity import item_size
-from ..operations.errors import ConditionFailed, NotApplied
+from ..operations.errors import ConditionFailed, Invalid
 from ..operations.marshal import copy_of, plain
 from ..operations.values import UNCONDITIONAL, Check, Conditions, Delete, Item, Key, Put, Update, Value
 from ..schema.attributes import PK, SK
@@ -22,7 +22,7 @@ Write = Put | Update | Delete | Check
 
 
 def key_of(write: Write) -> Key:
-    """Return the key of a write's item. Raises ``NotApplied`` if a part of it is missing or empty."""
+    """Return the key of a write's item. Raises ``Invalid`` if a part of it is missing or empty."""
     if isinstance(write, Put):
         check_key_values(write.item, required=TABLE_KEYS)
         return Key(write.item[PK], write.item[SK])
@@ -30,16 +30,16 @@ def key_of(write: Write) -> Key:
 
 
 def checked_key(key: Key) -> Key:
-    """Return ``key``. Raises ``NotApplied`` if a part of it is empty."""
+    """Return ``key``. Raises ``Invalid`` if a part of it is empty."""
     if not (key.pk and key.sk):
-        raise NotApplied("a key has an empty part")
+        raise Invalid("a key has an empty part")
     return key
 
 
 def after(write: Write, key: Key, before: Item | None) -> Item | None:
     """Return the item after ``write``; it shares no mutable value with ``write``.
 
-    Raises ``ConditionFailed``, and ``NotApplied`` for a write that DynamoDB refuses by itself.
+    Raises ``ConditionFailed``, and ``Invalid`` for a write that DynamoDB refuses by itself.
     """
     when = write.when
     if when is not UNCONDITIONAL and not holds(when, _EMPTY if before is None else before):
@@ -53,10 +53,10 @@ def after(write: Write, key: Key, before: Item | None) -> Item | None:
 
 
 def refuse_malformed(write: Write) -> None:
-    """Raise ``NotApplied`` for a write that DynamoDB refuses before it reads the item."""
+    """Raise ``Invalid`` for a write that DynamoDB refuses before it reads the item."""
     bounds = write.when
     if any(least > bounds.at_most.get(name, least) for name, least in bounds.at_least.items()):
-        raise NotApplied("a lower bound is above the upper one")
+        raise Invalid("a lower bound is above the upper one")
     if isinstance(write, Update):
         _refuse_clauses(write.add, write.set, write.remove)
     if isinstance(write, Put):
@@ -102,11 +102,11 @@ def _within(at_least: Mapping[str, int], at_most: Mapping[str, int], item: Item)
 
 
 def check_key_values(values: Mapping[str, Value], *, required: Iterable[str] = ()) -> None:
-    """Raise ``NotApplied`` if a key attribute is not a string, or is empty."""
+    """Raise ``Invalid`` if a key attribute is not a string, or is empty."""
     for name in (*required, *_KEY_NAMES.intersection(values)):
         value = values.get(name)
         if not isinstance(value, str) or not value:
-            raise NotApplied(f"{name} must be a string that is not empty")
+            raise Invalid(f"{name} must be a string that is not empty")
 
 
 def _updated(update: Update, key: Key, before: Item | None) -> Item:
@@ -115,7 +115,7 @@ def _updated(update: Update, key: Key, before: Item | None) -> Item:
     for name, amount in add.items():
         value = item.get(name, 0)
         if type(value) is not int:
-            raise NotApplied(f"cannot add to {name}: it is no number")
+            raise Invalid(f"cannot add to {name}: it is no number")
         item[name] = value + amount
     if remove:
         _refuse_clauses(add, values, remove)
@@ -138,11 +138,11 @@ def _updated(update: Update, key: Key, before: Item | None) -> Item:
 def _refuse_clauses(add: Mapping[str, int], values: Mapping[str, Value], remove: tuple[str, ...]) -> None:
     changed = (*values, *remove) if remove else values
     if not add.keys().isdisjoint(changed) or (remove and not values.keys().isdisjoint(remove)):
-        raise NotApplied("two clauses change the same attribute")
+        raise Invalid("two clauses change the same attribute")
     if not _KEY_NAMES.isdisjoint(changed):
         check_key_values(values)
         if not _PRIMARY_KEY.isdisjoint(changed):
-            raise NotApplied("an update cannot change the key of its item")
+            raise Invalid("an update cannot change the key of its item")
 
 
 def _put(put: Put) -> Item:
@@ -153,4 +153,4 @@ def _put(put: Put) -> Item:
 
 def _refuse_large(item: Item) -> None:
     if item_size(item) > MAX_ITEM_BYTES:
-        raise NotApplied("an item has at most 400 KB")
+        raise Invalid("an item has at most 400 KB")

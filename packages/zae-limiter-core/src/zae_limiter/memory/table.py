@@ -12,7 +12,7 @@ from zae_limiter.schema.attributes import TTL
 from zae_limiter.schema.table import INDEXES, TABLE_KEYS
 
 from ..operations.capacity import Meter, projected
-from ..operations.errors import ConditionFailed, NotApplied, Reason, TableExists, TransactionCancelled
+from ..operations.errors import ConditionFailed, Invalid, NotApplied, Reason, TableExists, TransactionCancelled
 from ..operations.marshal import copy_of, is_flat
 from ..operations.values import (
     BatchGet,
@@ -198,7 +198,7 @@ def _create_table(_: CreateTable) -> None:
 
 def _distinct(keys: list[Key], *, at_most: int) -> list[Key]:
     if not 1 <= len(set(keys)) == len(keys) <= at_most:
-        raise NotApplied(f"takes 1 to {at_most} different keys")
+        raise Invalid(f"takes 1 to {at_most} different keys")
     return keys
 
 

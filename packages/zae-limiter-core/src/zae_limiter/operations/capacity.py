@@ -6,12 +6,14 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCal
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
 
 from zae_limiter.schema.table import INDEXES, TABLE_KEYS, Index
 
+from ..schema.reading import UNREADABLE
 from .marshal import read_item
 from .values import Item, Value
 
@@ -104,22 +106,24 @@ class Meter:
     def count_refusal(self, response: Mapping[str, Any]) -> None:
         """Count the units of an error answer: DynamoDB charges for failed conditions, but does not report it."""
         code = response.get("Error", {}).get("Code")
-        if code == "ConditionalCheckFailedException":
-            self.count_failed([read_item(response.get("Item", {}))], transacted=False)
-        elif code == "TransactionCanceledException":
-            reasons = response.get("CancellationReasons", ())
-            self.count_failed([read_item(reason.get("Item", {})) for reason in reasons], transacted=True)
+        with suppress(*UNREADABLE):  # the error of a damaged answer is its reader's
+            if code == "ConditionalCheckFailedException":
+                self.count_failed([read_item(response.get("Item", {}))], transacted=False)
+            elif code == "TransactionCanceledException":
+                reasons = response.get("CancellationReasons", ())
+                self.count_failed([read_item(reason.get("Item", {})) for reason in reasons], transacted=True)
 
     def count_answer(self, name: str, answer: Mapping[str, Any]) -> None:
         """Count the units that an answer reports, to a request that asked for ``INDEXES``."""
         consumed = answer.get("ConsumedCapacity", [])
-        for each in [consumed] if isinstance(consumed, Mapping) else consumed:
-            total = float(each["CapacityUnits"])
-            indexes = sum(float(part["CapacityUnits"]) for part in each.get("GlobalSecondaryIndexes", {}).values())
-            if name in READS:
-                self.count_units(read=total)
-            else:
-                self.count_units(write=total - indexes, index=indexes)
+        with suppress(*UNREADABLE):
+            for each in [consumed] if isinstance(consumed, Mapping) else consumed:
+                total = float(each["CapacityUnits"])
+                indexes = sum(float(part["CapacityUnits"]) for part in each.get("GlobalSecondaryIndexes", {}).values())
+                if name in READS:
+                    self.count_units(read=total)
+                else:
+                    self.count_units(write=total - indexes, index=indexes)
 
 
 def _one_index_units(index: Index, before: Item | None, after: Item | None) -> int:

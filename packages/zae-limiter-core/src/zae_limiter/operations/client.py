@@ -6,6 +6,8 @@ from typing import Any, Final, Literal, get_args
 
 Transport = Literal["http", "sdk"]
 TRANSPORTS: Final = get_args(Transport)
+OPENING_SECONDS: Final = 30.0  # a provider of credentials may run a program, or ask another service
+LEAST_SHARE: Final = 4  # of the time for an answer: sent with less, a write would hardly tell its outcome
 
 
 def transport_of(chosen: Transport | None) -> str:
@@ -29,6 +31,11 @@ class ClientOptions:
     def operation_timeout(self) -> float:
         """The most seconds that one operation takes."""
         return self.connect_timeout + self.read_timeout
+
+    @property
+    def least_time(self) -> float:
+        """The fewest seconds that must be left for the answer when a request is sent that had to wait."""
+        return self.read_timeout / LEAST_SHARE
 
     def session(self) -> dict[str, Any]:
         """Return the arguments of a session."""

@@ -9,11 +9,15 @@ StoreError
 │   ├── Throttled         may be sent again after a pause
 │   │   └── Conflict      another transaction holds the item
 │   ├── Unreachable       the request did not reach the store, or the breaker is open
-│   │   └── AccessLost    the store refuses credentials that worked before
+│   │   ├── AccessLost    the store refuses credentials that worked before
+│   │   └── TrustLost     the certificate of a store that served before does not verify
 │   ├── Denied            the store refuses the credentials, or there are none
+│   ├── Untrusted         the certificate of the store does not verify
+│   ├── Invalid           the request is not valid, or impossible with the stored item
 │   ├── Closed            the repository is closed
 │   ├── TableMissing      there is no such table
 │   └── TableExists       there is one already
+├── Unreadable            the stored item is like no record of its key: a repeat reads the same
 ├── RaceLost              not applied: other processes changed the item during each attempt
 └── OutcomeUnknown        may or may not have been applied: no answer, or an unclear one
     └── BudgetSpent       the time budget of the call ended before the answer came
@@ -23,11 +27,33 @@ An *outage* may end by itself: ``OUTAGE``. Every other error is raised, whatever
 
 from typing import Final, NamedTuple
 
+from ..store_errors import StoreError, Unreadable
 from .values import Item
 
-
-class StoreError(Exception):
-    """A store did not carry out an operation."""
+__all__ = [
+    "OUTAGE",
+    "AccessLost",
+    "BudgetSpent",
+    "Closed",
+    "ConditionFailed",
+    "Conflict",
+    "Denied",
+    "Invalid",
+    "NotApplied",
+    "OutcomeUnknown",
+    "RaceLost",
+    "Reason",
+    "StoreError",
+    "TableExists",
+    "TableMissing",
+    "Throttled",
+    "TransactionCancelled",
+    "TrustLost",
+    "Unreachable",
+    "Unreadable",
+    "Untrusted",
+    "is_invalid",
+]
 
 
 class ConditionFailed(StoreError):
@@ -73,8 +99,25 @@ class AccessLost(Unreachable):
     """The store refuses credentials that worked before: an outage until they work again."""
 
 
+class TrustLost(Unreachable):
+    """The certificate of a store that served before does not verify: an outage until it does."""
+
+
 class Denied(NotApplied):
     """The store refuses the credentials, or they lack a permission, or there are none."""
+
+
+class Untrusted(NotApplied):
+    """The certificate of ``host`` does not verify, for a ``reason``: nothing was sent."""
+
+    def __init__(self, host: str, reason: str) -> None:
+        super().__init__(f"the certificate of {host} does not verify: {reason}")
+        self.host = host
+        self.reason = reason
+
+
+class Invalid(NotApplied):
+    """The store calls the request itself invalid, or impossible with the stored item: no repeat can succeed."""
 
 
 class Closed(NotApplied):
@@ -111,3 +154,8 @@ class BudgetSpent(OutcomeUnknown):
 
 
 OUTAGE: Final = (OutcomeUnknown, Unreachable, Throttled)
+
+
+def is_invalid(error: StoreError) -> bool:
+    """Whether the request, or the item that it is for, is the cause: no repeat can succeed."""
+    return isinstance(error, Invalid | Unreadable)

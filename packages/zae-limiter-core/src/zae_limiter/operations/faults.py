@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
+from ..schema.attributes import PK, SK
+from ..schema.reading import UNREADABLE
 from .errors import (
     ConditionFailed,
     Conflict,
     Denied,
+    Invalid,
     NotApplied,
     OutcomeUnknown,
     Reason,
@@ -20,9 +23,10 @@ from .errors import (
     TableMissing,
     Throttled,
     TransactionCancelled,
+    Unreadable,
 )
-from .marshal import read_item
-from .values import CreateTable, EnableTtl, Item, Operation
+from .stored import read_one
+from .values import Check, CreateTable, Delete, EnableTtl, Item, Key, Operation, Put, Transact, Update
 
 _THROTTLED: Final = frozenset(
     ("ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded")
@@ -45,16 +49,22 @@ _DENIED: Final = frozenset(
         "IncompleteSignatureException",
         "InvalidAccessKeyId",
         "InvalidClientTokenId",
-        "InvalidSignatureException",
+        "InvalidSecurity",
+        "InvalidSignatureException",  # also for a clock that is too far off
+        "InvalidToken",
         "MissingAuthenticationToken",
         "MissingAuthenticationTokenException",
         "NotAuthorized",
         "OptInRequired",
         "RequestExpired",
+        "RequestInTheFuture",
+        "RequestTimeTooSkewed",
         "SignatureDoesNotMatch",
         "UnrecognizedClientException",
     )
 )
+_CLOCK_IS_OFF: Final = frozenset(("RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"))
+_CLOCK_MESSAGES: Final = ("Signature expired", "Signature not yet current")
 _NO_CREDENTIALS: Final = frozenset(
     ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError", "SSOError")
 )
@@ -64,6 +74,7 @@ _HINTS: Final = {
     "NoCredentialsError": "set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role",
 }
 _CONFLICT_REASON: Final = "TransactionConflict"
+_UNKNOWN_REASON: Final = "Unknown"
 _THROTTLED_REASONS: Final = frozenset((_CONFLICT_REASON, "ThrottlingError", "ProvisionedThroughputExceeded"))
 
 Response = Mapping[str, Any]
@@ -74,28 +85,34 @@ def read_fault(operation: Operation[Any], response: Response) -> StoreError | No
     code, message = _code(response), response.get("Error", {}).get("Message", "")
     try:
         return _known(operation, response, code, message)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # its code is certain, its details are damaged
+    except Unreadable as error:
+        return error
+    except (OutcomeUnknown, *UNREADABLE) as error:  # its code is certain, its details are damaged
         return _of_status(response)(f"{code}: {message}; its details cannot be read: {error}")
 
 
 def _known(operation: Operation[Any], response: Response, code: str, message: str) -> StoreError | None:
     match code:
         case "ConditionalCheckFailedException":
-            return ConditionFailed(_item(response))
-        case "TransactionCanceledException":
-            return _cancelled(response, message)
+            return ConditionFailed(_item(operation, response))
+        case "TransactionCanceledException" if isinstance(operation, Transact):
+            return _cancelled(operation, response, message)
         case "ResourceNotFoundException":
             return TableMissing(message)
         case "ResourceInUseException" if isinstance(operation, CreateTable):
             return TableExists(message)
         case "ValidationException" if isinstance(operation, EnableTtl) and "already enabled" in message:
             return None
+        case "ValidationException":
+            return Invalid(f"{code}: {message}")
+        case _ if _is_of_the_clock(code, message):
+            why = "this machine's clock is too far off for the store, which refuses what it signs; set the clock"
+            return Denied(f"{why}: {code}: {message}")
     return _of_status(response)(f"{code}: {message}")
 
 
-def is_invalid(error: StoreError) -> bool:
-    """Whether the store calls the request itself invalid, or impossible with the stored item: no repeat can succeed."""
-    return type(error) is NotApplied and str(error).startswith("ValidationException:")
+def _is_of_the_clock(code: str, message: str) -> bool:
+    return code in _CLOCK_IS_OFF or (code in _DENIED and message.startswith(_CLOCK_MESSAGES))
 
 
 def _of_status(response: Response) -> type[StoreError]:
@@ -111,8 +128,12 @@ def _of_status(response: Response) -> type[StoreError]:
     return NotApplied if 400 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT else OutcomeUnknown
 
 
-def _cancelled(response: Response, message: str) -> StoreError:
-    reasons = tuple(_reason(reason) for reason in response.get("CancellationReasons", ()))
+def _cancelled(transact: Transact, response: Response, message: str) -> StoreError:
+    """The error of a cancelled transaction, which has a reason for each write, whatever the store says."""
+    given = response.get("CancellationReasons", ())
+    if len(given) != len(transact.writes):
+        return TransactionCancelled((Reason(_UNKNOWN_REASON),) * len(transact.writes))
+    reasons = tuple(map(_reason, transact.writes, given))
     codes = {reason.code for reason in reasons} - {None}
     # No condition of the caller failed: the same transaction may pass later.
     if codes and codes <= _THROTTLED_REASONS:
@@ -120,13 +141,20 @@ def _cancelled(response: Response, message: str) -> StoreError:
     return TransactionCancelled(reasons)
 
 
-def _reason(reason: Response) -> Reason:
+def _reason(write: Put | Update | Delete | Check, reason: Response) -> Reason:
     code = reason.get("Code")
-    return Reason(None if code == "None" else code, _item(reason))
+    if not isinstance(code, str | None):
+        raise TypeError("a reason is no text")
+    if code in {None, "None"}:
+        return Reason(None)
+    return Reason(code, _item(write, reason))
 
 
-def _item(holder: Response) -> Item | None:
-    return read_item(holder["Item"]) if holder.get("Item") else None
+def _item(write: Operation[Any] | Check, holder: Response) -> Item | None:
+    """The stored item in an answer to a write. Raises ``OutcomeUnknown`` for another item, ``Unreadable``."""
+    if not holder.get("Item") or not isinstance(write, Put | Update | Delete | Check):
+        return None
+    return read_one(Key(write.item[PK], write.item[SK]) if isinstance(write, Put) else write.key, holder["Item"])
 
 
 def _code(response: Response) -> str:

@@ -3,8 +3,8 @@
 Lives here: the state and its changes. Never: requests (drivers), a clock.
 
 The breaker is *closed* while the store answers. It opens after ``FAILURES`` requests in a row without an answer. While
-it is open, requests fail at once without being sent, and the driver sends one probe at a time. The first answer closes
-it.
+it is open, requests fail at once without being sent, and the driver sends one probe at a time; ``probing`` says when.
+The first answer closes it.
 """
 
 import logging
@@ -12,11 +12,9 @@ from threading import Lock
 from typing import Final
 
 from ..stats import BreakerState, StoreStats
-from .errors import AccessLost, Denied, OutcomeUnknown, StoreError, Unreachable
+from .errors import AccessLost, Denied, OutcomeUnknown, StoreError, TrustLost, Unreachable, Untrusted
 
 FAILURES: Final = 3
-FIRST_PAUSE: Final = 0.1  # seconds until the first probe; each later pause is twice as long, up to the longest
-LONGEST_PAUSE: Final = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +27,7 @@ class Health:
         self.probes = 0
         self._served = self._lost = False
         self._in_a_row = 0
-        self._opened = self._unanswered = self._not_sent = self._denied = 0
+        self._opened = self._unanswered = self._not_sent = self._denied = self._untrusted = 0
         self._foreign_rows = self._unreadable_rows = 0
         self._lock = Lock()
 
@@ -51,17 +49,24 @@ class Health:
         if self.is_open:
             self._close()
 
-    def failed(self, error: StoreError) -> StoreError:
-        """Note a failed request; returns its error, or ``AccessLost`` for credentials that worked before."""
-        if isinstance(error, Denied):
-            return self._refused(error)
+    def failed(self, error: StoreError, *, proves: bool = True) -> StoreError:
+        """Note a failed request; returns its error, or the outage that a refusal is behind an answer.
+
+        ``proves``: whether a missing answer shows that the store is away now.
+        """
+        if isinstance(error, Denied | Untrusted):
+            error = self._refused(error)
+            if not isinstance(error, TrustLost):
+                return error
         if not isinstance(error, (OutcomeUnknown, Unreachable)):
             self.served()
             return error
         self._unanswered += 1
+        if not proves:
+            return error
         self._in_a_row += 1
         if self._in_a_row >= FAILURES and not self.is_open:
-            self._open(error)
+            self.open(error)
         return error
 
     def dropped(self, foreign: int, unreadable: int) -> None:
@@ -80,6 +85,7 @@ class Health:
             unanswered=self._unanswered,
             not_sent=self._not_sent,
             denied=self._denied,
+            untrusted=self._untrusted,
             foreign_rows=self._foreign_rows,
             unreadable_rows=self._unreadable_rows,
         )
@@ -89,19 +95,26 @@ class Health:
         self._lock = Lock()
         self.is_open, self._in_a_row = False, 0
 
-    def _refused(self, error: Denied) -> StoreError:
-        """A refusal of credentials that worked before is an outage: it ends when they work again."""
-        self._denied += 1
+    def _refused(self, error: Denied | Untrusted) -> StoreError:
+        """Return an outage for credentials or a certificate that were good before; it ends when they are again."""
+        outage: type[Unreachable]
+        if isinstance(error, Denied):
+            self._denied += 1
+            outage, how = AccessLost, "refuses its credentials"
+        else:
+            self._untrusted += 1
+            outage, how = TrustLost, "cannot be trusted"
         if not self._served:
             return error
         if not self._lost:  # a line for each outage, not for each request
             self._lost = True
-            log.error("the store served this process before, and now refuses its credentials: %s", error)
-        lost = AccessLost(str(error))
+            log.error("the store served this process before, and now %s: %s", how, error)
+        lost = outage(str(error))
         lost.__cause__ = error
         return lost
 
-    def _open(self, error: StoreError) -> None:
+    def open(self, error: Exception) -> None:
+        """Open the breaker."""
         with self._lock:
             if self.is_open:
                 return

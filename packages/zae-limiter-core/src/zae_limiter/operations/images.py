@@ -18,13 +18,13 @@ from ..schema.attributes import (
     SHARD_COUNT,
     WCU,
     parse_bucket_attribute,
+    parse_refused_by_parent,
 )
 from ..schema.items import BucketId, Item
-from ..sharding import MAX_SHARDS
+from ..sharding import MAX_SHARDS, SHARD_COUNTS
 from .marshal import read_item
 
 MOST: Final = 10**30  # of a counter: a window adds up a great many such numbers before DynamoDB's 38 digits are full
-SHARD_COUNTS: Final = frozenset(1 << power for power in range(MAX_SHARDS.bit_length()))
 
 _NUMBERS: Final = frozenset((ANCHOR, SHARD_COUNT, ACQUIRES, REFUSED, SHADOWED))
 _WHOLE: Final = re.compile(r"-?[0-9]{1,38}")
@@ -59,12 +59,16 @@ def read_bucket_image(image: object) -> Item:
     limits = {attribute.limit for attribute in map(parse_bucket_attribute, item) if attribute is not None}
     if len(limits - {WCU}) > MAX_LIMITS:
         raise ValueError(f"there are more than {MAX_LIMITS} limits")
+    if sum(parse_refused_by_parent(name) is not None for name in item) > 2 * MAX_LIMITS:  # processes add some at once
+        raise ValueError(f"there are more than {2 * MAX_LIMITS} limits of parents")
     return item
 
 
 def _read(name: str, value: Any) -> Any:
-    attribute = parse_bucket_attribute(name)
-    if attribute is None and name not in _NUMBERS:
+    attribute, of_parent = parse_bucket_attribute(name), parse_refused_by_parent(name)
+    if of_parent is not None:
+        _check_limit(of_parent)
+    elif attribute is None and name not in _NUMBERS:
         return _any(name, value)
     if attribute is not None and attribute.limit != WCU:
         _check_limit(attribute.limit)

@@ -7,7 +7,10 @@ from .values import Item, Value
 
 AttributeValue = dict[str, Any]
 
+MOST_LEVELS: Final = 32  # of lists and maps in each other, as DynamoDB has them
+
 _PLAIN: Final = frozenset((int, str, bool, type(None)))
+_KINDS: Final[dict[str, type]] = {"S": str, "BOOL": bool, "NULL": bool}
 
 
 def write_value(value: Value) -> AttributeValue:
@@ -33,20 +36,33 @@ def write_item(item: Mapping[str, Value]) -> dict[str, AttributeValue]:
     return {name: write_value(value) for name, value in item.items()}
 
 
-def read_value(value: AttributeValue) -> Value:
-    """Return the value of an ``AttributeValue``; a number as ``int``. Raises ``ValueError`` for a fraction."""
+def read_value(value: AttributeValue, levels: int = MOST_LEVELS) -> Value:
+    """Return the value of an ``AttributeValue``; a number as ``int``.
+
+    Raises an error of ``UNREADABLE`` for a fraction, for a set or bytes, which no record has, and for damage.
+    """
     [(kind, content)] = value.items()
+    if not levels:
+        raise ValueError(f"a value has more than {MOST_LEVELS} levels")
     if kind == "N":
         return int(content)
     if kind == "L":
-        return [read_value(part) for part in content]
+        return [read_value(part, levels - 1) for part in content]
     if kind == "M":
-        return read_item(content)
+        return {name: read_value(part, levels - 1) for name, part in content.items()}
+    if type(content) is not _KINDS.get(kind):
+        raise TypeError(f"no record has such a value of the kind {kind!r:.9}")
     return None if kind == "NULL" else content
 
 
+def read_stored(item: Mapping[str, AttributeValue]) -> Item:
+    """Return the item in a map of ``AttributeValue``. Raises an error of ``UNREADABLE``."""
+    found = read_item(item)
+    return found if is_flat(found) else {name: read_value(value) for name, value in item.items()}
+
+
 def read_item(item: Mapping[str, AttributeValue]) -> Item:
-    """Return the item in a map of ``AttributeValue``."""
+    """Return what ``read_stored`` does, but a text as it comes, unchecked."""
     # Every acquire reads an item of mostly numbers: no function call for the two common kinds.
     return {
         name: int(value["N"]) if "N" in value else value["S"] if "S" in value else read_value(value)

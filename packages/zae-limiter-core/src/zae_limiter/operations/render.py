@@ -11,9 +11,11 @@ from zae_limiter.schema.attributes import TTL
 from zae_limiter.schema.table import INDEXES, TABLE_KEYS, create_table_request
 
 from ..schema.attributes import PK, SK
-from .errors import OutcomeUnknown
+from ..schema.reading import UNREADABLE
+from .errors import OutcomeUnknown, StoreError
 from .expressions import condition_parameters, query_parameters, update_json, update_parameters
 from .marshal import read_item, write_item
+from .stored import read_key, read_one, read_row
 from .values import (
     BatchGet,
     BatchWrite,
@@ -59,13 +61,18 @@ def render_body(operation: Operation[Any], table_name: str) -> tuple[str, Reques
 
 
 def read_answer(operation: Operation[Any], answer: Answer) -> Any:
-    """Return the answer in the type of ``operation``. Raises ``OutcomeUnknown`` for an incomplete answer."""
+    """Return the answer in the type of ``operation``.
+
+    Raises ``OutcomeUnknown`` for a damaged answer, and ``Unreadable`` for an item that no record can be.
+    """
     reader = _READERS.get(type(operation))
     try:
         return None if reader is None else reader(operation, answer)
+    except StoreError:
+        raise
     except KeyError as error:
         raise OutcomeUnknown(f"the answer has no {error}") from error
-    except (AttributeError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise OutcomeUnknown(f"the answer cannot be read: {error}") from error
 
 
@@ -162,57 +169,55 @@ def _enable_ttl(_: EnableTtl, table: str) -> Request:
     return {"TableName": table, "TimeToLiveSpecification": specification}
 
 
-def _read_item(_: Get, answer: Answer) -> Item | None:
-    return read_item(answer["Item"]) if "Item" in answer else None
+def _read_item(get: Get, answer: Answer) -> Item | None:
+    return read_one(get.key, answer["Item"]) if "Item" in answer else None
 
 
-def _read_attributes(_: Update, answer: Answer) -> Item:
-    return read_item(answer["Attributes"])
+def _read_attributes(update: Update, answer: Answer) -> Item:
+    return read_one(update.key, answer["Attributes"], read_item)
 
 
-def _read_found(_: BatchGet, answer: Answer) -> Found:
+def _read_found(batch: BatchGet, answer: Answer) -> Found:
     # One table, called by its name or by its ARN.
-    items = [read_item(item) for found in answer["Responses"].values() for item in found]
-    unread = [_read_key(key) for rest in answer.get("UnprocessedKeys", {}).values() for key in rest["Keys"]]
-    return Found({Key(item[PK], item[SK]): item for item in items}, tuple(unread))
+    items = [read_row(item) for rows in answer["Responses"].values() for item in rows]
+    found = {Key(item[PK], item[SK]): item for item in items}
+    unread = [read_key(key) for rest in answer.get("UnprocessedKeys", {}).values() for key in rest["Keys"]]
+    if not {*found, *unread} <= set(batch.keys):
+        raise OutcomeUnknown("the answer has keys that were not asked for")
+    return Found(found, tuple(unread))
 
 
 def _read_page(query: Query | Scan, answer: Answer) -> Page:
     last = answer.get("LastEvaluatedKey")
-    read = read_item if isinstance(query, Query) and query.index is None else _read_row
-    return Page([read(item) for item in answer["Items"]], read_item(last) if last else None)
+    following = read_row(last) if last else None
+    if following is not None and following == query.start:
+        raise OutcomeUnknown("the answer leads to itself as the next page")
+    items = [read_row(item) for item in answer["Items"]]
+    if isinstance(query, Query) and query.index is None and any(item[PK] != query.pk for item in items):
+        raise OutcomeUnknown("the answer has items of another partition")
+    return Page(items, following)
 
 
-def _read_row(row: Answer) -> Item:
-    """A row of an index or a scan; its key alone where it has a number that no item of ours has, as others' may."""
-    try:
-        return read_item(row)
-    except ValueError:
-        return {name: row[name]["S"] for name in (PK, SK)}
+def _read_unwritten(batch: BatchWrite, answer: Answer) -> Unwritten:
+    """The writes of the batch that the answer names; no other, whatever it names."""
+    rest = {_write_key(write) for writes in answer.get("UnprocessedItems", {}).values() for write in writes}
+    return Unwritten(tuple(write for write in batch.writes if _key_of(write) in rest))
 
 
-def _read_unwritten(_: BatchWrite, answer: Answer) -> Unwritten:
-    rest = (write for writes in answer.get("UnprocessedItems", {}).values() for write in writes)
-    return Unwritten(tuple(_read_write(write) for write in rest))
+def _write_key(write: Answer) -> Key:
+    return read_key(write["PutRequest"]["Item"] if "PutRequest" in write else write["DeleteRequest"]["Key"])
 
 
-def _read_write(write: Answer) -> Put | Delete:
-    if "PutRequest" in write:
-        return Put(read_item(write["PutRequest"]["Item"]))
-    return Delete(_read_key(write["DeleteRequest"]["Key"]))
+def _key_of(write: Put | Delete) -> Key:
+    return Key(write.item[PK], write.item[SK]) if isinstance(write, Put) else write.key
 
 
 def _read_status(_: DescribeTable, answer: Answer) -> str:
-    status: str = answer["Table"]["TableStatus"]
-    return status
+    return str(answer["Table"]["TableStatus"])
 
 
 def _key(key: Key) -> Request:
     return {PK: {"S": key.pk}, SK: {"S": key.sk}}
-
-
-def _read_key(key: Answer) -> Key:
-    return Key(key[PK]["S"], key[SK]["S"])
 
 
 _RENDERERS: Final[dict[type, tuple[str, Callable[[Any, str], Request]]]] = {

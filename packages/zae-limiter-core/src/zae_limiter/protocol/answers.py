@@ -4,10 +4,11 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Low
 """
 
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from zae_limiter.operations.checksum import check_body
 from zae_limiter.operations.errors import OutcomeUnknown
+from zae_limiter.printing import printable
 
 from .body import read_body
 from .responses import Response
@@ -15,12 +16,15 @@ from .responses import Response
 Answer = dict[str, Any]
 
 
+NOT_READ: Final = "the store closed the connection before it had the request"
+
+
 class ErrorAnswer(Exception):
     """An answer that is an error. ``response`` has ``Error`` with ``Code`` and ``Message``, and what else came."""
 
     def __init__(self, response: Answer) -> None:
         error = response["Error"]
-        super().__init__(f"{error['Code']}: {error['Message']}")
+        super().__init__(printable(f"{error['Code']}: {error['Message']}"))
         self.response = response
 
 

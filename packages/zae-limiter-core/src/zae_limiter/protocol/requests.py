@@ -30,6 +30,7 @@ class RequestWriter:
         header = f"[{self.host}]" if ":" in self.host else self.host
         if self.port != DEFAULT_PORTS[parts.scheme]:
             header = f"{header}:{self.port}"
+        self.netloc = header
         self.address = f"{parts.scheme}://{header}"
         path = parts.path or "/"
         self._signer = Signer(host=header, region=region, path=path)

@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 from zae_limiter.operations.errors import OutcomeUnknown
 
 LONGEST_HEAD: Final = 65_536
+LONGEST_LINE: Final = 4096  # before a chunk
+LONGEST_TRAILERS: Final = 8192
 LONGEST_BODY: Final = 64 * 1024 * 1024  # an answer of DynamoDB has at most 16 MB
 END_OF_HEAD: Final = b"\r\n\r\n"
 
@@ -22,7 +24,7 @@ class Response(NamedTuple):
 
 
 class ResponseReader:
-    """Reads one response from the bytes of a connection."""
+    """Reads one response from the bytes of a connection, in a time that grows with their number, however they come."""
 
     __slots__ = ("_buffer", "_chunks", "_headers", "_status")
 
@@ -93,7 +95,8 @@ class ResponseReader:
         while (end := buffer.find(b"\r\n", at)) >= 0:
             size, begin = _chunk_size(bytes(buffer[at:end])), end + 2
             if size == 0:
-                found = _after_trailers(bytes(self._chunks), buffer, begin)
+                if (behind := _behind_trailers(buffer, end)) is not None:
+                    found = bytes(self._chunks), buffer[behind:]
                 break
             if len(buffer) < begin + size + 2:
                 break
@@ -101,6 +104,9 @@ class ResponseReader:
                 raise OutcomeUnknown("a chunk of the answer has another size than it says")
             self._chunks += buffer[begin : begin + size]
             at = begin + size + 2
+        else:
+            if len(buffer) - at > LONGEST_LINE:
+                raise OutcomeUnknown("the size of a chunk of the answer is too long")
         del buffer[:at]
         return found
 
@@ -133,9 +139,9 @@ def _chunk_size(line: bytes) -> int:
     return size
 
 
-def _after_trailers(body: bytes, buffer: bytearray, at: int) -> tuple[bytes, bytearray] | None:
-    while (end := buffer.find(b"\r\n", at)) != at:
-        if end < 0:
-            return None
-        at = end + 2
-    return body, buffer[at + 2 :]
+def _behind_trailers(buffer: bytearray, at: int) -> int | None:
+    """The place behind the trailers of a body whose last chunk's line ends at ``at``; ``None`` before their end."""
+    end = buffer.find(END_OF_HEAD, at)
+    if end < 0 and len(buffer) - at > LONGEST_TRAILERS:
+        raise OutcomeUnknown("the trailers of the answer are too long")
+    return None if end < 0 else end + len(END_OF_HEAD)

@@ -1,8 +1,13 @@
-"""The objects that begin again in a forked child."""
+"""The objects that begin again in a forked child, and the work that no fork may cut through."""
 
 import os
-from typing import Protocol
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import RLock
+from typing import Final, Protocol
 from weakref import WeakSet
+
+PATIENCE: Final = 10.0  # seconds that a fork waits at most: what it waits for may wait for the thread that forks
 
 
 class Forked(Protocol):
@@ -13,6 +18,7 @@ class Forked(Protocol):
 
 
 _registered: "WeakSet[Forked]" = WeakSet()
+_work = RLock()
 generation = 0  # the number of forks between the first process and this one
 
 
@@ -21,12 +27,33 @@ def register(forked: Forked) -> None:
     _registered.add(forked)
 
 
+@contextmanager
+def without_forks() -> Iterator[None]:
+    """Let forks of other threads wait until the end of this block, which imports modules or makes TLS contexts.
+
+    Python locks a module that is being imported, and OpenSSL what it sets up. A child has such a lock for ever: the
+    thread that would release it is not there.
+    """
+    with _work:
+        yield
+
+
+def _before() -> None:
+    _work.acquire(timeout=PATIENCE)
+
+
+def _in_parent() -> None:
+    with suppress(RuntimeError):  # it was not acquired in time
+        _work.release()
+
+
 def _in_child() -> None:
-    global generation
+    global generation, _work
     generation += 1
+    _work = RLock()
     for forked in list(_registered):
         forked.forget()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=_in_child)
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

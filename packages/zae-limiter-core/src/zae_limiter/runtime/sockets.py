@@ -1,10 +1,14 @@
-"""Sockets: attempts to connect, and waiting for those that do not block."""
+"""Sockets: attempts to connect, waiting for those that do not block, and what the other side has not received."""
 
+import errno
 import math
 import select
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+CLOSE_WAIT: Final = 8  # TCP_CLOSE_WAIT of Linux: the other side has closed, and not reset since
 
 
 class HasFileno(Protocol):
@@ -12,6 +16,13 @@ class HasFileno(Protocol):
 
     def fileno(self) -> int:
         """The file descriptor."""
+
+
+class HasOptions(HasFileno, Protocol):
+    """The same, with its options."""
+
+    def getsockopt(self, *args: Any) -> Any:
+        """The value of an option."""
 
 
 def attempts(
@@ -28,18 +39,49 @@ def attempts(
 def is_readable(sock: HasFileno, seconds: float = 0) -> bool:
     """Wait at most so many seconds; whether bytes arrived, or the end of the connection."""
     if hasattr(select, "poll"):
-        return _poll(sock, select.POLLIN, seconds)
+        return bool(_poll(sock, select.POLLIN, seconds))
     return bool(select.select([sock], [], [], seconds)[0])  # Windows
+
+
+def ends(sock: HasFileno, seconds: float) -> bool:
+    """Wait at most so many seconds for bytes; whether the end of the connection arrived, too. Only Linux tells."""
+    if sys.platform != "linux":
+        is_readable(sock, seconds)
+        return False
+    return _poll(sock, select.POLLIN | select.POLLRDHUP, seconds) > select.POLLIN
 
 
 def is_writable(sock: HasFileno, seconds: float) -> bool:
     """Wait at most so many seconds; whether the socket takes more bytes."""
     if hasattr(select, "poll"):
-        return _poll(sock, select.POLLOUT, seconds)
+        return bool(_poll(sock, select.POLLOUT, seconds))
     return bool(select.select([], [sock], [], seconds)[1])  # Windows
 
 
-def _poll(sock: HasFileno, event: int, seconds: float) -> bool:
+def closed_before(sock: HasOptions, sent: int) -> bool:
+    """Whether the other side closed the connection before it had any of the last ``sent`` bytes, as far as is known.
+
+    A close acknowledges what arrived before it. A reset may not: what had arrived is unknown then. The kernel tells
+    them apart by the state, or by the error if a reset followed the close, until something is read or sent. Only
+    Linux tells.
+    """
+    if sys.platform != "linux":
+        return False
+    import fcntl  # a connection that breaks is rare
+    import termios
+
+    try:
+        state = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+        if state != CLOSE_WAIT and sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != errno.EPIPE:
+            return False
+        unacknowledged = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))
+    except (OSError, ValueError):  # closed here
+        return False
+    return int.from_bytes(unacknowledged, sys.byteorder) >= sent
+
+
+def _poll(sock: HasFileno, events: int, seconds: float) -> int:
     poll = select.poll()
-    poll.register(sock, event)
-    return bool(poll.poll(math.ceil(seconds * 1000)))
+    poll.register(sock, events)
+    happened = poll.poll(math.ceil(seconds * 1000))
+    return happened[0][1] if happened else 0

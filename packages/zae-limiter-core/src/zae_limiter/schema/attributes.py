@@ -4,8 +4,9 @@ The stored names of a bucket are short, because each write pays for their bytes;
 Only this package spells an attribute name, which a test checks; no limit may have such a name (``naming``).
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 # Keys of the table and of its indexes.
 PK: Final = "PK"
@@ -161,6 +162,21 @@ def parse_bucket_attribute(name: str) -> LimitAttribute | None:
     """The limit and the field of a bucket's attribute, ``None`` for any other attribute."""
     found = _parse("b_", name)
     return None if found is None or found.field in _OF_CONFIG else found
+
+
+def refused_by_parent(limit: str) -> str:
+    """The attribute of a bucket with the number of acquires that this limit of the entity's parent refused."""
+    return f"pj_{limit}"
+
+
+def parse_refused_by_parent(name: str) -> str | None:
+    """The parent's limit whose refusals an attribute of a bucket counts, ``None`` for any other attribute."""
+    return name[3:] if name.startswith("pj_") else None
+
+
+def refusals_of(item: Mapping[str, Any]) -> dict[str, int]:
+    """The counts of refusals among the attributes of a bucket, or of a write to it."""
+    return {name: item[name] for name in item if name == REFUSED or parse_refused_by_parent(name) is not None}
 
 
 def parse_limit_attribute(name: str, prefix: ConfigPrefix = "l") -> LimitAttribute | None:

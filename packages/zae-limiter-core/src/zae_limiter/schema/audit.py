@@ -23,6 +23,7 @@ from .attributes import (
     TTL,
 )
 from .entities import read_metadata
+from .reading import optional, reads, text
 
 Item = dict[str, Any]
 
@@ -52,11 +53,21 @@ def audit_item(namespace_id: str, event: AuditEvent, *, expires_at: int | None) 
     }
 
 
+@reads
 def read_audit_event(item: Item) -> AuditEvent:
     """The event of an item."""
-    fields: dict[str, Any] = {name: item.get(name) for name in (*_FIELDS, *_OPTIONAL)}
-    for side in (BEFORE, AFTER):
-        if isinstance(fields[side], dict) and isinstance(fields[side].get(METADATA), str):
-            with suppress(ValueError):  # an event that is not of this library is shown as it is
-                fields[side] = fields[side] | {METADATA: read_metadata(fields[side][METADATA])}
-    return AuditEvent(**fields)
+    fields: dict[str, Any] = {name: text(item, name) for name in _FIELDS}
+    fields |= {name: optional(text, item, name) for name in (PRINCIPAL, RESOURCE)}
+    return AuditEvent(**fields, before=_read_side(item.get(BEFORE)), after=_read_side(item.get(AFTER)))
+
+
+def _read_side(values: Any) -> dict[str, Any] | None:
+    """What an event has of before or after the change."""
+    if values is None:
+        return None
+    if not isinstance(values, dict):
+        raise TypeError("what was before or after a change is no map")
+    if isinstance(values.get(METADATA), str):
+        with suppress(ValueError):  # an event that is not of this library is shown as it is
+            return values | {METADATA: read_metadata(values[METADATA])}
+    return values

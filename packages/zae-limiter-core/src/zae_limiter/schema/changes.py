@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ..limits import MILLI
-from .attributes import ACQUIRES, ANCHOR, REFUSED, SHADOWED, SHARD_COUNT, WCU, parse_bucket_attribute
+from .attributes import (
+    ACQUIRES,
+    ANCHOR,
+    REFUSED,
+    SHADOWED,
+    SHARD_COUNT,
+    WCU,
+    parse_bucket_attribute,
+    parse_refused_by_parent,
+)
 from .items import ONE_WRITE, WRITES
 
 Image = Mapping[str, Any]
@@ -18,6 +27,7 @@ class Consumption(NamedTuple):
     """Net tokens consumed, by limit, without limits that did not change; and acquires: admitted, refused, shadowed.
 
     ``rests``: the thousandths beside the tokens. A shard has some if several shards served a request.
+    ``refused_by_parent``: refused acquires by limit of the parent.
     """
 
     tokens: Mapping[str, int]
@@ -25,10 +35,11 @@ class Consumption(NamedTuple):
     rests: Mapping[str, int] = NO_ITEM
     refused: int = 0
     shadowed: int = 0
+    refused_by_parent: Mapping[str, int] = NO_ITEM
 
     def __bool__(self) -> bool:
         """Whether there was any."""
-        return bool(self.tokens or self.events or self.refused or self.shadowed)
+        return bool(self.tokens or self.events or self.refused or self.shadowed or self.refused_by_parent)
 
 
 def consumption(before: Image | None, after: Image) -> Consumption:
@@ -48,8 +59,19 @@ def consumption(before: Image | None, after: Image) -> Consumption:
         if total % MILLI != former % MILLI:
             rests[limit] = total % MILLI - former % MILLI
     return Consumption(
-        tokens, new.events - old.events, rests, refused=new.refused - old.refused, shadowed=new.shadowed - old.shadowed
+        tokens,
+        new.events - old.events,
+        rests,
+        refused=new.refused - old.refused,
+        shadowed=new.shadowed - old.shadowed,
+        refused_by_parent=_refused_by_parent(before or NO_ITEM, after),
     )
+
+
+def _refused_by_parent(before: Image, after: Image) -> dict[str, int]:
+    limits = {name: limit for name in after if (limit := parse_refused_by_parent(name)) is not None}
+    changes = {limit: after[name] - before.get(name, 0) for name, limit in limits.items()}
+    return {limit: number for limit, number in changes.items() if number}
 
 
 def writes(before: Image | None, after: Image) -> int:

@@ -4,17 +4,22 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ..limits import Limit, OnUnavailable, check_on_unavailable
+from ..naming import check_identifier, check_resource
 from ..overrides import Override
 from ..provisioner import StoredConfig
 from .attributes import (
+    CONFIG_VERSION,
+    ENTITY_ID,
     FINGERPRINT,
     ON_UNAVAILABLE,
     OVERRIDE_UNTIL,
+    RESOURCE,
     TTL,
     ConfigPrefix,
     limit_attributes,
     parse_limit_attribute,
 )
+from .reading import number, optional, reads, text
 
 Item = dict[str, Any]
 
@@ -35,10 +40,12 @@ def config_attributes(limits: Iterable[Limit], prefix: ConfigPrefix = "l") -> di
     return attributes
 
 
+@reads
 def read_limits(item: Item | None, prefix: ConfigPrefix = "l") -> tuple[Limit, ...]:
     """The own limits of a config item, sorted by name; none if there is no item. Those of its override: ``o``."""
     if item is None:
         return ()
+    config_version(item)
     found = (parse_limit_attribute(name, prefix) for name in item)
     names = sorted(each.limit for each in found if each is not None and each.field == "capacity")
     return tuple(_read_limit(item, name, prefix) for name in names)
@@ -57,6 +64,7 @@ def _read_limit(item: Item, name: str, prefix: ConfigPrefix) -> Limit:
     )
 
 
+@reads
 def read_override(item: Item | None, now_ms: int) -> Override | None:
     """The override in force at an instant; ``None`` if there is none, or if it has ended."""
     until_ms = override_end(item)
@@ -65,9 +73,23 @@ def read_override(item: Item | None, now_ms: int) -> Override | None:
     return Override(read_limits(item, "o"), until_ms)
 
 
+@reads
 def override_end(item: Item | None) -> int | None:
     """The end of an item's override (epoch ms), passed or not; ``None`` without one."""
-    return None if item is None else item.get(OVERRIDE_UNTIL)
+    return None if item is None else optional(number, item, OVERRIDE_UNTIL)
+
+
+@reads
+def read_own_place(item: Item) -> tuple[str, str]:
+    """The entity and the resource (or ``_default_``) of an entity config."""
+    resource = check_resource(RESOURCE, item[RESOURCE], allow_default=True)
+    return check_identifier(ENTITY_ID, item[ENTITY_ID]), resource
+
+
+@reads
+def config_version(item: Item) -> int:
+    """The version of a config, which each change raises."""
+    return number(item, CONFIG_VERSION)
 
 
 def limits_in_force(item: Item | None, now_ms: int) -> tuple[Limit, ...]:
@@ -82,18 +104,20 @@ def override_attributes(override: Override, *, alone: bool) -> Item:
     return {**config_attributes(override.limits, "o"), OVERRIDE_UNTIL: override.until_ms, **expiry}
 
 
+@reads
 def read_on_unavailable(item: Item | None) -> OnUnavailable | None:
     """The policy of a system config, ``None`` if it has none."""
     value = (item or {}).get(ON_UNAVAILABLE)
     return None if value is None else check_on_unavailable(value)
 
 
+@reads
 def read_config(item: Item, now_ms: int) -> StoredConfig | None:
     """A config item as a value; ``None`` if it has nothing but an override that has ended."""
     limits, override = read_limits(item), read_override(item, now_ms)
     if not limits and override is None and override_end(item) is not None:
         return None
-    return StoredConfig(limits, read_on_unavailable(item), item.get(FINGERPRINT), override)
+    return StoredConfig(limits, read_on_unavailable(item), optional(text, item, FINGERPRINT), override)
 
 
 def other_attributes(config: StoredConfig) -> Item:

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..entities import Entity
+from ..naming import check_identifier
 from . import keys
 from .attributes import (
     CASCADE,
@@ -22,6 +23,7 @@ from .attributes import (
     SK,
     VERSION,
 )
+from .reading import flag, number, optional, reads, text
 
 Item = dict[str, Any]
 
@@ -50,17 +52,41 @@ def entity_item(namespace_id: str, entity: Entity) -> Item:
     return item
 
 
+@reads
 def read_entity(item: Item) -> Entity:
     """The entity of an item."""
+    family = read_family(item)
     return Entity(
-        entity_id=item[ENTITY_ID],
-        name=item.get(NAME),
-        parent_id=item.get(PARENT_ID),
-        cascade=item[CASCADE],
+        entity_id=check_identifier(ENTITY_ID, item[ENTITY_ID]),
+        name=optional(text, item, NAME),
+        parent_id=family.parent_id,
+        cascade=family.cascade,
         metadata=read_metadata(item[METADATA]),
-        created_at=item[CREATED_AT],
-        version=item[VERSION],
+        created_at=text(item, CREATED_AT),
+        version=number(item, VERSION),
     )
+
+
+class Family(NamedTuple):
+    """The parent of an entity, and whether what the entity consumes is taken from it, too."""
+
+    parent_id: str | None = None
+    cascade: bool = False
+
+
+@reads
+def read_family(item: Item | None) -> Family:
+    """The family in an entity's item; an entity without an item has no parent."""
+    if item is None:
+        return Family()
+    parent_id = optional(text, item, PARENT_ID)
+    return Family(None if parent_id is None else check_identifier(PARENT_ID, parent_id), flag(item, CASCADE))
+
+
+@reads
+def read_child_count(item: Item) -> int:
+    """The number of entities whose parent it is."""
+    return number(item, CHILDREN)
 
 
 def write_metadata(metadata: Mapping[str, Any]) -> dict[str, str] | str:

@@ -1,12 +1,14 @@
 """The item of a bucket shard: made of values, and read back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import fsum, inf
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from ..limits import MILLI, Limit
-from ..sharding import Part, full_part
+from ..sharding import MAX_SHARDS, SHARD_COUNTS, Part, full_part
 from ..token_bucket import ShardLimit, reached_at, refill_bucket
 from . import keys
 from .attributes import (
@@ -23,7 +25,9 @@ from .attributes import (
     GSI4SK,
     PARENT_ID,
     PK,
+    REFUSED,
     RESOURCE,
+    SHADOWED,
     SHARD_COUNT,
     SK,
     TTL,
@@ -31,11 +35,13 @@ from .attributes import (
     bucket_attributes,
     parse_bucket_attribute,
 )
+from .reading import UNREADABLE, flag, number, optional, reads, text, unreadable
 
 Item = dict[str, Any]
 
 WRITES: Final = bucket_attributes(WCU).consumed
 ONE_WRITE: Final = MILLI
+_NUMBERS: Final = frozenset((ACQUIRES, REFUSED, SHADOWED, TTL))
 AHEAD_MS: Final = 60_000
 
 
@@ -54,7 +60,7 @@ class LimitRow(NamedTuple):
 class BucketState(NamedTuple):
     """A bucket item as it was seen, and its shape: rule, ceiling and attributes of each limit.
 
-    ``fill_ms``: the time in which the slowest limit fills from empty.
+    ``fill_ms``: the time in which the slowest limit fills from empty. ``numbers`` picks those of an item that change.
     """
 
     item: Item
@@ -62,6 +68,7 @@ class BucketState(NamedTuple):
     ceilings: Mapping[str, int]
     rows: tuple[LimitRow, ...]
     fill_ms: int
+    numbers: Callable[[Item], tuple[int, ...]]
 
     @property
     def id(self) -> "BucketId":
@@ -108,8 +115,8 @@ class BucketState(NamedTuple):
 
     @property
     def family(self) -> Item:
-        """``cascade`` and ``parent_id``, as the item has them."""
-        return {name: self.item[name] for name in (CASCADE, PARENT_ID) if name in self.item}
+        """``cascade`` and ``parent_id``, as the item has them. Raises ``Unreadable``."""
+        return _family(self.item)
 
     def tokens_milli(self, limit: str) -> int:
         """The stored balance of a limit, as of the anchor."""
@@ -134,14 +141,47 @@ class BucketState(NamedTuple):
 
 def read_bucket(item: Item, before: BucketState | None = None) -> BucketState:
     """The state of a bucket item. It takes over the shape of ``before`` if anchor and shard count are the same."""
-    if before is not None:
-        old, shard_limits, ceilings, rows, fill_ms = before
-        if old[ANCHOR] == item[ANCHOR] and old[SHARD_COUNT] == item[SHARD_COUNT]:
-            return BucketState(item, shard_limits, ceilings, rows, fill_ms)
+    try:  # as ``reads`` does, without the cost of its call: every acquire comes by here
+        if before is not None:
+            old, shard_limits, ceilings, rows, fill_ms, numbers = before
+            if old[ANCHOR] == item[ANCHOR] and old[SHARD_COUNT] == item[SHARD_COUNT]:
+                if fsum(numbers(item)) + item.get(TTL, 0) == inf:  # which raises for what is no number
+                    raise ValueError("its numbers have no sum")
+                return BucketState(item, shard_limits, ceilings, rows, fill_ms, numbers)
+        return _read_anew(item)
+    except UNREADABLE as error:
+        raise unreadable(item, error) from error
+
+
+def _read_anew(item: Item) -> BucketState:
+    _check(item)
     shard_limits = read_shard_limits(item)
     rows = tuple(_row(name, shard_limit) for name, shard_limit in shard_limits.items())
     fill_ms = max((row.ceiling_milli * row.refill_period // row.refill_amount for row in rows), default=0)
-    return BucketState(item, shard_limits, {row.name: row.ceiling_milli for row in rows}, rows, fill_ms)
+    ceilings = {row.name: row.ceiling_milli for row in rows}
+    changing = (attribute for row in rows for attribute in (row.tokens, row.consumed))
+    return BucketState(item, shard_limits, ceilings, rows, fill_ms, itemgetter(CONFIG_READ_AT, WRITES, *changing))
+
+
+def _check(item: Item) -> None:
+    """Raise an error of ``UNREADABLE`` for an item that core could not have written."""
+    if not 0 <= BucketId.parse(text(item, PK)).shard < MAX_SHARDS:
+        raise ValueError(f"its key has no shard from 0 to {MAX_SHARDS - 1}")
+    if number(item, SHARD_COUNT) not in SHARD_COUNTS:
+        raise ValueError(f"{SHARD_COUNT} is no power of two up to {MAX_SHARDS}")
+    for name in (ANCHOR, CONFIG_READ_AT, WRITES):
+        number(item, name)
+    for name in item:
+        if name in _NUMBERS or parse_bucket_attribute(name) is not None:
+            number(item, name)
+    _family(item)
+
+
+@reads
+def _family(item: Item) -> Item:
+    optional(flag, item, CASCADE)
+    optional(text, item, PARENT_ID)
+    return {name: item[name] for name in (CASCADE, PARENT_ID) if name in item}
 
 
 def _row(name: str, shard_limit: ShardLimit) -> LimitRow:

@@ -26,6 +26,7 @@ from .attributes import (
     SK,
     TAG,
 )
+from .reading import flag, number, numbers, optional, reads, text, texts
 
 Item = dict[str, Any]
 
@@ -82,31 +83,72 @@ def state_items(namespace_id: str, state: ProvisionerState, *, tag: int) -> tupl
     ]
 
 
+class WriteMark(NamedTuple):
+    """What the head and the parts of one write have in common, and no other write has."""
+
+    serial: int
+    tag: int
+
+
+@reads
+def read_write_mark(item: Item) -> WriteMark:
+    """The mark of the write that a head or a part is of."""
+    return WriteMark(number(item, SERIAL), number(item, TAG))
+
+
+@reads
+def read_parts(head: Item) -> list[int]:
+    """The numbers of the parts that a head names."""
+    found = numbers(head[PARTS], PARTS)
+    if len(found) > MAX_PARTS:
+        raise ValueError(f"it names {len(found)} parts, at most {MAX_PARTS} are written")
+    return found
+
+
+def torn(head: Item, parts: Sequence[Item]) -> str | None:
+    """Why these are not the parts of the head, as while it is written; ``None`` if they are."""
+    others = [part[SK] for part in parts if read_write_mark(part) != read_write_mark(head)]
+    if others or len(parts) != len(read_parts(head)):
+        return f"the parts of serial {read_write_mark(head).serial} are not all there: {others or len(parts)}"
+    return None
+
+
+@reads
 def read_state(head: Item, parts: Sequence[Item]) -> ProvisionerState:
-    """The state in a head and its parts. Raises ``ValueError`` if it is torn."""
-    torn = [part[SK] for part in parts if (part[SERIAL], part[TAG]) != (head[SERIAL], head[TAG])]
-    if torn or len(parts) != len(head[PARTS]):
-        raise ValueError(f"the parts of serial {head[SERIAL]} are not all there: {torn or len(parts)}")
-    fields: Item = {name: head.get(name) for name in _FIELDS}
+    """The state in a head and all its parts."""
+    fields: Item = {name: optional(text, head, name) for name in _FIELDS}
     for kind in _KINDS:
-        fields |= _read_kind(kind, parts or [head])
-        fields[f"{kind}_system"] = head.get(f"{kind}_system", False)
+        places = [_read_places(item, kind) for item in (parts or [head])]
+        entities: dict[str, list[str]] = {}
+        for each in places:
+            for entity, own in each.entities.items():
+                entities.setdefault(entity, []).extend(own)
+        fields[f"{kind}_resources"] = [resource for each in places for resource in each.resources]
+        fields[f"{kind}_entities"] = entities
+        fields[f"{kind}_system"] = flag({f"{kind}_system": False, **head}, f"{kind}_system")
     return ProvisionerState(
-        serial=head[SERIAL],
+        serial=number(head, SERIAL),
         lock=_read_lock(head),
         handled=[HandledEvent(event["id"], event["ok"]) for event in head.get(HANDLED, ())],
         **fields,
     )
 
 
-def _read_kind(kind: str, items: Sequence[Item]) -> Item:
-    resources: list[str] = []
-    entities: dict[str, list[str]] = {}
-    for item in items:
-        resources += item.get(f"{kind}_resources", ())
-        for entity, own in item.get(f"{kind}_entities", {}).items():
-            entities.setdefault(entity, []).extend(own)
-    return {f"{kind}_resources": resources, f"{kind}_entities": entities}
+class _Places(NamedTuple):
+    """The places of one kind that a head or a part names."""
+
+    resources: list[str]
+    entities: dict[str, list[str]]
+
+
+@reads
+def _read_places(item: Item, kind: str) -> _Places:
+    resources, entities = f"{kind}_resources", f"{kind}_entities"
+    found = item.get(entities, {})
+    return _Places(
+        texts(item.get(resources, []), resources),
+        {text({entities: entity}, entities): texts(own, entities) for entity, own in found.items()},
+    )
 
 
 def _head(namespace_id: str, state: ProvisionerState) -> Item:

@@ -1,9 +1,10 @@
 """The items of the registry: namespaces, the version record, the progress of a migration."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..namespaces import Namespace
+from ..naming import check_namespace, check_namespace_id
 from ..versions import MigrationProgress, VersionRecord
 from . import keys
 from .attributes import (
@@ -25,6 +26,7 @@ from .attributes import (
     SK,
     TTL,
 )
+from .reading import number, optional, reads, text
 
 Item = dict[str, Any]
 
@@ -38,9 +40,40 @@ def namespace_items(name: str, namespace_id: str, created_at: str) -> tuple[Item
     return {**fields, SK: keys.sk_namespace(name)}, {**fields, SK: keys.sk_nsid(namespace_id)}
 
 
+@reads
 def read_namespace(item: Item) -> Namespace:
     """The namespace of either of its records."""
-    return Namespace(item[NAME], item[NAMESPACE_ID], item[CREATED_AT], item.get(DELETED))
+    name, namespace_id = check_namespace(NAME, item[NAME]), check_namespace_id(NAMESPACE_ID, item[NAMESPACE_ID])
+    return Namespace(name, namespace_id, text(item, CREATED_AT), optional(text, item, DELETED))
+
+
+class RegistryRecord(NamedTuple):
+    """A record of a namespace as it was read: its item, whose marks are texts, and the namespace."""
+
+    item: Item
+    namespace: Namespace
+
+    @property
+    def name(self) -> str:
+        """The name of the namespace."""
+        return self.namespace.name
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.namespace.namespace_id
+
+    def has(self, mark: str) -> bool:
+        """Whether it bears one of ``MARKS``."""
+        return mark in self.item
+
+
+@reads
+def read_record(item: Item) -> RegistryRecord:
+    """Either record of a namespace."""
+    for mark in MARKS:
+        optional(text, item, mark)
+    return RegistryRecord(item, read_namespace(item))
 
 
 def purged_item(by_id: Item, at: str) -> Item:
@@ -60,6 +93,7 @@ def version_item(record: VersionRecord) -> Item:
     }
 
 
+@reads
 def read_version(item: Item) -> VersionRecord:
     """The versions in a version record."""
     return VersionRecord(item[SCHEMA_VERSION], item[CORE_VERSION], item[MIN_CLIENT_VERSION])
@@ -80,9 +114,11 @@ def progress_item(progress: MigrationProgress) -> Item:
     }
 
 
+@reads
 def read_progress(item: Item) -> MigrationProgress:
     """The progress in its record."""
-    behind = (item[BEHIND_PK], item[BEHIND_SK]) if BEHIND_PK in item else None
-    return MigrationProgress(
-        item[NAME], item[SCHEMA_VERSION], item[SERIAL], item[ITEMS_READ], item[ITEMS_CHANGED], behind
+    behind = (text(item, BEHIND_PK), text(item, BEHIND_SK)) if BEHIND_PK in item else None
+    schema, serial, items, changed = (
+        number(item, name) for name in (SCHEMA_VERSION, SERIAL, ITEMS_READ, ITEMS_CHANGED)
     )
+    return MigrationProgress(text(item, NAME), schema, serial, items, changed, behind)

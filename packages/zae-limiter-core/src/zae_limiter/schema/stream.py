@@ -8,6 +8,7 @@ from typing import Any, Final
 from ..audit import AuditEvent
 from ..exceptions import ValidationError
 from ..naming import check_namespace_id
+from ..store_errors import Unreadable
 from .attributes import PK, SK
 from .audit import check_subject, read_audit_event
 from .items import BucketId
@@ -34,10 +35,14 @@ def audit_event_of(key: Key, image: dict[str, Any]) -> tuple[AuditAddress, Audit
 
     Raises ``ValueError`` for any other, whose text has no value of the image.
     """
-    address, event = _address(key[PK]), read_audit_event(image)
+    address = _address(key[PK])
+    try:
+        event = read_audit_event(image)
+    except Unreadable as error:
+        raise ValueError(f"the audit event cannot be read: {error.problem}") from None
     if event.entity_id != address.entity_id or key[SK] != sk_audit(event.event_id):
         raise ValueError("the audit event has another entity or id than its key")
-    if not (isinstance(event.at, str) and _is_time(event.at)):
+    if not _is_time(event.at):
         raise ValueError("the audit event has no time")
     if not _SERIAL.fullmatch(event.event_id.removeprefix(event.at)):
         raise ValueError("the id of the audit event is not its time and a serial")

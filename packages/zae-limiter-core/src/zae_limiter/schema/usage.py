@@ -1,7 +1,7 @@
 """The item of a usage snapshot: made of a value, added to, and read back.
 
 The attributes that keep its counts exact begin with ``_``, which no limit does: for each shard of the bucket the mark
-of the last record that was counted, for each limit the rest beside its tokens.
+of the last record that was counted, for each limit the rest beside its tokens; so do the counts by the parent's limits.
 """
 
 from dataclasses import dataclass
@@ -28,8 +28,10 @@ from .attributes import (
     WINDOW_START,
 )
 from .items import Item
+from .reading import number, reads, text
 
 SEQUENCE_DIGITS: Final = 40
+_BY_PARENT: Final = "_refused_by_parent_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,11 @@ class SnapshotId:
         """The sort key: resource, then window."""
         return keys.sk_usage(self.resource, self._window_key)
 
+    @property
+    def index_sk(self) -> str:
+        """The sort key in GSI2: window, then entity."""
+        return keys.gsi2_sk_usage(self._window_key, self.entity_id)
+
     @classmethod
     def of_row(cls, row: Item) -> Self:
         """The id of the snapshot that an item, or its row in an index, is of. Raises ``ValueError`` for any other."""
@@ -67,7 +74,7 @@ class SnapshotId:
         """The attributes of the item without its key and its counts."""
         return {
             GSI2PK: keys.gsi2_pk_resource(self.namespace_id, self.resource),
-            GSI2SK: keys.gsi2_sk_usage(self._window_key, self.entity_id),
+            GSI2SK: self.index_sk,
             GSI4PK: keys.gsi4_pk(self.namespace_id),
             GSI4SK: self.pk,
             ENTITY_ID: self.entity_id,
@@ -85,28 +92,44 @@ def usage_item(namespace_id: str, snapshot: UsageSnapshot) -> Item:
     """The item of a snapshot, with the counters as attributes of their own, so that a write can add to them."""
     place = SnapshotId(namespace_id, snapshot.entity_id, snapshot.resource, snapshot.window, snapshot.window_start)
     refused = {TOTAL_REFUSED: snapshot.total_refused, TOTAL_SHADOWED: snapshot.total_shadowed}
+    refused |= {parent_attribute(limit): number for limit, number in snapshot.refused_by_parent.items()}
     counts = {TOTAL_EVENTS: snapshot.total_events, **{name: n for name, n in refused.items() if n}, **snapshot.consumed}
     return {PK: place.pk, SK: place.sk, **place.attributes(), **counts}
 
 
+@reads
 def read_usage(item: Item) -> UsageSnapshot:
     """The snapshot of an item."""
+    total_events, total_refused, total_shadowed = (
+        number({name: 0, **item}, name) for name in (TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED)
+    )
     return UsageSnapshot(
-        entity_id=item[ENTITY_ID],
-        resource=item[RESOURCE],
+        entity_id=text(item, ENTITY_ID),
+        resource=text(item, RESOURCE),
         window=check_window(item[WINDOW]),
         window_start=parse_window_key(item[WINDOW_START])[1],
         consumed={name: milli // MILLI for name, milli in read_milli(item).items()},
-        total_events=item.get(TOTAL_EVENTS, 0),
-        total_refused=item.get(TOTAL_REFUSED, 0),
-        total_shadowed=item.get(TOTAL_SHADOWED, 0),
+        total_events=total_events,
+        total_refused=total_refused,
+        total_shadowed=total_shadowed,
+        refused_by_parent={
+            name.removeprefix(_BY_PARENT): number(item, name) for name in sorted(item) if name.startswith(_BY_PARENT)
+        },
     )
 
 
+@reads
 def read_milli(item: Item) -> dict[str, int]:
     """The consumption in a snapshot's item, in millitokens by limit."""
     names = [name for name in sorted(item) if _is_counter(name)]
-    return {name: MILLI * item[name] + item.get(rest_attribute(name), 0) for name in names}
+    rests = {rest_attribute(name): 0 for name in names} | item
+    return {name: MILLI * number(item, name) + number(rests, rest_attribute(name)) for name in names}
+
+
+@reads
+def read_mark(item: Item, shard: int) -> str:
+    """The mark of the last record of a shard that a snapshot has counted."""
+    return text(item, counted_attribute(shard))
 
 
 def counted_attribute(shard: int) -> str:
@@ -117,6 +140,11 @@ def counted_attribute(shard: int) -> str:
 def rest_attribute(limit: str) -> str:
     """The attribute with the rest of a limit, in millitokens."""
     return f"_rest_{limit}"
+
+
+def parent_attribute(limit: str) -> str:
+    """The attribute with the refused acquires of a limit of the parent."""
+    return f"{_BY_PARENT}{limit}"
 
 
 def stream_mark(label: str, sequence_number: str) -> str:

@@ -3,6 +3,7 @@
 urllib3's time-outs are for each read by itself: a server that sends one byte a second never exceeds them.
 """
 
+import encodings.idna  # noqa: F401 - a socket's first connection imports it, in whatever thread
 import io
 import queue
 from collections import deque

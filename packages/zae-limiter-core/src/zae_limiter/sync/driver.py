@@ -12,9 +12,10 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from ..clock.system import Clock
 from ..exceptions import RepositoryClosedError
 from ..flows.process.bucket_queue import BucketQueue, Waiter, broken, fail, loss
 from ..flows.steps import DroppedRows, Enqueue, Flow, Log, Parallel, Post, Sleep, Step, Wait, play_late
@@ -67,11 +68,12 @@ class Serving(threading.local):
 class SyncDriver:
     """Runs flows over one store. Threads may share it; an operation takes at most ``operation_timeout`` seconds."""
 
-    def __init__(self, store: SyncStore, *, operation_timeout: float = 3.0) -> None:
+    def __init__(self, store: SyncStore, *, operation_timeout: float = 3.0, clock: Clock | None = None) -> None:
+        self._sleep: Callable[[float], None] = getattr(clock, "sleep", time.sleep)
         self._store = store
         self._answers_at_once = getattr(store, "answers_at_once", False)
         self._operation_timeout = operation_timeout
-        self._guarded = GuardedStore(store, operation_timeout=operation_timeout)
+        self._guarded = GuardedStore(store, operation_timeout=operation_timeout, clock=clock)
         self._lock = threading.Lock()  # held for moments: no sending, waiting or logging under it
         self._active: set[BucketQueue] = set()  # the queues with a server
         self._serving = Serving()
@@ -121,6 +123,10 @@ class SyncDriver:
         self._serving = Serving()
         self._guarded.forget()
 
+    def begin_outage(self, error: Exception) -> None:
+        """Refuse requests at once from now on, until a probe finds that the store answers."""
+        self._guarded.begin_outage(error)
+
     # flows
 
     def _play(self, flow: Flow[T], run: FlowRun) -> T:
@@ -168,13 +174,13 @@ class SyncDriver:
         return self._guarded.ask(step, until=run.until)
 
     def _pause(self, seconds: float, run: FlowRun) -> None:
-        time.sleep(min(seconds, max(0.0, run.until - time.monotonic())))
+        self._sleep(min(seconds, max(0.0, run.until - time.monotonic())))
         if run.is_over:
             raise BudgetSpent
 
     def _begin_after(self, seconds: float, run: FlowRun) -> None:
         """Wait outside the budget of the run. Raises ``RepositoryClosedError``."""
-        time.sleep(seconds)
+        self._sleep(seconds)
         if self._closed:
             raise RepositoryClosedError
         run.begin_again()
@@ -323,6 +329,8 @@ class SyncDriver:
         self._serving.queues.append(queue)
         try:
             self._play(queue.work(batch), FlowRun(until))
+        except StoreError as unreadable:  # what no flow can go on from: an item like no record
+            fail(batch, unreadable)
         except Exception as problem:
             fail(batch, broken(problem))
             raise

@@ -5,95 +5,177 @@ import math
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Final, TypeVar
 
+from ..clock.system import Clock
 from ..flows.records.opening import PROBE
-from ..operations.errors import StoreError
-from ..operations.health import FIRST_PAUSE, LONGEST_PAUSE, Health
+from ..operations.errors import BudgetSpent, StoreError
+from ..operations.health import Health
+from ..operations.probing import Probing
 from ..operations.values import Operation
-from ..runtime.jitter import jittered
 from .store import SyncStore
 from .time_left import set_deadline
 
 R = TypeVar("R")
+log = logging.getLogger(__name__)
 
 THREAD_NAME: Final = "zae-limiter"  # of every thread that a driver starts
 
-log = logging.getLogger(__name__)
-
 
 class GuardedStore:
-    """One store, whose operations take at most ``operation_timeout`` seconds each. Threads may share it."""
+    """One store, whose operations take at most ``operation_timeout`` seconds each. Threads may share it.
 
-    def __init__(self, store: SyncStore, *, operation_timeout: float) -> None:
+    While the breaker is open, a thread has the probes sent, each by a thread of its own.
+    """
+
+    def __init__(self, store: SyncStore, *, operation_timeout: float, clock: Clock | None = None) -> None:
+        self._now: Callable[[], float] = getattr(clock, "monotonic", time.monotonic)  # of the breaker
         self._store = store
         self._connect = getattr(store, "connect", None)
         self._operation_timeout = operation_timeout
         self._lock = threading.Lock()
-        self._probing = False
+        self._has_prober = False
+        self._probed = threading.Event()  # set at the end of the next probe
         self._closed = False
         self.health = Health()
+        self._probing, self._outage = Probing(operation_timeout), 0
 
     def ask(self, operation: Operation[R], *, until: float = math.inf) -> R:
-        """The store's answer in time, or by ``until``. Raises ``StoreError``, at once while the breaker is open."""
+        """The store's answer in time, or by ``until``. Raises ``StoreError``, at once while the store is known away."""
         if self.health.is_open:
             self._probe_in_background()
+            if self._has_to_wait():
+                self._wait_for_probe(until)
             self.health.check()
         return self._send(operation, until)
+
+    def begin_outage(self, error: Exception) -> None:
+        """Open the breaker, and begin to probe."""
+        self.health.open(error)
+        self._probe_in_background()
 
     def close(self) -> None:
         """Stop probing."""
         self._closed = True
+        self._end_waiting()
 
     def forget(self) -> None:
         """Begin again in a child process, which has none of the parent's threads."""
         self._lock = threading.Lock()
-        self._probing = False
+        self._has_prober = False
+        self._probed = threading.Event()
         self.health.reset()
 
     def _send(self, operation: Operation[R], until: float) -> R:
+        begun = self._now()
         try:
             before = set_deadline(until)
             try:
                 if self._connect is not None:
                     self._connect()
+                begun = self._now()
                 set_deadline(min(until, time.monotonic() + self._operation_timeout))
                 answer = self._store.perform(operation)
             finally:
                 set_deadline(before)
         except StoreError as error:
-            raise self.health.failed(error) from error.__cause__
+            raise self._failed(error, begun) from error.__cause__
+        if self.health.is_open:
+            self._probing.answered(self._now())
         self.health.served()
         return answer
 
+    def _failed(self, error: StoreError, begun: float) -> StoreError:
+        """Note a failed request, and begin to probe if it opens the breaker."""
+        now, was_open = self._now(), self.health.is_open
+        shown = self.health.failed(error, proves=self._probing.proves(begun, now))
+        if self.health.is_open:
+            self._probe_in_background()
+        elif was_open:
+            self._probing.answered(now)
+        return shown
+
+    def _wait_for_probe(self, until: float) -> None:
+        """Wait until a probe has ended. Raises ``BudgetSpent`` at the instant ``until``."""
+        probed = self._probed
+        while self._has_to_wait():
+            self._probe_in_background()
+            left = until - time.monotonic()
+            if left <= 0:
+                raise BudgetSpent
+            if self._has_prober:
+                probed.wait(min(left, self._probing.patience(self._now()), threading.TIMEOUT_MAX))
+            else:  # the interpreter ends, or has no more threads
+                self._probe(self._note_probe(), until)
+            probed = self._probed
+
+    def _has_to_wait(self) -> bool:
+        """Whether a call has to wait for the next probe: the breaker is open, and what opened it is too long ago."""
+        return self.health.is_open and not self._closed and not self._probing.knows(self._now())
+
     def _probe_in_background(self) -> None:
         with self._lock:
-            if self._probing or self._closed:
+            if self._outage != self.health.outages:
+                self._outage = self.health.outages
+                self._probing.begin(self._now())
+            if self._has_prober or self._closed:
                 return
-            self._probing = True
+            self._has_prober = True
         try:
-            threading.Thread(target=_probe, args=(weakref.ref(self),), daemon=True, name=THREAD_NAME).start()
-        except RuntimeError:  # the interpreter ends, or has no more threads
-            self._probing = False
+            _begin_thread(_probe_until_answered, weakref.ref(self))
+        except RuntimeError:  # the interpreter ends, or has no more threads: calls that have to wait send the probes
+            self._has_prober = False
+        except BaseException:  # a signal: the thread may have begun, or not
+            self._has_prober = False
+            raise
 
-    def _probe(self) -> bool:
-        """Send one probe; whether to send another."""
-        if self.health.is_open and not self._closed:
-            self.health.probes += 1
-            try:
-                self._send(PROBE, math.inf)
-            except Exception as error:  # noqa: BLE001 - a store may raise anything, and the breaker must not stay open
-                log.debug("the store still does not answer: %r", error)
-        self._probing = self.health.is_open and not self._closed
-        return self._probing
+    def _until_probe(self) -> float | None:
+        """The seconds until the next probe; ``None`` if there is none, and the prober ends."""
+        with self._lock:
+            self._has_prober = self.health.is_open and not self._closed
+        return self._probing.until_due(self._now()) if self._has_prober else None
+
+    def _begin_probe(self) -> None:
+        """Send a probe; another one may hang."""
+        begun = self._note_probe()
+        try:
+            _begin_thread(self._probe, begun)
+        except RuntimeError:
+            self._probe(begun)
+
+    def _note_probe(self) -> float:
+        self.health.probes += 1
+        self._probing.ask(now := self._now())
+        return now
+
+    def _probe(self, begun: float, until: float = math.inf) -> None:
+        try:
+            self._send(PROBE, min(until, time.monotonic() + self._probing.longest))
+        except Exception as error:  # noqa: BLE001 - a store may raise anything, and the breaker must not stay open
+            log.debug("the store still does not answer: %r", error)
+            self._probing.unanswered(begun, self._now())
+        except BaseException:
+            self._probing.cut_off(begun, self._now())
+            raise
+        finally:
+            self._end_waiting()
+
+    def _end_waiting(self) -> None:
+        """Wake the calls that wait for the end of a probe."""
+        probed, self._probed = self._probed, threading.Event()
+        probed.set()
 
 
-def _probe(of: "weakref.ref[GuardedStore]") -> None:
-    """Send probes, one at a time, until the store answers or the guarded store is garbage."""
-    pause, again = FIRST_PAUSE, True
-    while again:
-        time.sleep(jittered(pause))
-        pause = min(2 * pause, LONGEST_PAUSE)
-        guarded = of()
-        again = guarded is not None and guarded._probe()
+def _probe_until_answered(of: "weakref.ref[GuardedStore]") -> None:
+    """Send probes until the store answers or the guarded store is garbage."""
+    while (guarded := of()) is not None and (pause := guarded._until_probe()) is not None:
+        if pause == 0:
+            guarded._begin_probe()
         del guarded
+        time.sleep(pause)
+
+
+def _begin_thread(target: Callable[..., None], *args: object) -> None:
+    """Start a thread. Raises ``RuntimeError`` if the interpreter ends, or has no more threads."""
+    threading.Thread(target=target, args=args, daemon=True, name=THREAD_NAME).start()

@@ -13,28 +13,27 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
-from zae_limiter.aws.credentials import CredentialSource
+from zae_limiter.aws.credentials import CredentialSource, too_late
 from zae_limiter.aws.opening import Service
-from zae_limiter.operations.client import ClientOptions
+from zae_limiter.aws.trust import untrusted
+from zae_limiter.operations.client import LEAST_SHARE, ClientOptions
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
 from zae_limiter.operations.faults import read_fault
 from zae_limiter.operations.values import Operation
-from zae_limiter.protocol.answers import ErrorAnswer, read_response
+from zae_limiter.protocol.answers import NOT_READ, ErrorAnswer, read_response
 from zae_limiter.protocol.responses import Response, ResponseReader
 from zae_limiter.protocol.signing import Credentials
-from zae_limiter.runtime.sockets import attempts, is_readable, is_writable
-from zae_limiter.runtime.threads import addresses_of, is_address, within
+from zae_limiter.runtime.sockets import closed_before, ends, is_readable, is_writable
 
-from .time_left import time_left
+from .connecting import connected
+from .time_left import check_time, left_until, time_left
 
 IDLE_SECONDS: Final = 10.0  # DynamoDB closes a connection that is idle for longer
 LOOK_SECONDS: Final = 1.0  # between two looks for idle connections
 RECHECK_SECONDS: Final = 0.05  # a waiter looks again, in case the one before it was interrupted
 RECEIVE_BYTES: Final = 65_536
-TICK_SECONDS: Final = 0.02  # a wait may end so much before its time, as some systems count
 
 
 class Connection:
@@ -49,22 +48,21 @@ class Connection:
     def call(self, request: bytes, until: float) -> Response:
         """Return the answer that is whole at ``until``, an instant of ``time.monotonic``.
 
-        Raises ``OutcomeUnknown``; the connection is of no further use after an exception.
+        Raises ``Unreachable`` if the server certainly did not read the whole request, else ``OutcomeUnknown``; the
+        connection is of no further use after an exception.
         """
-        reader, response = ResponseReader(), None
         try:
             self._send(request, until)
-            waits = True
-            while response is None:
-                data = self._receive(until, waits=waits)
-                response = reader.feed(data) if data else reader.end()
-                waits = not self._is_tls  # bytes that TLS has decrypted do not make a socket readable
+        except OSError as error:
+            check_time(error, until)
+            raise Unreachable(f"the connection broke before the request was sent: {error}") from error
+        try:
+            return self._answer(len(request), until)
         except TimeoutError as error:
-            _check_time(error, until)
+            check_time(error, until)
             raise OutcomeUnknown("the answer did not come in time") from error
         except OSError as error:
             raise OutcomeUnknown(f"the connection broke: {error}") from error
-        return response
 
     @property
     def is_fresh(self) -> bool:
@@ -81,25 +79,34 @@ class Connection:
             try:
                 sent += self._socket.send(memoryview(data)[sent:] if sent else data)
             except (BlockingIOError, ssl.SSLWantWriteError):
-                is_writable(self._socket, _left(until))
+                is_writable(self._socket, left_until(until))
             except ssl.SSLWantReadError:
-                is_readable(self._socket, _left(until))
+                is_readable(self._socket, left_until(until))
 
-    def _receive(self, until: float, *, waits: bool) -> bytes:
-        """Return the bytes that come next, none at the end of the connection. Raises ``OSError``.
+    def _answer(self, sent: int, until: float) -> Response:
+        """Return the answer to a request of so many bytes. Raises ``OSError``, and as ``call``."""
+        reader, response, waits = ResponseReader(), None, True
+        while response is None:
+            data = self._receive(sent, until, waits=waits)
+            response = reader.feed(data) if data else reader.end()
+            waits = not self._is_tls  # bytes that TLS has decrypted do not make a socket readable
+        return response
+
+    def _receive(self, sent: int, until: float, *, waits: bool) -> bytes:
+        """Return the bytes that come next, none at the end of the connection. Raises ``OSError``, ``Unreachable``.
 
         With ``waits`` it waits until the socket is readable before it asks.
         """
         while True:
-            left = _left(until)
-            if waits:
-                is_readable(self._socket, left)
+            left = left_until(until)
+            if waits and ends(self._socket, left) and closed_before(self._socket, sent):
+                raise Unreachable(NOT_READ)
             try:
                 return self._socket.recv(RECEIVE_BYTES)
             except (BlockingIOError, ssl.SSLWantReadError):
                 waits = True
             except ssl.SSLWantWriteError:
-                is_writable(self._socket, _left(until))
+                is_writable(self._socket, left_until(until))
 
 
 class Slot:
@@ -223,14 +230,17 @@ class HttpClient:
         self._connect_timeout = options.connect_timeout
         self._read_timeout = options.read_timeout
         self._operation_timeout = options.operation_timeout
+        self._least_time = options.least_time
         self._pool = Pool(options.max_connections)
 
     def send(self, name: str, request: dict[str, Any] | bytes) -> Mapping[str, Any]:
         """Send one request. Raises ``ErrorAnswer``, or the ``StoreError`` of a connection."""
-        until = time.monotonic() + min(time_left(), self._operation_timeout)
-        slot = self._pool.take(until)
+        seconds = min(time_left(), self._operation_timeout)
+        until = time.monotonic() + seconds
+        send_by = until - min(self._least_time, seconds / LEAST_SHARE)
+        slot = self._pool.take(send_by)
         try:
-            response = self._call(slot, name, request, until)
+            response = self._call(slot, name, request, send_by, until)
         except BaseException:
             slot.close()
             raise
@@ -246,22 +256,34 @@ class HttpClient:
         """Close the connections."""
         self._pool.close()
 
-    def _call(self, slot: Slot, name: str, request: dict[str, Any] | bytes, until: float) -> Response:
+    def _call(self, slot: Slot, name: str, request: dict[str, Any] | bytes, send_by: float, until: float) -> Response:
         if slot.connection is not None and not slot.connection.is_fresh:
             slot.close()
-        if slot.connection is None:
-            slot.connection = Connection(self._connect(min(until, time.monotonic() + self._connect_timeout)))
-        credentials = refreshed(self._credentials, until)
-        data = self._writer.write(name, request, credentials, time.time())
-        response = slot.connection.call(data, min(until, time.monotonic() + self._read_timeout))
+        was_open = slot.connection is not None
+        try:
+            response = self._call_once(slot, name, request, send_by, until)
+        except Unreachable:
+            if not was_open:
+                raise
+            slot.close()  # the server closed it at the same time, and certainly did not read the request
+            response = self._call_once(slot, name, request, send_by, until)
         if not response.reusable:
             slot.close()
         return response
 
+    def _call_once(
+        self, slot: Slot, name: str, request: dict[str, Any] | bytes, send_by: float, until: float
+    ) -> Response:
+        if slot.connection is None:
+            slot.connection = Connection(self._connect(min(send_by, time.monotonic() + self._connect_timeout)))
+        credentials = refreshed(self._credentials, send_by)
+        data = self._writer.write(name, request, credentials, time.time())
+        return slot.connection.call(data, min(until, time.monotonic() + self._read_timeout))
+
     def _connect(self, until: float) -> socket.socket:
         host, port = self._writer.host, self._writer.port
         try:
-            sock = _connect(host, port, until)
+            sock = connected(host, port, until)
             if self._tls is None:
                 return sock
             try:
@@ -270,58 +292,23 @@ class HttpClient:
                 sock.close()
                 raise
         except TimeoutError as error:
-            _check_time(error, until)
+            check_time(error, until)
             raise Unreachable(f"no connection to {self._writer.address} in time") from error
         except OSError as error:
-            raise Unreachable(f"no connection to {self._writer.address}: {error}") from error
+            why = untrusted(error, self._writer.netloc)
+            raise why or Unreachable(f"no connection to {self._writer.address}: {error}") from error
 
 
 def refreshed(source: CredentialSource, until: float) -> Credentials:
     """Wait until there are credentials. Raises ``StoreError``."""
     if (credentials := source.current()) is not None:
         return credentials
+    seconds = max(0.0, until - time.monotonic())
     future = source.refreshed()
     try:
-        return future.result(None if until == math.inf else max(0.0, until - time.monotonic()))
+        return future.result(seconds)
     except TimeoutError as error:
         if future.done():
             raise
-        _check_time(error, until)
-        raise Unreachable("the credentials did not come in time") from error
-
-
-def _connect(host: str, port: int, until: float) -> socket.socket:
-    """Return a connection to the first address of ``host`` that answers. Raises ``OSError``."""
-    problem = OSError("the host has no address")
-    ask = partial(addresses_of, host, port)
-    addresses = ask() if is_address(host) else within(ask, _left(until))
-    for sock, place, latest in attempts(addresses, until, time.monotonic):
-        try:
-            sock.settimeout(_left(latest))
-            sock.connect(place)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        except OSError as error:
-            sock.close()
-            _check_time(error, latest)
-            problem = error
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise problem
-
-
-def _check_time(error: OSError, until: float) -> None:
-    """Raise again the ``TimeoutError`` of a signal handler: that of a socket comes late, or has a number."""
-    if isinstance(error, TimeoutError) and error.errno is None and time.monotonic() < until - TICK_SECONDS:
-        raise error
-
-
-def _left(until: float) -> float:
-    """The seconds until then. Raises ``TimeoutError``."""
-    left = until - time.monotonic()
-    if left <= 0:
-        raise TimeoutError("timed out")
-    return left
+        check_time(error, until)
+        raise too_late(seconds) from error

@@ -14,6 +14,7 @@ from ..flows.process.namespace_state import NamespaceState
 from ..flows.steps import Flow
 from ..limits import MILLI, LimitStatus
 from ..runtime import forks
+from ..runtime.unused import Place, warn_unentered
 from .driver import SyncDriver
 
 T = TypeVar("T")
@@ -25,16 +26,19 @@ class SyncLease:
 
     The end of the block writes corrections or gives the tokens back.
 
-    A lease can be entered once: for another block, acquire again.
+    A lease can be entered once: for another block, acquire again. One that nobody enters warns when it is collected.
     """
 
-    __slots__ = ("_driver", "_granted", "_namespace_state", "_once", "_process", "_request")
+    __slots__ = ("_called_at", "_driver", "_granted", "_namespace_state", "_once", "_process", "_request")
 
-    def __init__(self, driver: SyncDriver, namespace_state: NamespaceState, request: AcquireRequest) -> None:
+    def __init__(
+        self, driver: SyncDriver, namespace_state: NamespaceState, request: AcquireRequest, called_at: Place
+    ) -> None:
         self._driver = driver
         self._namespace_state = namespace_state
         self._request = request
         self._granted: Grant | None = None
+        self._called_at = called_at
         self._once = Lock()
         self._process = forks.generation
 
@@ -70,6 +74,11 @@ class SyncLease:
         self._grant.rollback = False
 
     @property
+    def entity_id(self) -> str:
+        """The entity that acquires."""
+        return self._request.entity_id
+
+    @property
     def consumed(self) -> dict[str, int]:
         """The consumption of the lease, in tokens by limit, corrections included."""
         return {name: amount // MILLI for name, amount in self._grant.consumed.items()}
@@ -101,6 +110,12 @@ class SyncLease:
     def shadowed(self) -> tuple[LimitStatus, ...]:
         """The shadow limits that would have refused the acquire or a ``consume``; empty if none."""
         return shadowed(self._grant.claims)
+
+    def __del__(self) -> None:
+        """Warn if nobody has entered it, so that it limits nothing."""
+        once = getattr(self, "_once", None)  # none if a signal came while it was made
+        if once is not None and not once.locked():
+            warn_unentered(self._request.entity_id, self._request.resource, self._called_at)
 
     @property
     def _grant(self) -> Grant:

@@ -1,5 +1,6 @@
 """The sync rate limiter."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Self, TypeVar, Unpack, cast
@@ -11,8 +12,9 @@ from ..flows.validation import validate_flag
 from ..limits import Limit, OnUnavailable, check_limits
 from ..observers import Observer
 from ..observing import audience_of
+from ..runtime.unused import warn_if_later
 from ..settings import AcquireOptions
-from ..wiring import check_decorated, of_call
+from ..wiring import check_decorated, check_repository, of_call
 from .entities import SyncEntityMethods
 from .lease import SyncLease
 from .limits import SyncLimitMethods
@@ -37,6 +39,7 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
         observers: Sequence[Observer] = (),
         shadow: bool = False,
     ) -> None:
+        check_repository(repository, SyncRepository)
         super().__init__(repository.driver, repository.namespace_state, repository._options, repository._clock)
         self.repository = repository
         self._default_limits = () if default_limits is None else check_limits("default_limits", default_limits)
@@ -74,9 +77,11 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
             max_wait=max_wait,
             shadow=self._shadow,
         )
+        caller = sys._getframe(1)
+        place = caller.f_code, caller.f_lasti
         if self._audience is not None:
-            return SyncObservedLease(self.driver, self.namespace_state, request, self._audience)
-        return SyncLease(self.driver, self.namespace_state, request)
+            return SyncObservedLease(self.driver, self.namespace_state, request, place, self._audience)
+        return SyncLease(self.driver, self.namespace_state, request, place)
 
     def limit(
         self,
@@ -97,7 +102,9 @@ class SyncRateLimiter(SyncLimitMethods, SyncEntityMethods):
             def limited(*args: Any, **kwargs: Any) -> Any:
                 what = of_call(consume, args, kwargs)
                 with self.acquire(of_call(entity_id, args, kwargs), of_call(resource, args, kwargs), what, **options):
-                    return function(*args, **kwargs)
+                    answer = function(*args, **kwargs)
+                warn_if_later(answer)
+                return answer
 
             return cast("F", limited)
 

@@ -1,16 +1,22 @@
 """The sync repository: a namespace of a table, and its contents."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Self, Unpack
 
 from ..clock.system import Clock
-from ..exceptions import NamespaceNotFoundError
+from ..exceptions import NamespaceNotFoundError, RateLimiterUnavailable, StoreRefusedError
 from ..flows.acquire.counting import count_the_rest
+from ..flows.process.late_opening import known_id
 from ..flows.process.namespace_state import NamespaceState
 from ..flows.records import opening as namespaces
+from ..flows.steps import Flow
 from ..operations.capacity import Meter
+from ..operations.errors import Unreachable
+from ..runtime.callables import is_awaited
 from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
 from ..stats import CacheStats, StoreStats
-from ..wiring import clock_over, namespace_state_of, open_in_memory, opening
+from ..wiring import clock_over, connecting, late_namespace_state, namespace_state_of, open_in_memory, opening
 from .audit import SyncAuditMethods
 from .buckets import SyncBucketMethods
 from .driver import SyncDriver
@@ -43,7 +49,7 @@ class SyncRepository(
         driver: SyncDriver | None = None,
         owner: bool = True,
     ) -> None:
-        driver = driver or SyncDriver(store, operation_timeout=options.operation_timeout)
+        driver = driver or SyncDriver(store, operation_timeout=options.operation_timeout, clock=clock)
         super().__init__(driver, namespace_state, options, clock)
         self._store = store
         self._owner = owner
@@ -62,8 +68,10 @@ class SyncRepository(
     ) -> Self:
         """Connect to a namespace. A missing one is registered, with a warning, unless ``register`` is ``False``.
 
-        ``options`` are the other fields of ``Options``; times are in seconds. Raises ``InfrastructureNotFoundError``
-        without a table, ``NamespaceNotFoundError``, ``RateLimiterUnavailable``, ``ValidationError``.
+        ``options`` are the other fields of ``Options``; times are in seconds. If the store is away,
+        ``on_unavailable="allow"`` opens nevertheless: the first call that reaches it looks for the namespace, and
+        raises what ``open`` raises. Raises ``InfrastructureNotFoundError`` without a table,
+        ``NamespaceNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``ValidationError``.
         """
         chosen = Options(
             namespace=namespace,
@@ -74,7 +82,11 @@ class SyncRepository(
             register=register,
             **options,
         )
-        return cls.over(SyncDynamoDBStore(chosen.stack_name, **chosen.store_options()), chosen)
+        store = SyncDynamoDBStore(chosen.stack_name, **chosen.store_options())
+        try:
+            return cls.over(store, chosen)
+        except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
+            raise refusal.with_traceback(None) from None
 
     @staticmethod
     def builder() -> "SyncRepositoryBuilder":
@@ -99,22 +111,24 @@ class SyncRepository(
     @classmethod
     def over(cls, store: SyncStore, options: Options) -> Self:
         """Connect over a store of your own, which is closed on failure. Raises the errors of ``open``."""
-        driver = SyncDriver(store, operation_timeout=options.operation_timeout)
+        if is_awaited(store.perform):
+            raise TypeError("SyncRepository needs a store whose `perform` is a `def`: use Repository")
         time = clock_over(store, options)
+        driver = SyncDriver(store, operation_timeout=options.operation_timeout, clock=time)
         try:
-            if options.create_table:
-                driver.run(namespaces.create_table(options.stack_name))
-            namespace_id = driver.run(opening(options, options.namespace_name, time))
+            find = partial(connecting, options, time)
+            namespace_state = _open(driver, options, options.namespace_name, time, find)
         except BaseException:
             store.close()
             raise
-        namespace_state = namespace_state_of(options, options.namespace_name, namespace_id, time)
+        if namespace_state.opening is not None:
+            driver.begin_outage(Unreachable("it was away when the repository was opened"))
         return cls(store, namespace_state, options, time, driver=driver)
 
     def namespace(self, name: str) -> Self:
         """Another namespace of the same table, over the same client; a missing one is registered."""
-        namespace_id = self.driver.run(opening(self._options, name, self._clock))
-        namespace_state = namespace_state_of(self._options, name, namespace_id, self._clock)
+        find = partial(opening, self._options, name, self._clock)
+        namespace_state = _open(self.driver, self._options, name, self._clock, find)
         return type(self)(self._store, namespace_state, self._options, self._clock, driver=self.driver, owner=False)
 
     @property
@@ -124,8 +138,11 @@ class SyncRepository(
 
     @property
     def namespace_id(self) -> str:
-        """The id of the namespace, with which its keys begin."""
-        return self.namespace_state.namespace_id
+        """The id of the namespace, with which its keys begin. Raises ``RateLimiterUnavailable`` while it is not known.
+
+        It is not if the store was away when the repository was opened, and no call has reached it since.
+        """
+        return known_id(self.namespace_state)
 
     def close(self) -> None:
         """Refuse new calls, wait for the writes under way, at most for the time of a request, and close the client.
@@ -147,8 +164,8 @@ class SyncRepository(
         self.close()
 
     def ping(self) -> bool:
-        """Whether the store answers; ``False`` at once while the breaker is open."""
-        return self.driver.run(namespaces.ping())
+        """Whether the store answers, and the namespace is open; ``False`` at once while the breaker is open."""
+        return self.driver.run(namespaces.ping(self.namespace_state))
 
     def get_store_stats(self) -> StoreStats:
         """The state of the breaker, and counts of failed requests and of dropped rows, in this process."""
@@ -163,15 +180,31 @@ class SyncRepository(
         return self.namespace_state.configs.stats()
 
 
+def _open(
+    driver: SyncDriver, options: Options, name: str, clock: Clock, find: Callable[[], Flow[str]]
+) -> NamespaceState:
+    """The state of a namespace, which is opened later if the store is away and the policy is ``allow``."""
+    try:
+        return namespace_state_of(options, name, driver.run(find()), clock)
+    except RateLimiterUnavailable as outage:
+        return late_namespace_state(options, name, clock, find, outage)
+
+
 class SyncRepositoryBuilder(BuilderBase):
     """Options one by one."""
 
     def build(self) -> SyncRepository:
-        """Connect; registers ``default`` and the requested namespace. Raises the errors of ``SyncRepository.open``."""
+        """Connect; registers ``default`` and the requested namespace. Raises the errors of ``SyncRepository.open``.
+
+        If the store is away, and ``on_unavailable`` is ``allow``, ``default`` is left to another process.
+        """
         options = self._options
         store = SyncDynamoDBStore(options.stack_name, **options.store_options())
-        repository = SyncRepository.over(store, options)
-        if options.namespace_name != DEFAULT_NAMESPACE:
+        try:
+            repository = SyncRepository.over(store, options)
+        except StoreRefusedError as refusal:
+            raise refusal.with_traceback(None) from None
+        if options.namespace_name != DEFAULT_NAMESPACE and repository.namespace_state.opening is None:
             try:
                 repository.namespace(DEFAULT_NAMESPACE)
             except NamespaceNotFoundError:

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from traceback import walk_tb
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 from botocore import exceptions as errors
 from botocore.config import Config
 
 from zae_limiter.aws.endpoint import refuse_credentials
+from zae_limiter.aws.trust import untrusted
 from zae_limiter.operations.checksum import check_crc32
 from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
@@ -26,6 +28,7 @@ class SdkClient:
 
     def __init__(self, sdk: Any) -> None:
         self._sdk = sdk
+        self._host = urlsplit(sdk.meta.endpoint_url).netloc
         self._calls = {api: getattr(sdk, method) for method, api in sdk.meta.method_to_api_mapping.items()}
 
     def send(self, name: str, request: dict[str, Any]) -> Mapping[str, Any]:
@@ -45,10 +48,14 @@ class SdkClient:
         if not isinstance(inner, (errors.BotoCoreError, *connection_errors())) and not _is_of_botocore(inner):
             raise inner
         never_left = (errors.EndpointConnectionError, errors.ConnectTimeoutError, errors.ProxyConnectionError)
-        return unsent(error) or (
-            Unreachable(str(error))
-            if isinstance(error, never_left)
-            else OutcomeUnknown(str(error) or type(error).__name__)
+        return (
+            unsent(error)
+            or untrusted(error, self._host)
+            or (
+                Unreachable(str(error))
+                if isinstance(error, never_left)
+                else OutcomeUnknown(str(error) or type(error).__name__)
+            )
         )
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from zae_limiter.clock.system import SystemClock
 from zae_limiter.operations.capacity import Meter
-from zae_limiter.operations.client import ClientOptions, Transport
+from zae_limiter.operations.client import OPENING_SECONDS, ClientOptions, Transport
 from zae_limiter.operations.errors import Closed, StoreError
 from zae_limiter.operations.render import read_answer, read_date, render, render_body
 from zae_limiter.operations.values import Operation
@@ -152,9 +152,10 @@ class SyncDynamoDBStore:
             self._check_open()
             service = self._opener.find()
         if service is not None:  # without the lock: each caller waits for as long as it may
-            from .http import refreshed
+            with forks.without_forks():
+                from .http import refreshed
 
-            refreshed(service.credentials, time.monotonic() + time_left())
+            refreshed(service.credentials, time.monotonic() + min(time_left(), OPENING_SECONDS))
         with self._lock:
             self._check_open()
             if self._send is None:

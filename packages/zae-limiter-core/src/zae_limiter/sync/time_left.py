@@ -3,6 +3,9 @@
 import math
 import threading
 import time
+from typing import Final
+
+TICK_SECONDS: Final = 0.02  # a wait may end so much before its time, as some systems count
 
 
 class _Operation(threading.local):
@@ -21,3 +24,17 @@ def set_deadline(until: float) -> float:
 def time_left() -> float:
     """The seconds left for the operation of this thread; 0 or less after its deadline."""
     return _operation.until - time.monotonic()
+
+
+def check_time(error: OSError, until: float) -> None:
+    """Raise again the ``TimeoutError`` of a signal handler: that of a socket comes late, or has a number."""
+    if isinstance(error, TimeoutError) and error.errno is None and time.monotonic() < until - TICK_SECONDS:
+        raise error
+
+
+def left_until(until: float) -> float:
+    """The seconds until then. Raises ``TimeoutError``."""
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("timed out")
+    return left

@@ -8,6 +8,7 @@ from zae_limiter.operations.capacity import COUNTED, Meter
 from zae_limiter.operations.client import ClientOptions, transport_of
 from zae_limiter.operations.errors import StoreError
 from zae_limiter.operations.values import Operation
+from zae_limiter.runtime.forks import without_forks
 
 Send = Callable[[str, Any], Mapping[str, Any]]
 
@@ -51,10 +52,12 @@ class Opener:
     def open(self, service: Service | None) -> Client:
         """Return a new client by what ``find`` returned. Raises ``StoreError`` if none can be made."""
         if service is None:
-            from .sdk import open_sdk
+            with without_forks():
+                from .sdk import open_sdk
 
             return open_sdk(self._options)
-        from .http import HttpClient
+        with without_forks():
+            from .http import HttpClient
 
         return HttpClient(service, self._options)
 

@@ -8,18 +8,20 @@ import json
 import re
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import pytest
 
 from support.core.authority import Authority
 from zae_limiter.aio.store import DynamoDBStore
-from zae_limiter.operations.errors import OutcomeUnknown
+from zae_limiter.operations.errors import OutcomeUnknown, StoreError
 from zae_limiter.operations.values import Get, Key
 from zae_limiter.sync.store import SyncDynamoDBStore
 from zae_limiter.sync.time_left import set_deadline
@@ -50,8 +52,19 @@ class Peer:
 
     def answer(self, *names: str) -> None:
         """Send answers with these names, at once."""
-        bodies = [json.dumps({"Item": {"PK": {"S": name}}}).encode() for name in names]
+        bodies = [json.dumps({"Item": {"PK": {"S": name}, "SK": {"S": "s"}}}).encode() for name in names]
         self._socket.sendall(b"".join(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(b), b) for b in bodies))
+
+    def reset_at_close(self) -> None:
+        """Have the close of the connection reset it, whatever was read."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def read_without_treating(self) -> None:
+        """Close one half of the connection, and read from the other half what nobody treats, until it is closed."""
+        self._socket.shutdown(socket.SHUT_WR)
+        self._socket.settimeout(0.2)
+        while self._socket.recv(65536):
+            pass
 
 
 Treat = Callable[[Peer, str], None]  # the treatment of a request; the server closes the connection if it raises
@@ -70,6 +83,11 @@ class Server:
         self.asked: list[tuple[int, str]] = []
         self.opened = self.ended = 0
         self._listener, self._treat, self._tls = listener, treat, tls
+
+    def stop(self) -> None:
+        """Refuse new connections."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
 
     def accept(self) -> None:
         while True:
@@ -109,6 +127,9 @@ class Caller(Protocol):
     def get_all(self, names: list[list[str]]) -> list[list[str]]:
         """What so many tasks or threads get, one after the other each."""
 
+    def outcomes(self, names: list[str]) -> list[str | BaseException]:
+        """What tasks or threads get that begin in this order, over one connection."""
+
     def give_up(self, name: str) -> None:
         """Ask, and do not wait for the answer."""
 
@@ -139,6 +160,12 @@ class AsyncCaller:
 
         return self._runner.run(tasks())
 
+    def outcomes(self, names: list[str]) -> list[str | BaseException]:
+        async def tasks() -> list[str | BaseException]:
+            return await asyncio.gather(*(get(self._store, name) for name in names), return_exceptions=True)
+
+        return self._runner.run(tasks())
+
     def give_up(self, name: str) -> None:
         with pytest.raises(TimeoutError):
             self._runner.run(asyncio.wait_for(get(self._store, name), 0.1))
@@ -165,6 +192,23 @@ class SyncCaller:
     def get_all(self, names: list[list[str]]) -> list[list[str]]:
         with ThreadPoolExecutor(len(names)) as pool:
             return list(pool.map(lambda mine: [self.get(name) for name in mine], names))
+
+    def outcomes(self, names: list[str]) -> list[str | BaseException]:
+        found: dict[str, str | BaseException] = {}
+
+        def ask(name: str) -> None:
+            try:
+                found[name] = self.get(name)
+            except StoreError as error:
+                found[name] = error
+
+        threads = [threading.Thread(target=ask, args=(name,)) for name in names]
+        for ahead, thread in enumerate(threads):
+            thread.start()
+            wait_for(partial(lambda least: self.waiting() >= least, ahead))
+        for thread in threads:
+            thread.join()
+        return [found[name] for name in names]
 
     def give_up(self, name: str) -> None:
         before = set_deadline(time.monotonic() + 0.1)

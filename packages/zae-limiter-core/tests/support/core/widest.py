@@ -49,6 +49,7 @@ def held(*of: Sequence[Limit], tokens: int, **more: object) -> Item:
     return item | {WRITES: 10**9} | more
 
 
+REFUSED = ("rj", *(f"pj_{limit.name}" for limit in OLD))  # more than a write takes
 BELOW, FULL, OWING = 1_000, 2 * RATE * 1000, -(10**17)
 
 
@@ -67,6 +68,7 @@ def first_write(before: Item | None, *requests: Callable[[Stage], BucketRequest]
     if busy and before is not None:
         it.sees(before | {WRITES: before[WRITES] - 7_000})
     it.sees(before)
+    it.namespace_state.refusals.add(it.cached, NOW, REFUSED)
     operation = next(commit(it.namespace_state, it.cached, [request(it) for request in requests]))
     assert isinstance(operation, (Put, Update))
     return operation

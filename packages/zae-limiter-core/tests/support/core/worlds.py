@@ -73,6 +73,12 @@ async def in_thread(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return awaited(await asyncio.get_running_loop().run_in_executor(THREADS, partial(call, *args, **kwargs)))
 
 
+def again(limiter: RateLimiter, **options: Any) -> RateLimiter:
+    """Another limiter of the same variant over the same repository."""
+    target: Any = limiter._target if isinstance(limiter, Awaited) else limiter
+    return cast("RateLimiter", awaited(type(target)(target.repository, **options)))
+
+
 class Process(NamedTuple):
     """A limiter with a repository, caches and a wire of its own: what another process would be."""
 
@@ -99,9 +105,10 @@ class World:
         *,
         default_limits: list[Limit] | None = None,
         observers: Sequence[Observer] = (),
+        wire: Wire | None = None,
         **options: Any,
     ) -> Process:
-        wire = Wire(self.table)
+        wire = wire or Wire(self.table)
         chosen = Options(namespace=namespace, **{"clock": self.clock, **options})
         if self.variant == "async":
             opened = await Repository.over(WireStore(wire), chosen)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.operations.errors import OutcomeUnknown
+from zae_limiter.operations.errors import OutcomeUnknown, Unreadable
 from zae_limiter.operations.expressions import LAST_CHARACTER
 from zae_limiter.operations.render import read_answer, read_date, render, render_body
 from zae_limiter.operations.values import (
@@ -32,6 +32,7 @@ from zae_limiter.operations.values import (
 from zae_limiter.schema.table import create_table_request
 
 KEY = Key("p", "s")
+OTHER_KEY = Key("p", "other")
 KEY_MAP = {"PK": {"S": "p"}, "SK": {"S": "s"}}
 EXISTS = Conditions(exists=("PK",))
 EXISTS_PARAMETERS = {
@@ -246,7 +247,7 @@ READ = {"PK": "p", "SK": "s", "n": -1}
         (Query("p"), {"Items": [], "LastEvaluatedKey": KEY_MAP}, Page([], {"PK": "p", "SK": "s"})),
         (BatchWrite(()), {"UnprocessedItems": {}}, Unwritten()),
         (
-            BatchWrite(()),
+            BatchWrite((Put(READ), Delete(KEY), Delete(OTHER_KEY))),
             {"UnprocessedItems": {"t": [{"PutRequest": {"Item": ITEM}}, {"DeleteRequest": {"Key": KEY_MAP}}]}},
             Unwritten((Put(READ), Delete(KEY))),
         ),
@@ -261,10 +262,24 @@ def test_an_answer_becomes_what_the_operation_promises(operation: Operation[Any]
 @pytest.mark.parametrize("strange", [{"N": "1.5"}, {"L": [{"N": "1E+40"}]}])
 def test_a_row_of_an_index_or_a_scan_with_a_number_that_is_none_of_ours_has_its_key_alone(strange: Any) -> None:
     answer = {"Items": [{**ITEM, "GSI1PK": {"S": "q"}, "x": strange}, ITEM]}
-    for operation in (Query("q", "GSI1"), Scan(5)):
+    for operation in (Query("q", "GSI1"), Query("p"), Scan(5)):
         assert read_answer(operation, answer) == Page([{"PK": "p", "SK": "s"}, READ], None)
-    with pytest.raises(OutcomeUnknown, match="invalid literal"):
-        read_answer(Query("p"), answer)
+    with pytest.raises(Unreadable, match="the item 'p', 's' cannot be read"):
+        read_answer(Get(KEY), {"Item": {**ITEM, "x": strange}})
+
+
+@pytest.mark.parametrize("operation", [Get(KEY), Update(KEY)])
+@pytest.mark.parametrize("key", [{}, {"PK": {"S": "another"}}, {"PK": {"N": "1"}}, {"SK": {"S": ["s"]}}])
+def test_an_answer_with_another_item_than_was_asked_for_is_damaged(operation: Operation[Any], key: Any) -> None:
+    item = {name: value for name, value in {**ITEM, **key}.items() if key or name not in {"PK", "SK"}}
+    with pytest.raises(OutcomeUnknown):
+        read_answer(operation, {"Item": item, "Attributes": item})
+
+
+def test_a_page_that_leads_to_itself_is_damaged() -> None:
+    start = {"PK": "p", "SK": "s"}
+    with pytest.raises(OutcomeUnknown, match="leads to itself"):
+        read_answer(Query("p", start=start), {"Items": [], "LastEvaluatedKey": KEY_MAP})
 
 
 def test_the_date_of_an_answer_is_found_where_there_is_one() -> None:

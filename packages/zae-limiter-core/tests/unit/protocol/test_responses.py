@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zae_limiter.operations.errors import OutcomeUnknown
-from zae_limiter.protocol.responses import LONGEST_HEAD, Response, ResponseReader
+from zae_limiter.protocol.responses import LONGEST_HEAD, LONGEST_LINE, LONGEST_TRAILERS, Response, ResponseReader
 
 SIZED = b"HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 400 Bad\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\nX-Trailer: 1\r\n\r\n"
@@ -107,3 +107,22 @@ def test_damaged_bytes_are_a_response_or_an_unknown_outcome(data: bytes, damage:
     except OutcomeUnknown:
         return
     assert 200 <= response.status < 1000
+
+
+ENDLESS = {
+    "the line before a chunk": (b"1;" + b"x" * LONGEST_LINE, "size of a chunk"),
+    "the line before a later chunk": (b"1\r\nx\r\n1;" + b"x" * LONGEST_LINE, "size of a chunk"),
+    "trailers": (b"0\r\n" + b"a: b\r\n" * (LONGEST_TRAILERS // 6 + 1), "trailers"),
+    "one trailer": (b"0\r\n" + b"a" * (LONGEST_TRAILERS + 1), "trailers"),
+}
+
+
+@pytest.mark.parametrize(("framing", "problem"), ENDLESS.values(), ids=list(ENDLESS))
+@pytest.mark.parametrize("size", [1, 100, 100_000])
+def test_what_frames_the_chunks_of_a_body_is_bounded(framing: bytes, problem: str, size: int) -> None:
+    """What is read again with each part is never longer than that."""
+    reader = ResponseReader()
+    reader.feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    parts = (framing[at : at + size] for at in range(0, len(framing), size))
+    with pytest.raises(OutcomeUnknown, match=problem):
+        assert not any(map(reader.feed, parts))

@@ -52,6 +52,13 @@ def test_refused_and_shadowed_acquires_are_counted_like_admitted_ones() -> None:
     assert not consumption(before, before)
 
 
+def test_refusals_by_a_parent_are_counted_by_its_limits() -> None:
+    before, after = image(rj=3, pj_rpm=2), image(rj=5, pj_rpm=3, pj_tpm=2)
+    assert consumption(before, after) == Consumption({}, 0, refused=2, refused_by_parent={"rpm": 1, "tpm": 2})
+    assert consumption(before, image(rj=3, pj_rpm=2, pj_tpm=1)), "those that a write before had no room for"
+    assert consumption(None, after).refused_by_parent == {"rpm": 3, "tpm": 2}
+
+
 def test_a_shard_that_a_split_puts_in_the_place_of_one_left_over_gives_nothing_back() -> None:
     left = image(b_rpm_tc=9000, ev=7, rj=5, sj=2, b_wcu_tc=1000)
     assert not consumption(left, image(b_rpm_tc=0, ev=0, b_wcu_tc=1000))

@@ -63,7 +63,7 @@ def test_shapes_are_read_again_only_where_the_anchor_moved() -> None:
 
 @given(limit_sets())
 def test_a_config_comes_back_with_its_limits(limits: tuple[Limit, ...]) -> None:
-    assert read_limits({"PK": "x", "SK": "y", **config_attributes(limits)}) == limits
+    assert read_limits({"PK": "x", "SK": "y", "config_version": 1, **config_attributes(limits)}) == limits
 
 
 def test_a_config_that_is_not_there_has_nothing() -> None:

@@ -31,6 +31,26 @@ class Replies:
 
 
 @contextmanager
+def slow_response_url() -> Iterator[str]:
+    """An address that accepts each reply, and says so byte by byte, for some seconds."""
+    left = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n":
+                if left.wait(0.1):
+                    return
+                self.wfile.write(bytes([byte]))
+
+        def log_message(self, *_: object) -> None:
+            """Keep quiet."""
+
+    with _serving(Handler) as url:
+        yield url
+        left.set()
+
+
+@contextmanager
 def response_url() -> Iterator[Replies]:
     """An address that takes replies."""
     replies = Replies()
@@ -53,12 +73,17 @@ def response_url() -> Iterator[Replies]:
         def log_message(self, *_: object) -> None:
             """Keep quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    replies.url = f"http://127.0.0.1:{server.server_port}/reply?signature=x"
+    with _serving(Handler) as replies.url:
+        yield replies
+
+
+@contextmanager
+def _serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
-        yield replies
+        yield f"http://127.0.0.1:{server.server_port}/reply?signature=x"
     finally:
         server.shutdown()
         thread.join()

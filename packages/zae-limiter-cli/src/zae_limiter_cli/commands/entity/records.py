@@ -81,6 +81,12 @@ def show(*, connection: "Connection", namespace: str, entity_id: str, output: Ou
 @click.option("--no-entity-name", is_flag=True, help="Remove its name.")
 @click.option("--no-parent", is_flag=True, help="Remove its parent.")
 @click.option("--no-metadata", is_flag=True, help="Remove its metadata.")
+@click.option(
+    "--expected-version",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Change it only if it still has this version, which `show` tells.",
+)
 @principal_option
 @output_option
 def update(
@@ -88,6 +94,7 @@ def update(
     connection: "Connection",
     namespace: str,
     entity_id: str,
+    expected_version: int | None,
     principal: str,
     output: OutputForm,
     **chosen: Any,
@@ -98,7 +105,7 @@ def update(
     """
     fields = _fields(chosen)
     with open_namespace(connection, namespace) as repository:
-        after = repository.update_entity(entity_id, **fields, principal=principal)
+        after = repository.update_entity(entity_id, **fields, expected_version=expected_version, principal=principal)
     show_entity(after, output)
 
 

@@ -9,7 +9,7 @@ from ...errors import CommandError
 from ...options import DocumentForm, connected, quiet_option, yes_option
 from ...principal import principal_option
 from ...progress import reporter
-from .options import files_option, form_option, take_over_option
+from .options import files_option, form_option, namespace_option, take_over_option
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @connected
 @click.argument("saved", required=False, metavar="[PLAN]", type=click.Path(path_type=Path, dir_okay=False))
 @files_option(required=False)
+@namespace_option
 @form_option("text", "json", "markdown")
 @click.option(
     "--allow-deletes", is_flag=True, help="Allow a plan that deletes more than 30 % of the managed items, or all."
@@ -40,6 +41,7 @@ def apply(
     connection: "Connection",
     saved: Path | None,
     files: tuple[str, ...],
+    namespace: str | None,
     form: DocumentForm,
     allow_deletes: bool,
     take_over: bool,
@@ -68,6 +70,7 @@ def apply(
         Provisioner(connection, reporter(quiet=quiet)),
         form,
         claims,
+        namespace,
         allow_deletes=allow_deletes,
         asks=not yes,
         quiet=quiet,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...columns import counted
 from ...errors import CommandError
 from ...options import DocumentForm, connected
 from .options import files_option, form_option, take_over_option
@@ -35,7 +36,8 @@ def validate(*, connection: "Connection", files: tuple[str, ...], form: Document
         click.echo(as_json.render_problems(()), nl=False)
         return
     for manifest in manifests:
-        click.echo(f"{manifest.namespace}: valid, {len(manifest.managed_set())} items, {manifest.canonical_hash()}")
+        items = counted(len(manifest.managed_set()), "item")
+        click.echo(f"{manifest.namespace}: valid, {items}, {manifest.canonical_hash()}")
 
 
 @click.command()

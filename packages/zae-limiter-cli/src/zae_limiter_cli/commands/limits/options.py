@@ -16,6 +16,15 @@ def files_option(*, required: bool) -> Callable[[Function], Function]:
     return click.option("--file", "-f", "files", multiple=True, required=required, metavar="FILE", help=told)
 
 
+def namespace_option(function: Function) -> Function:
+    """``--namespace`` of a command whose files name theirs; the command gets ``namespace``, ``None`` for all of them.
+
+    The environment does not choose here: a variable that is left over would leave files out unseen.
+    """
+    told = "Take the manifest of this namespace alone; an error if no file is of it.  [default: all]"
+    return click.option("--namespace", "-N", help=told)(function)
+
+
 def form_option(*forms: DocumentForm) -> Callable[[Function], Function]:
     """``--output``; the command gets ``form``, one of these."""
     return click.option(

@@ -11,7 +11,7 @@ import click
 from ...errors import CommandError
 from ...options import DocumentForm, connected
 from ...progress import reporter
-from .options import exit_code_option, files_option, form_option, take_over_option
+from .options import exit_code_option, files_option, form_option, namespace_option, take_over_option
 
 if TYPE_CHECKING:
     from ...connection import Connection
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @connected
 @files_option(required=True)
+@namespace_option
 @form_option("text", "json", "markdown")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Save the plan for `limits apply FILE`.")
 @exit_code_option("there are changes")
@@ -28,6 +29,7 @@ def plan(
     *,
     connection: "Connection",
     files: tuple[str, ...],
+    namespace: str | None,
     form: DocumentForm,
     out: Path | None,
     exit_code: bool,
@@ -44,7 +46,7 @@ def plan(
     from ...limits.saved import SavedPlan
     from ...limits.showing import plan_of, show_plans
 
-    manifests = load_files(files)
+    manifests = load_files(files, namespace)
     if out is not None and len(manifests) != 1:
         raise CommandError(f"--out saves the plan of one namespace, not of {len(manifests)}: plan them one by one")
     planner = Planner(connection, reporter(quiet=False))
@@ -60,11 +62,18 @@ def plan(
 @click.command()
 @connected
 @files_option(required=True)
+@namespace_option
 @form_option("text", "json", "markdown")
 @exit_code_option("there is drift")
 @click.option("--unmanaged", is_flag=True, help="List items of the table that are neither declared nor managed.")
 def diff(
-    *, connection: "Connection", files: tuple[str, ...], form: DocumentForm, exit_code: bool, unmanaged: bool
+    *,
+    connection: "Connection",
+    files: tuple[str, ...],
+    namespace: str | None,
+    form: DocumentForm,
+    exit_code: bool,
+    unmanaged: bool,
 ) -> None:
     """Show drift, items changed or deleted out of band since the last apply, then what is pending; read-only.
 
@@ -78,7 +87,7 @@ def diff(
     from ...limits.showing import plan_of, show_drift
 
     planner = Planner(connection, reporter(quiet=False))
-    requests = [Request.of("diff", manifest) for manifest in load_files(files)]
+    requests = [Request.of("diff", manifest) for manifest in load_files(files, namespace)]
     plans = [plan_of(request.namespace, planner.ask(request)) for request in requests]
     show_drift(plans, form, list_unmanaged=unmanaged)
     if exit_code and any(each.drifted for each in plans):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from ...errors import CommandError, debug_option
+from ...errors import CommandError, debug_option, one_line
 from ...options import OutputForm, output_option
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ def logs(name: str | None, function: str | None, lines: int, *, follow: bool) ->
         there = ", ".join(Logs(state_dir.logs).sources()) or "none"
         raise CommandError(f"there is no log of {function!r}, which begins with its first call; available: {there}")
     for line in found.new()[-lines:] if lines else []:
-        click.echo(f"{line.time} {line.source}  {line.text}")
+        click.echo(one_line(f"{line.time} {line.source}  {line.text}"))
     if follow:
         for line in found.follow(state_dir.is_held):
-            click.echo(f"{line.time} {line.source}  {line.text}")
+            click.echo(one_line(f"{line.time} {line.source}  {line.text}"))
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ...columns import say_columns, say_json
+from ...columns import counted, say_columns, say_json
 from ...confirmation import confirm
 from ...data.showing import show_done, show_namespaces
 from ...errors import CommandError
@@ -111,7 +111,11 @@ def purge(*, connection: "Connection", namespace_id: str, yes: bool, output: Out
     with _registry(connection) as registry, _by_id(namespace_id):
         if not yes:
             confirm(f"Purge the namespace {namespace_id} and all its data? This cannot be undone.")
-        removed = registry.purge_namespace(namespace_id, on_progress=_progress(reporter(quiet=quiet)))
+        try:
+            removed = registry.purge_namespace(namespace_id, on_progress=_progress(reporter(quiet=quiet)))
+        except KeyboardInterrupt:
+            again = f"zae-limiter namespace purge --name {connection.name} -- {namespace_id}"
+            raise CommandError(f"stopped in the middle: run `{again}` again, which removes the rest") from None
     message = f"Namespace {namespace_id} purged, items removed: {removed:,}."
     show_done({"namespace_id": namespace_id, "items": removed}, "purged", output, message=message)
 
@@ -161,7 +165,7 @@ def _progress(report: Reporter) -> Callable[[int], None]:
     def on_progress(count: int) -> None:
         nonlocal told
         if count - told >= ITEMS_BETWEEN_LINES:
-            report(f"{count:,} items removed")
+            report(f"{counted(count, 'item')} removed")
             told = count
 
     return on_progress

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...columns import say_columns, say_json
+from ...columns import counted, say_columns, say_json
 from ...errors import CommandError
 from ...options import OutputForm, connected, output_option
 from ...progress import reporter
@@ -157,7 +157,7 @@ def _rows(connection: "Connection", deployed: "Deployed") -> list[tuple[str, str
         rows.append(("policies", f"{len(policies)}, whose ARNs are outputs of the stack"))
     if options.alarms:
         rows.append(("alarms", options.alarm_topic_arn or "without notifications: set --alarm-topic-arn"))
-    days = f"to any second of the last {options.recovery_days} days"
+    days = f"to any second of the last {counted(options.recovery_days, 'day')}"
     rows.append(("recovery", days if options.point_in_time_recovery else "none: set --point-in-time-recovery"))
     rows.append(("deletion", "refused" if options.deletion_protection else "possible: set --deletion-protection"))
     rows.append(("namespace", "default" if deployed.default_namespace else "default was deleted, and stays deleted"))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...columns import say_columns, say_json
+from ...columns import counted, say_columns, say_json
 from ...confirmation import confirm
 from ...errors import CommandError
 from ...options import OutputForm, connected, output_option, yes_option
@@ -101,7 +101,9 @@ def _migrate(connection: "Connection", deployed: "Deployed", output: OutputForm,
         show(connection, deployed, output, quiet=quiet)
     if done and output != "json" and not quiet:
         click.echo(f"Table {connection.name} migrated to schema {done[-1].schema_version + 1}.")
-        say_columns([(each.name, f"{each.items:,} items read, {each.changed:,} changed") for each in done], indent="  ")
+        say_columns(
+            [(each.name, f"{counted(each.items, 'item')} read, {each.changed:,} changed") for each in done], indent="  "
+        )
     if refused is not None:
         raise refused
 
@@ -161,7 +163,7 @@ def _as_json(forecast: "Forecast") -> dict[str, Any]:
 
 def _row(stack: str, forecast: "Forecast") -> tuple[str, str, str, str]:
     version = forecast.migration.schema_version
-    items = f"{forecast.changed:,} of {forecast.items:,} items"
+    items = f"{forecast.changed:,} of {counted(forecast.items, 'item')}"
     units = f"{forecast.read_units:,.0f} read units, {forecast.write_units + forecast.index_units:,} write units"
     details = f"schema {version} to {version + 1}, {items}, {units}: {forecast.migration.description}"
     return "~", stack, f"migration {forecast.migration.name}", details

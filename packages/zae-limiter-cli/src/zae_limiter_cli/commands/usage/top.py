@@ -1,16 +1,20 @@
 """`zae-limiter usage top`."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from ...columns import say_json
+from ...errors import CommandError
 from ...options import OutputForm, connected, in_namespace, output_option
 from ...paging import ROWS_OF_A_PAGE, open_namespace
 from .options import resource_options
 
 if TYPE_CHECKING:
+    from zae_limiter import SyncRepository
+
     from ...connection import Connection
     from ...usage.query import UsageQuery
 
@@ -60,9 +64,26 @@ def top(
         found = repository.get_top_usage(
             query.resource, by=count, window=query.window, start=query.start, end=query.end, limit=rows
         )
+        if not found and count not in COUNTS.values():
+            _refuse_unknown(repository, query, by)
     if output == "json":
         say_json(plain_top(query, by, found))
     elif found:
         say_top(found)
     else:
         click.echo(f"No usage by {by}: {query}.")
+
+
+def _refuse_unknown(repository: "SyncRepository", query: "UsageQuery", by: str) -> None:
+    """Raise ``CommandError`` for a name that is none of the limits; where no limit is known, for a mistyped count."""
+    from difflib import get_close_matches
+
+    defaults = (*repository.get_resource_defaults(str(query.resource)), *repository.get_system_defaults()[0])
+    used = repository.get_usage_summary(**asdict(query)).limits
+    limits = sorted({*(each.name for each in defaults), *(each.limit_name for each in used)})
+    close = get_close_matches(by, [*COUNTS, *limits], n=1)
+    if by in limits or not (limits or close):
+        return
+    hint = f"did you mean `{close[0]}`?" if close else f"it is one of {', '.join([*COUNTS, *limits])}"
+    problem = f"neither a count, nor a limit that {query.resource} has by default or that anybody used"
+    raise CommandError(f"--by {by!r}: {problem}: {hint}")

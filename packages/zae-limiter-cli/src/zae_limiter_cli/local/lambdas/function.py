@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from ..credentials import Credentials
 
@@ -73,8 +72,6 @@ class Function:
             "LAMBDA_TASK_ROOT": str(task),
             "LANG": "en_US.UTF-8",
             "TZ": ":UTC",
-            # The provisioner replies to events of this endpoint's CloudFormation, beside AWS's own.
-            "ZAEL_RESPONSE_HOST": urlsplit(endpoint_url).hostname or "",
         }
         shared = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "TMPDIR") if name in os.environ}
         return {**shared, **dict(self.variables), **own}

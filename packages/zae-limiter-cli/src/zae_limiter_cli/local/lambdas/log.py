@@ -4,6 +4,7 @@ import math
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,6 +53,7 @@ class Output:
         self._take = take
         self._caught_up: SimpleQueue[None] = SimpleQueue()
         self._source, self.fd = os.pipe()
+        self._open = [self.fd]
         threading.Thread(target=self._read, daemon=True).start()
 
     def catch_up(self) -> None:
@@ -60,8 +62,9 @@ class Output:
         self._caught_up.get()
 
     def close(self) -> None:
-        """Take what is still to come from processes that write; nothing of our own is."""
-        os.close(self.fd)
+        """Take what is still to come from processes that write; nothing of our own is. A second time does nothing."""
+        with suppress(IndexError):
+            os.close(self._open.pop())
 
     def _read(self) -> None:
         with os.fdopen(self._source, "rb") as source:

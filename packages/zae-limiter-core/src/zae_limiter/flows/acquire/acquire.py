@@ -8,21 +8,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...exceptions import RateLimiterUnavailable, RateLimitExceeded, ValidationError
-from ...limits import LimitStatus, OnUnavailable
-from ...operations.errors import RaceLost, StoreError
+from ...limits import OnUnavailable
+from ...operations.errors import BudgetSpent, RaceLost, StoreError
 from ...resolution import Config, Resolved
 from ...schema.attributes import CONFIG_READ_AT
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket, resolve
 from ..process.bucket_queue import Waiter
+from ..process.late_opening import opened
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..public_errors import public_error
 from ..steps import Enqueue, Flow, Log, Sleep
-from .claims import AcquireRequest, Claim, Grant
+from .claims import AcquireRequest, Claim, Grant, Seen
 from .create_with_parent import create_with_parent
 from .shard_selection import cached_shards, choose_shard, covers, read_shards, try_other_shards
-from .statuses import statuses_before
+from .statuses import refusal_of
+from .taking_in_turn import take_in_turn
 
 ROUNDS = 8
 AGAIN_SECONDS = 0.01
@@ -43,24 +45,35 @@ def acquire(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Gr
             if claims is None:
                 claims = yield from find_claims(namespace_state, request)
             claim = claims[0]
-            if len(claims) == 1 and not claim.stale:
+            if len(claims) == 1 and not claim.stale and request.turn is None:
                 if claim.target.queue.busy and _looks_short(namespace_state, claim):
-                    refuse_by_copies(namespace_state, claims)
+                    refuse_by_copies(namespace_state, request, claims)
                 bucket_request = claim.enter()
                 yield Enqueue(bucket_request)
                 if bucket_request.admitted:
                     return Grant(request, claims)
+                yield from try_other_shards(namespace_state, claims)
             else:
-                yield from _take_with_others(namespace_state, claims)
-                if all(claim.admitted and not claim.stale for claim in claims):
-                    return Grant(request, claims)
-            yield from try_other_shards(namespace_state, claims)
-            if (yield from _conclude(namespace_state, claims)):
+                yield from _take_with_others(namespace_state, request, claims)
+            if (yield from _conclude(namespace_state, request, claims)):
                 return Grant(request, claims)
         raise RaceLost(f"the limits of {request.entity_id}/{request.resource} changed during {ROUNDS} attempts")
     except StoreError as error:
+        if isinstance(error, BudgetSpent) and _has_answered(request, claims or ()):
+            raise NotYet from error
         yield from let_through(namespace_state, request, error, claims or ())
         return Grant(request, (), error)
+
+
+class NotYet(Exception):
+    """The time of an attempt of a caller that waits is over, although the store answered: others were before it."""
+
+
+def _has_answered(request: AcquireRequest, claims: Sequence[Claim]) -> bool:
+    """Whether an answer has shown one of the buckets since the attempt of a caller that may wait began."""
+    return request.since_ms > 0 and any(
+        each.seen_at_ms > request.since_ms for claim in claims for each in (claim.cached, claim.target)
+    )
 
 
 def let_through(
@@ -93,8 +106,10 @@ def _policy(namespace_state: NamespaceState, of_call: OnUnavailable | None) -> O
 def find_claims(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[list[Claim]]:
     """The claims, with the limits that hold for each; unknown and expired configs are read.
 
-    Raises ``ValidationError`` for an amount without a limit, or if there are no limits at all.
+    Raises ``ValidationError`` for an amount without a limit, or if there are no limits at all, and for a namespace that
+    was not opened yet what opening it raises.
     """
+    yield from opened(namespace_state)
     claims = [(yield from _approach(namespace_state, request, request.entity_id))]
     parent_id = _parent_to_ask(request, claims[0].resolved)
     if parent_id is not None:
@@ -183,23 +198,28 @@ def _with_amounts(request: AcquireRequest, claims: list[Claim]) -> list[Claim]:
     return claims
 
 
-def _take_with_others(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[None]:
-    """Take if there is a parent, or if a config has expired."""
-    refuse_by_copies(namespace_state, claims)
+def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[None]:
+    """Take if there is a parent, if a config has expired, or if the caller's turn in a waiting line has come."""
+    if len(claims) > 1 or request.turn is None:  # whoever waits for one bucket has looked at the copy
+        refuse_by_copies(namespace_state, request, claims)
+    if request.turn is not None:
+        return (yield from take_in_turn(namespace_state, claims))
     taking = [claim for claim in claims if any(claim.amounts.values())]
     if len(taking) == 2 and all(claim.cached.state is None and not claim.stale for claim in taking):
         yield from create_with_parent(namespace_state, taking[0], taking[1])
     else:
         yield from _take_beside_refresh(claims)
+    yield from try_other_shards(namespace_state, claims)
+    return None
 
 
-def refuse_by_copies(namespace_state: NamespaceState, claims: Sequence[Claim]) -> None:
+def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:
     """Raise ``RateLimitExceeded`` if the copies of a claim's shards are fresh, and the tokens are not there."""
     now = namespace_state.now()
     if any(_rules_out(namespace_state, claim, now) for claim in claims):
         for claim in claims:
-            claim.seen = namespace_state.states(claim.cached)
-        raise RateLimitExceeded(statuses_before(claims, now))
+            claim.seen = Seen(namespace_state.states(claim.cached), now)
+        raise refusal_of(request, claims, now)
 
 
 def _looks_short(namespace_state: NamespaceState, claim: Claim) -> bool:
@@ -222,7 +242,7 @@ def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:
     yield from queue(waiters)
 
 
-def _conclude(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[bool]:
+def _conclude(namespace_state: NamespaceState, request: AcquireRequest, claims: list[Claim]) -> Flow[bool]:
     """Whether all claims are admitted, and their configs are current; else give back what was taken.
 
     Then it raises the reason, or returns ``False`` if the acquire has to be decided again.
@@ -248,7 +268,7 @@ def _conclude(namespace_state: NamespaceState, claims: list[Claim]) -> Flow[bool
     error = first_error(claims)
     if error is not None:
         raise error
-    raise RateLimitExceeded((yield from refusal_statuses(namespace_state, claims)))
+    raise (yield from refusal_by_answers(namespace_state, request, claims))
 
 
 def first_error(claims: Iterable[Claim]) -> StoreError | None:
@@ -262,14 +282,18 @@ def first_error(claims: Iterable[Claim]) -> StoreError | None:
     return None
 
 
-def refusal_statuses(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[list[LimitStatus]]:
-    """The statuses of a refusal; for a bucket of several shards from all of them, if they can be read."""
+def refusal_by_answers(
+    namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]
+) -> Flow[RateLimitExceeded]:
+    """The refusal after the last try of each claim; a bucket of several shards is read as a whole, if it can be."""
     for claim in claims:
-        try:
-            claim.seen = (yield from read_shards(namespace_state, claim)) if claim.is_split else ()
-        except StoreError:  # also a spent budget: the refusal itself is certain
-            claim.seen = namespace_state.states(claim.cached)
-    return statuses_before(claims, namespace_state.now())
+        if claim.is_split and claim.seen is None:
+            try:
+                states = yield from read_shards(namespace_state, claim)
+            except StoreError:  # also a spent budget: the refusal itself is certain
+                states = namespace_state.states(claim.cached)
+            claim.seen = Seen(states, namespace_state.now()) if states else None
+    return refusal_of(request, claims, namespace_state.now())
 
 
 def _changed(claim: Claim) -> bool:

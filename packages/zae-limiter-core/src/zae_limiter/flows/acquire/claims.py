@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
+from typing import NamedTuple
 
 from ...exceptions import InfrastructureError
 from ...limits import Limit, OnUnavailable
@@ -10,14 +11,17 @@ from ...operations.errors import StoreError
 from ...operations.values import NOTHING
 from ...resolution import Config, Resolved
 from ...schema.items import BucketState
-from ..process.bucket_queue import BucketRequest
+from ..process.bucket_queue import BucketRequest, Outcome
 from ..process.namespace_state import CachedBucket
 from ..process.waiting_line import Turn
 
 
 @dataclass(slots=True)  # never changed; not frozen, which would slow down every acquire
 class AcquireRequest:
-    """The arguments of an acquire; amounts in millitokens by limit. ``turn``: its caller's, if that waits in a line."""
+    """The arguments of an acquire; amounts in millitokens by limit. ``turn``: its caller's, if that waits in a line.
+
+    ``since_ms``: when the attempt of a caller that may wait began.
+    """
 
     entity_id: str
     resource: str
@@ -30,6 +34,18 @@ class AcquireRequest:
     max_wait: float = 0.0
     turn: Turn | None = None
     shadow: bool = False
+    since_ms: int = 0
+
+
+class Seen(NamedTuple):
+    """The last seen states of a bucket's shards at ``at_ms``, which decided without a request.
+
+    ``ahead``: the amounts of those before the caller in the waiting line, in millitokens by limit.
+    """
+
+    states: Sequence[BucketState]
+    at_ms: int
+    ahead: Mapping[str, int] = NOTHING
 
 
 @dataclass(slots=True)
@@ -37,7 +53,7 @@ class Claim:
     """One bucket that an acquire draws on: the entity's own, or its parent's.
 
     ``cached`` is its shard 0, ``target`` the shard asked next, chosen at random. ``last``: the requests of the last
-    try. ``seen``: the states that decided without a request. ``error``: why the shards could not be read.
+    try. ``seen``: what decided without a request. ``error``: why the shards could not be read.
     ``waits``: its caller waits for tokens.
     """
 
@@ -49,7 +65,7 @@ class Claim:
     stale: bool = False
     turn: Turn | None = None
     waits: bool = False
-    seen: Sequence[BucketState] = ()
+    seen: Seen | None = None
     requests: list[BucketRequest] = field(default_factory=list)
     last: Sequence[BucketRequest] = ()
     error: StoreError | None = None
@@ -92,20 +108,38 @@ class Claim:
             bucket_request.trial = self.trial
         if self.turn is not None and checked:  # shadow limits wait for nobody
             bucket_request.turn = self.turn.number
-            self.turn.asks(self.cached.line, bucket_request)
+            self.turn.asks(self.cached.line, [bucket_request])
         self.requests.append(bucket_request)
         self.last = (bucket_request,)
         return bucket_request
 
     def enter_many(self, parts: Iterable[tuple[CachedBucket, Mapping[str, int]]]) -> Sequence[BucketRequest]:
-        """New requests that serve the amounts together, one per shard; the first counts as the acquire."""
-        self.last = [
-            BucketRequest(cached.queue, part, self.config, not rank) for rank, (cached, part) in enumerate(parts)
-        ]
-        if self.config.shadow:
-            self.last[0].trial = self.trial
-        self.requests += self.last
-        return self.last
+        """New requests for what is missing, one per shard; one of the try counts as the acquire."""
+        kept = [request for request in self.last if request.admitted]
+        new = [BucketRequest(cached.queue, part, self.config) for cached, part in parts]
+        if not any(request.events for request in kept):
+            new[0].events, new[0].trial = 1, self.trial
+        self.last = [*kept, *new]
+        self.requests += new
+        if self.turn is not None:
+            self.turn.asks(self.cached.line, new)
+        return new
+
+    def is_behind_another(self, now_ms: int) -> bool:
+        """Whether somebody in the bucket's line, who came before its caller, is to be served first."""
+        return self.turn is not None and bool(self.checked) and self.cached.line.blocker(self.turn, now_ms) is not None
+
+    def refuse(self, now_ms: int, *, blocked: bool) -> None:
+        """Refuse it without a request; ``blocked``: because of those before it in a line."""
+        request = self.enter()
+        request.blocked = blocked
+        request.outcome = Outcome("refused", self.target.state, now_ms)
+
+    @property
+    def missing(self) -> Mapping[str, int]:
+        """The part of the checked amounts that no request of the last try has taken."""
+        taken = [request for request in self.last if request.admitted]
+        return {name: n - sum(each.checked.get(name, 0) for each in taken) for name, n in self.checked.items()}
 
 
 class Grant:

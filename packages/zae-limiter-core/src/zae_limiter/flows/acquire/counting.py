@@ -1,4 +1,4 @@
-"""Counting refusals: each one on the buckets that were short of tokens.
+"""Counting refusals: each one on the bucket of the one who asked, and on the parent's if that was short of tokens.
 
 Lives here: which buckets, and when a write of its own is due. Never: the counts (process.refusals).
 """
@@ -6,10 +6,12 @@ Lives here: which buckets, and when a write of its own is due. Never: the counts
 from typing import Final
 
 from ...exceptions import RateLimitExceeded
+from ...limits import MAX_LIMITS
 from ...operations.errors import BudgetSpent
+from ...schema.attributes import REFUSED, parse_refused_by_parent, refused_by_parent
 from ..bucket.serving import cached_bucket
 from ..process.bucket_queue import RefusalCount
-from ..process.namespace_state import NamespaceState
+from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.queueing import queue
 from ..steps import Flow, Post
 
@@ -17,15 +19,26 @@ AT_ONCE: Final = 16
 
 
 def count_refusal(namespace_state: NamespaceState, refusal: RateLimitExceeded) -> Flow[None]:
-    """Count it once on each bucket that was short; the bucket's next write by this process adds it.
+    """Count it once on the bucket of the one who asked, and on its parent's if that was short.
 
-    If no write came for a minute, one of its own is queued, and nobody waits for it.
+    The next write of this process to the bucket adds it. If no write came for a minute, one of its own is queued, and
+    nobody waits for it.
     """
-    short = dict.fromkeys((status.entity_id, status.resource) for status in refusal.violations)
-    for entity_id, resource in short:
+    asker, now = refusal.entity_id, namespace_state.now()
+    places = ((each, status.resource) for status in refusal.violations for each in (asker, status.entity_id))
+    for entity_id, resource in dict.fromkeys(places):
         cached = cached_bucket(namespace_state, entity_id, resource)
-        if namespace_state.refusals.add(cached, namespace_state.now()) and cached.state is not None:
+        by_parent = _by_parent(refusal, cached) if entity_id == asker else ()
+        if namespace_state.refusals.add(cached, now, (REFUSED, *by_parent)) and cached.state is not None:
             yield Post(RefusalCount(cached.queue))
+
+
+def _by_parent(refusal: RateLimitExceeded, asker: CachedBucket) -> list[str]:
+    """The counts of the parent's limits that were short; no more of them than the bucket has room for."""
+    short = (each.limit_name for each in refusal.violations if each.entity_id != refusal.entity_id)
+    names, item = [refused_by_parent(name) for name in short], {} if asker.state is None else asker.state.item
+    known = [name for name in item if parse_refused_by_parent(name) is not None] if names else []
+    return names if len({*known, *names}) <= MAX_LIMITS else [name for name in names if name in known]
 
 
 def count_the_rest(namespace_state: NamespaceState) -> Flow[None]:

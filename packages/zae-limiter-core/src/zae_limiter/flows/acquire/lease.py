@@ -13,7 +13,7 @@ from ..process.bucket_queue import BucketQueue, BucketRequest
 from ..process.namespace_state import NamespaceState
 from ..process.queueing import give_back_all, queue
 from ..steps import Flow
-from .acquire import first_error, let_through, refusal_statuses, refuse_by_copies
+from .acquire import first_error, let_through, refusal_by_answers, refuse_by_copies
 from .claims import Claim, Grant
 from .counting import count_refusal
 from .shard_selection import balance_of, try_other_shards
@@ -95,7 +95,7 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
     """Take more; returns the store's error, if it failed. Raises ``RateLimitExceeded`` if the tokens are not there."""
     mine = [claim for claim in grant.claims if amounts.keys() & claim.config.by_name.keys()]
     more = _for_each(grant, amounts)
-    refuse_by_copies(namespace_state, more)
+    refuse_by_copies(namespace_state, grant.request, more)
     yield from queue([claim.enter() for claim in more])
     yield from try_other_shards(namespace_state, more)
     bucket_requests = [bucket_request for claim in more for bucket_request in claim.last]
@@ -110,7 +110,7 @@ def _take_more(namespace_state: NamespaceState, grant: Grant, amounts: Mapping[s
         raise ValidationError("consume", [*amounts], "no longer limits of this bucket: acquire again")
     error = first_error(more)
     if error is None:
-        raise RateLimitExceeded((yield from refusal_statuses(namespace_state, more)))
+        raise (yield from refusal_by_answers(namespace_state, grant.request, more))
     return error
 
 
@@ -201,7 +201,7 @@ def _for_each(grant: Grant, amounts: Mapping[str, int]) -> list[Claim]:
         known = {name: amount for name, amount in amounts.items() if name in claim.config.by_name}
         if known:
             more.append(
-                replace(claim, amounts=known, stale=False, turn=None, waits=False, seen=(), requests=[], last=())
+                replace(claim, amounts=known, stale=False, turn=None, waits=False, seen=None, requests=[], last=())
             )
     return more
 

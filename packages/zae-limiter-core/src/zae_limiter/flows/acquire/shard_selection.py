@@ -3,19 +3,19 @@
 Never: the write of a shard (group_commit), its split (splitting).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...limits import Limit
 from ...operations.errors import StoreError
 from ...schema.items import BucketState
-from ...sharding import allocate, calculate_balance
+from ...sharding import Amounts, allocate, calculate_balance
 from ...token_bucket import refill_bucket
 from ..bucket.reading import read_whole
 from ..bucket.serving import cached_bucket
 from ..process.namespace_state import CachedBucket, NamespaceState
-from ..process.queueing import give_back_all, queue
+from ..process.queueing import queue
 from ..steps import Flow
-from .claims import Claim
+from .claims import Claim, Seen
 
 ELSEWHERE = 2
 ROUNDS = 4
@@ -24,7 +24,7 @@ ROUNDS = 4
 def choose_shard(namespace_state: NamespaceState, home: CachedBucket) -> CachedBucket:
     """The shard that an acquire asks first, chosen at random."""
     count = home.shard_count
-    return home if count == 1 else _shard(namespace_state, home, namespace_state.pick(count))
+    return home if count == 1 else shard_of(namespace_state, home, namespace_state.pick(count))
 
 
 def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
@@ -45,18 +45,22 @@ def try_other_shards(namespace_state: NamespaceState, claims: Sequence[Claim]) -
 def read_shards(namespace_state: NamespaceState, claim: Claim) -> Flow[Sequence[BucketState]]:
     """All shards of the bucket: from the copies if all are fresh, else as the store has them, repaired.
 
-    A crowd that waits goes by copies of any age: it asks again, and must not read them one by one.
+    A crowd that waits goes by copies of any age: it asks again, and must not read them one by one. So what it has
+    read is remembered, also of shards that this process has not asked yet.
     """
     begun = namespace_state.now()
     states = cached_shards(namespace_state, claim, begun)
     if not states and claim.waits and claim.cached.line:
-        states = namespace_state.repaired_states(claim.cached, begun)
+        known = namespace_state.repaired_states(claim.cached, begun)
+        states = known if len(known) == claim.cached.shard_count else ()
     if states:
         return states
     [states] = yield from read_whole([claim.cached.id])
     if not states:
         namespace_state.learn_beside(claim.cached.id, None, begun)
     for state in states:
+        if claim.waits:
+            shard_of(namespace_state, claim.cached, state.id.shard)
         namespace_state.learn_beside(state.id, state.item, begun)
     return [state.repaired(begun) for state in states]
 
@@ -86,11 +90,15 @@ def covers(claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
     """Whether the shards together have the requested amounts; a debt blocks only the shard that carries it."""
     if len(states) == 1:
         return not states[0].is_short_of(claim.checked, now_ms)
-    headrooms = headroom_of(claim, states, now_ms)
-    for name, amount in claim.checked.items():
+    return divided(claim.checked, headroom_of(claim, states, now_ms)) is not None
+
+
+def divided(amounts: Amounts, headrooms: Mapping[int, Amounts]) -> Mapping[int, Amounts] | None:
+    """The part of the amounts that each shard is to give; ``None`` if they cannot serve all of them together."""
+    for name, amount in amounts.items():
         if amount == 0 and all(headroom[name] < 0 for headroom in headrooms.values()):
-            return False
-    return allocate(claim.checked, headrooms) is not None
+            return None
+    return allocate(amounts, headrooms)
 
 
 def _short(claims: Sequence[Claim]) -> list[Claim]:
@@ -112,7 +120,7 @@ def _go_elsewhere(namespace_state: NamespaceState, claim: Claim, tried: set[int]
         return False
     shard = hopeful[namespace_state.pick(len(hopeful))]
     tried.add(shard)
-    claim.target = _shard(namespace_state, claim.cached, shard)
+    claim.target = shard_of(namespace_state, claim.cached, shard)
     return True
 
 
@@ -126,22 +134,25 @@ def _is_short(namespace_state: NamespaceState, claim: Claim, shard: int) -> bool
 
 
 def _take_from_many(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
-    """Serve a request from several shards: all parts are taken, or none."""
+    """Serve a request from several shards. What some of them gave is kept while others are asked for the rest."""
     for _ in range(ROUNDS):
         states = yield from read_shards(namespace_state, claim)
         now = namespace_state.now()
-        parts = allocate(claim.checked, headroom_of(claim, states, now)) if covers(claim, states, now) else None
+        parts = divided(claim.missing, headroom_of(claim, states, now))
+        if parts is None and not any(request.admitted for request in claim.last):
+            claim.seen = Seen(states, now) if states else None
         if not parts:
             return
-        requests = claim.enter_many(
-            (_shard(namespace_state, claim.cached, shard), part) for shard, part in parts.items()
-        )
-        yield from queue(requests)
-        if claim.admitted:
+        yield from take_parts(namespace_state, claim, parts)
+        if claim.admitted or not claim.refused:
             return
-        yield from give_back_all(requests, uncounted=True)
-        if not claim.refused:
-            return
+
+
+def take_parts(namespace_state: NamespaceState, claim: Claim, parts: Mapping[int, Amounts]) -> Flow[None]:
+    """Ask each of these shards for its part of what is missing."""
+    yield from queue(
+        claim.enter_many((shard_of(namespace_state, claim.cached, shard), part) for shard, part in parts.items())
+    )
 
 
 def _fresh(namespace_state: NamespaceState, claim: Claim, shard: int, now_ms: int) -> BucketState | None:
@@ -156,5 +167,6 @@ def _headroom(claim: Claim, state: BucketState, name: str, now_ms: int) -> int:
     return refill_bucket(*state.part(claim.config.by_name[name], now_ms), now_ms)
 
 
-def _shard(namespace_state: NamespaceState, home: CachedBucket, shard: int) -> CachedBucket:
+def shard_of(namespace_state: NamespaceState, home: CachedBucket, shard: int) -> CachedBucket:
+    """A shard of the bucket whose shard 0 is ``home``, also one that this process has not seen."""
     return cached_bucket(namespace_state, home.id.entity_id, home.id.resource, shard=shard)

@@ -1,23 +1,55 @@
-"""The statuses of an acquire's limits, made of outcomes and of the states of shards."""
+"""The statuses of an acquire's limits, made of outcomes and of the states of shards.
+
+Lives here: the one rule for every refusal. Never: whether a call is refused (acquire, waiting, lease).
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
+from ...exceptions import RateLimitExceeded
 from ...limits import MILLI, Limit, LimitStatus
 from ...operations.values import NOTHING
 from ...schema.items import BucketState
-from ...sharding import Part, calculate_balance, calculate_next_token, calculate_wait, full_part, unseen_parts
+from ...sharding import (
+    Part,
+    calculate_balance,
+    calculate_next_token,
+    calculate_servable,
+    calculate_wait,
+    full_part,
+    unseen_parts,
+)
 from ...token_bucket import force_consume
 from ..process.bucket_queue import BucketQueue, BucketRequest, Outcome
 from ..process.namespace_state import NamespaceState
-from .claims import Claim
+from .claims import AcquireRequest, Claim, Seen
 
 ONE_MILLISECOND = 0.001
 
 
-def statuses_before(claims: Iterable[Claim], now_ms: int) -> list[LimitStatus]:
-    """The status of every checked limit, before this request took anything."""
-    return [status for claim in claims for status in _contended(claim, _before(claim, now_ms))]
+def refusal_of(
+    request: AcquireRequest, claims: Sequence[Claim], now_ms: int, least_seconds: float = ONE_MILLISECOND
+) -> RateLimitExceeded:
+    """The refusal of a call that draws on these claims: every way to a refusal ends here.
+
+    It has every limit that the call draws on. Exactly those are exceeded that are short of its amounts behind all that
+    comes before it, in its batch or in its line. Where none is by now (others came first, or the tokens came since), it
+    is the one that was short until last. That of the longest wait waits for at least ``least_seconds``.
+    """
+    stood = [each for claim in claims for each in _before(claim, now_ms)]
+    statuses = [each.status() for each in stood]
+    worst = max(_deciding(stood), key=lambda place: stood[place].lag_seconds)
+    wait_seconds = max(least_seconds, statuses[worst].retry_after_seconds)
+    statuses[worst] = replace(statuses[worst], exceeded=True, retry_after_seconds=wait_seconds)
+    return RateLimitExceeded(statuses, request.entity_id)
+
+
+def _deciding(stood: Sequence["_Stood"]) -> list[int]:
+    """The places of the limits that can have refused: those of claims that were refused last, if any was."""
+    enforced = [place for place, each in enumerate(stood) if each.name not in each.claim.config.shadow]
+    short = [place for place in enforced if stood[place].wait_seconds]
+    return short or [place for place in enforced if stood[place].claim.refused] or enforced
 
 
 Owed = Mapping[BucketQueue, Mapping[str, int]]  # what a write to a shard is still to take, in millitokens by limit
@@ -31,32 +63,65 @@ def statuses_after(namespace_state: NamespaceState, owing: Iterable[tuple[Claim,
     return [status for claim, owed in owing for status in _after(namespace_state, claim, owed)]
 
 
-def _before(claim: Claim, now_ms: int) -> list[LimitStatus]:
-    outcome = claim.last[0].outcome if claim.last else None
-    if outcome is None or claim.seen:
-        return _statuses(claim, claim.amounts, claim.seen, now_ms)
+class _Stood(NamedTuple):
+    """How one limit stood for a request at an instant: ``parts`` have what all before the request left to it."""
+
+    claim: Claim
+    name: str
+    amount: int
+    parts: Sequence[Part]
+    at_ms: int
+
+    @property
+    def wait_seconds(self) -> float:
+        """Seconds until the amount is there; 0 if it is."""
+        return calculate_wait(self.parts, self.amount, self.at_ms)
+
+    @property
+    def lag_seconds(self) -> float:
+        """The same, below 0 for a limit that has more: by the time in which it gains so much."""
+        limit, spare = self.parts[0].shard_limit.limit, calculate_servable(self.parts, self.at_ms) - self.amount
+        return self.wait_seconds or -spare * limit.refill_period / (limit.refill_amount * MILLI)
+
+    def status(self) -> LimitStatus:
+        limit = self.parts[0].shard_limit.limit
+        return _status(self.claim, limit, self.parts, self.amount, self.at_ms, self.wait_seconds)
+
+
+def _before(claim: Claim, now_ms: int) -> list[_Stood]:
+    """How the limits of a claim stood before it took anything."""
+    outcome, seen = claim.last[0].outcome if claim.last else None, claim.seen
+    if seen is not None:
+        return _stood(claim, seen.states, seen.at_ms, _behind(claim, seen))
+    if outcome is None:
+        return _stood(claim, (), now_ms)
     left = outcome.left
-    if outcome.verdict == "admitted":
-        left = {name: _balance(claim, outcome, name) + taken for name, taken in claim.amounts.items()} | dict(
-            outcome.spared
-        )
-    return _statuses(claim, claim.amounts, _states(outcome), outcome.at_ms, left=left)
+    if outcome.verdict == "admitted":  # it was there, though a correction beside it may have taken more
+        left = {name: max(amount, _balance(claim, outcome, name) + amount) for name, amount in claim.amounts.items()}
+    return _stood(claim, _states(outcome), outcome.at_ms, {**left, **outcome.spared})
+
+
+def _behind(claim: Claim, seen: Seen) -> dict[str, int]:
+    """What the caller's line leaves to it, of the limits that others before it wait for."""
+    states = _repaired(seen.states, seen.at_ms)
+    balances = {name: calculate_balance(_parts(claim, states, name, seen.at_ms), seen.at_ms) for name in seen.ahead}
+    return {name: balances[name] - ahead for name, ahead in seen.ahead.items() if ahead}
+
+
+def _stood(claim: Claim, states: Sequence[BucketState], at_ms: int, left: Mapping[str, int] = NOTHING) -> list[_Stood]:
+    """How the limits stood on these shards, with what all before the claim ``left`` of them, where that is known."""
+    seen, found = _repaired(states, at_ms), []
+    for name, amount in claim.amounts.items():
+        parts = _parts(claim, seen, name, at_ms)
+        if name in left and (len(parts) == 1 or claim.seen is not None):  # what an outcome says is of one shard
+            parts = [full_part(parts[0].shard_limit.limit, at_ms)._replace(tokens_milli=left[name])]
+        found.append(_Stood(claim, name, amount, parts, at_ms))
+    return found
 
 
 def _balance(claim: Claim, outcome: Outcome, name: str) -> int:
     seen = _repaired(_states(outcome), outcome.at_ms)
     return calculate_balance(_parts(claim, seen, name, outcome.at_ms), outcome.at_ms)
-
-
-def _contended(claim: Claim, statuses: list[LimitStatus]) -> list[LimitStatus]:
-    """All limits as exceeded, if a request was refused although none is: others came first, or tokens came since."""
-    if not claim.refused or any(status.exceeded and not status.limit.shadow for status in statuses):
-        return statuses
-    return [
-        replace(status, exceeded=True, retry_after_seconds=ONE_MILLISECOND)
-        for status in statuses
-        if not status.limit.shadow
-    ]
 
 
 def _after(namespace_state: NamespaceState, claim: Claim, owed: Owed) -> list[LimitStatus]:
@@ -117,24 +182,6 @@ def _shadowed(claim: Claim, known: Collection[BucketRequest] = ()) -> list[Limit
 
 def _states(outcome: Outcome) -> Sequence[BucketState]:
     return () if outcome.state is None else (outcome.state,)
-
-
-def _statuses(
-    claim: Claim,
-    amounts: Mapping[str, int],
-    states: Sequence[BucketState],
-    at_ms: int,
-    *,
-    left: Mapping[str, int] = NOTHING,
-) -> list[LimitStatus]:
-    seen, statuses = _repaired(states, at_ms), []
-    for name, amount in amounts.items():
-        parts = _parts(claim, seen, name, at_ms)
-        if name in left and len(parts) == 1:  # one shard: what it had left for this request
-            parts = [Part(shard_limit, left[name] - shard_limit.minted_since_anchor(at_ms)) for shard_limit, _ in parts]
-        wait = calculate_wait(parts, amount, at_ms)
-        statuses.append(_status(claim, parts[0].shard_limit.limit, parts, amount, at_ms, wait))
-    return statuses
 
 
 def _status(

@@ -8,30 +8,40 @@ within the same moment acquire together: one write serves them all.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 
 from ...exceptions import RateLimitExceeded
-from ...limits import LimitStatus
 from ...operations.errors import BudgetSpent
+from ...operations.values import NOTHING
+from ...schema.items import BucketState
 from ..process.namespace_state import CachedBucket, NamespaceState
 from ..process.waiting_line import LOOKS_AGAIN_MS, Turn
 from ..steps import Flow, Wait
-from .acquire import acquire, known_claims
-from .claims import AcquireRequest, Claim, Grant
+from .acquire import NotYet, acquire, known_claims
+from .claims import AcquireRequest, Claim, Grant, Seen
 from .counting import count_refusal
 from .shard_selection import balance_of
-from .statuses import statuses_before
+from .statuses import refusal_of
+from .taking_in_turn import ANY_PARTS, ripe
 
 MOMENT_MS = 100
 MOMENTS_TO_FILL = 2  # a bucket must not fill up while its crowd waits for the next moment
 A_BIT_MS = 2  # behind another one, times the distance, so that a long line does not look all the time
-PATIENCE_MS = 1000  # that a caller waits for a write of others
 JITTER = 0.1  # of the wait of a caller that waits alone
 LONGEST_JITTER_MS = 50
+SETTLES_MS = (
+    1000  # behind its time, a caller settles for half as much of each shard, and for a third behind two of them
+)
 
 _arrivals = count(1)
+
+Count = Callable[[Claim, str, Sequence[BucketState], int], int]
+
+
+def _balance_of(claim: Claim, name: str, states: Sequence[BucketState], now_ms: int) -> int:
+    return balance_of(claim.config.by_name[name], states, now_ms)
 
 
 def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
@@ -51,31 +61,21 @@ def acquire_in_time(namespace_state: NamespaceState, request: AcquireRequest) ->
 def _acquire_in_line(namespace_state: NamespaceState, request: AcquireRequest) -> Flow[Grant]:
     caller = _Caller(namespace_state, request)
     try:
-        return (yield from _acquire_in_turn(namespace_state, request, caller))
+        return (yield from _acquire_in_turn(namespace_state, caller))
+    except NotYet as over:
+        raise caller.not_yet() from over
     finally:
         caller.leave()
 
 
-def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, caller: "_Caller") -> Flow[Grant]:
-    begun, slept_ms, refused_ms = namespace_state.now(), 0.0, 0
-    refusal: RateLimitExceeded | None = None
+def _acquire_in_turn(namespace_state: NamespaceState, caller: "_Caller") -> Flow[Grant]:
+    refused_ms, refusal = 0, None
     caller.join_others()
     while True:
-        while (wait_ms := max(caller.wait_ms(), refused_ms)) or caller.is_blocked():
-            left_ms = request.max_wait * 1000 - max(slept_ms, namespace_state.now() - begun)
-            if wait_ms > left_ms or left_ms <= 0:  # at its end, one whom others are before does not overtake them
-                raise caller.too_late(refusal, max(wait_ms, A_BIT_MS))
-            pause_ms = min(caller.pause_ms(wait_ms), left_ms, caller.look_ms)
-            caller.turn.due_ms = namespace_state.now() + math.ceil(pause_ms)
-            try:
-                yield Wait(pause_ms / 1000)
-            except BudgetSpent:  # of the attempt before, which was refused at its very end
-                raise caller.too_late(refusal, max(wait_ms, A_BIT_MS)) from None
-            slept_ms, refused_ms = slept_ms + pause_ms, 0
+        yield from _wait_for_turn(namespace_state, caller, refusal, refused_ms)
         caller.turn.wake(namespace_state.now())
         try:
-            asked = replace(request, turn=caller.turn) if caller.joined else request
-            grant = yield from acquire(namespace_state, asked)
+            grant = yield from acquire(namespace_state, caller.attempt())
         except RateLimitExceeded as error:
             if math.isinf(error.retry_after_seconds):
                 raise
@@ -84,8 +84,31 @@ def _acquire_in_turn(namespace_state: NamespaceState, request: AcquireRequest, c
                 refused_ms = 0
             caller.sleep_for(refusal)
         else:
-            grant.waited = slept_ms / 1000
+            grant.waited = caller.slept_ms / 1000
             return grant
+
+
+def _wait_for_turn(
+    namespace_state: NamespaceState, caller: "_Caller", refusal: RateLimitExceeded | None, refused_ms: int
+) -> Flow[None]:
+    """Sleep until the tokens are due, and nobody is to be served first; ``refused_ms`` at least.
+
+    Raises ``RateLimitExceeded`` if that is too late.
+    """
+    while True:
+        wait_ms, left_ms = max(caller.wait_ms(), refused_ms), caller.left_ms()
+        ripens_ms = caller.ripens_ms(wait_ms, left_ms)
+        if not (wait_ms or ripens_ms or caller.is_blocked()):
+            return
+        if wait_ms > left_ms or left_ms <= 0:  # at its end, one whom others are before does not overtake them
+            raise caller.too_late(refusal, max(wait_ms, A_BIT_MS))
+        pause_ms = min(caller.pause_ms(max(wait_ms, ripens_ms)), left_ms, caller.look_ms)
+        caller.turn.due_ms = namespace_state.now() + math.ceil(pause_ms)
+        try:
+            yield Wait(pause_ms / 1000)
+        except BudgetSpent:  # of the attempt before, which was refused at its very end
+            raise caller.too_late(refusal, max(wait_ms, A_BIT_MS)) from None
+        caller.slept_ms, refused_ms = caller.slept_ms + pause_ms, 0
 
 
 class _Caller:
@@ -101,8 +124,10 @@ class _Caller:
         self._lines: list[CachedBucket] = []
         self._short: Claim | None = None
         self._blocked_until_ms = 0
-        self._patient_since_ms: int | None = None
-        self.turn = Turn(next(_arrivals), namespace_state.now())
+        self._due_ms: int | None = None
+        self._begun_ms = namespace_state.now()
+        self.slept_ms = 0.0
+        self.turn = Turn(next(_arrivals), self._begun_ms)
 
     @property
     def joined(self) -> bool:
@@ -113,6 +138,10 @@ class _Caller:
     def look_ms(self) -> int:
         """The longest sleep without a look at the lines."""
         return max((cached.line.look_ms for cached in self._lines), default=LOOKS_AGAIN_MS)
+
+    def left_ms(self) -> float:
+        """The rest of the time that it may wait."""
+        return self._request.max_wait * 1000 - max(self.slept_ms, self._namespace_state.now() - self._begun_ms)
 
     def join_others(self) -> None:
         """Join the line of its own bucket, and all lines that there are, if others wait already."""
@@ -146,20 +175,30 @@ class _Caller:
         self._hold(held)
         return longest
 
+    def ripens_ms(self, wait_ms: int, left_ms: float) -> int:
+        """The time until shards that are ripe have the amounts of all up to this turn; 0 if there is no need to wait.
+
+        The longer it has been due, the smaller the parts that it settles for; at the end of its time, any.
+        """
+        now = self._namespace_state.now()
+        self._due_ms = now if wait_ms or self._due_ms is None else self._due_ms
+        self.turn.parts = 1 + (now - self._due_ms) // SETTLES_MS
+        split = [claim for claim in self._claims if claim.is_split and claim.cached in self._lines]
+        longest = max((self._wait_ms(claim, now, self._ripe_of) for claim in split), default=0)
+        if longest < left_ms or not all(claim.cached.line.is_first(self.turn, now) for claim in split):
+            return longest
+        self.turn.parts = ANY_PARTS
+        return 0
+
     def is_blocked(self) -> bool:
-        """Whether it is the turn of another one first, who sleeps, or whose write is under way for no second yet."""
+        """Whether it is the turn of another one first, who sleeps, or who is about to, because it was refused."""
         now = self._namespace_state.now()
         found = [cached.line.blocker(self.turn, now) for cached in self._lines]
         blockers = [blocker for blocker in found if blocker is not None]
-        if all(blocker.due_ms is not None for blocker in blockers):
-            self._patient_since_ms = None
-        elif self._patient_since_ms is None:  # a sleep before it was no patience
-            self._patient_since_ms = now
         self._blocked_until_ms = max(
             (max(each.due_ms or 0, now + A_BIT_MS * each.distance) for each in blockers), default=now
         )
-        patient_ms = 0 if self._patient_since_ms is None else now - self._patient_since_ms
-        return bool(blockers) and patient_ms < PATIENCE_MS
+        return bool(blockers)
 
     def sleep_for(self, refusal: RateLimitExceeded) -> None:
         """Wait in the line of the bucket that is short for longest, and in that of the own one."""
@@ -167,6 +206,17 @@ class _Caller:
         short = refusal.primary_violation.entity_id
         self._join(claims, [each.cached for each in claims if each is claims[0] or each.cached.id.entity_id == short])
         self.turn.sleep()
+        self._due_ms = None
+
+    def attempt(self) -> AcquireRequest:
+        """The request of an attempt that begins now."""
+        turn = self.turn if self.joined else None
+        return replace(self._request, turn=turn, since_ms=self._namespace_state.now())
+
+    def not_yet(self) -> RateLimitExceeded:
+        """The refusal of one whose attempt took too long, although the store answered."""
+        self._claims = known_claims(self._namespace_state, self._request) or self._claims
+        return self.too_late(None, A_BIT_MS)
 
     def leave(self) -> None:
         """Leave the lines."""
@@ -192,22 +242,16 @@ class _Caller:
         return wait_ms + (line.phase_ms - now - wait_ms) % max(1, min(MOMENT_MS, fill_ms // MOMENTS_TO_FILL))
 
     def too_late(self, refusal: RateLimitExceeded | None, wait_ms: int) -> RateLimitExceeded:
-        """The refusal with the wait of the whole line, which the limits of the line's bucket have."""
-        if self._short is None and refusal is not None:  # this process no longer knows the bucket
+        """The refusal of one that waits, by the last seen states and the amounts of all before it in its lines."""
+        if refusal is not None and not self._claims:  # this process no longer knows the buckets
             return refusal
-        assert self._short is not None, "only a caller that was refused or is in a line waits"
-        statuses = self._statuses(self._short) if refusal is None else refusal.statuses
-        bucket = self._short.cached.id.entity_id
-        return RateLimitExceeded(
-            [
-                replace(status, exceeded=True, retry_after_seconds=max(wait_ms / 1000, status.retry_after_seconds))
-                if status.entity_id == bucket and not status.limit.shadow
-                else status
-                for status in statuses
-            ]
-        )
+        now = self._namespace_state.now()
+        for claim in self._claims:
+            states = self._namespace_state.repaired_states(claim.cached, now)
+            claim.seen = Seen(states, now, self._ahead(claim, now))
+        return refusal_of(self._request, self._claims, now, wait_ms / 1000)
 
-    def _wait_ms(self, claim: Claim, now_ms: int) -> int:
+    def _wait_ms(self, claim: Claim, now_ms: int, count: Count = _balance_of) -> int:
         """Milliseconds until the bucket has the amounts of all up to this turn; 0 if no state of it is known."""
         states = self._namespace_state.repaired_states(claim.cached, now_ms)
         before = claim.cached.line.up_to(self.turn, now_ms)
@@ -215,15 +259,18 @@ class _Caller:
         for name, amount in claim.checked.items() if states else ():
             limit = claim.config.by_name[name]
             needed = before.get(name, 0) + (0 if claim.cached in self._lines else amount)
-            short = needed - balance_of(limit, states, now_ms)
+            short = needed - count(claim, name, states, now_ms)
             longest = max(longest, -(-short * limit.refill_period // limit.refill_amount))
         return longest
 
-    def _statuses(self, claim: Claim) -> list[LimitStatus]:
-        """The statuses of a bucket that was not asked, by its last seen state."""
-        now = self._namespace_state.now()
-        claim.seen = self._namespace_state.repaired_states(claim.cached, now)
-        return statuses_before([claim], now)
+    def _ahead(self, claim: Claim, now_ms: int) -> dict[str, int]:
+        """The amounts of all before it in the line of a bucket, by limit that it needs."""
+        up_to = claim.cached.line.up_to(self.turn, now_ms)
+        own = claim.checked if claim.cached in self._lines else NOTHING
+        return {name: max(0, up_to.get(name, 0) - own.get(name, 0)) for name in claim.checked}
+
+    def _ripe_of(self, claim: Claim, name: str, states: Sequence[BucketState], now_ms: int) -> int:
+        return sum(there[name] for there in ripe(claim, states, now_ms, self.turn.parts).values())
 
     def _join(self, claims: Sequence[Claim], lines: Sequence[CachedBucket]) -> None:
         """Go by these claims, and wait in those of these lines whose tokens they need."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...operations.values import NOTHING, Conditions, Key, Update
-from ...schema.attributes import ACQUIRES, REFUSED, SHADOWED, TTL
+from ...schema.attributes import ACQUIRES, SHADOWED, TTL
 from ...schema.items import ONE_WRITE, WRITES
 from ..process.bucket_queue import BucketRequest
 
@@ -24,9 +24,9 @@ TTL_SLACK_SECONDS = 5  # the most that the clocks of processes may differ
 class Batch:
     """The sums of a batch, in millitokens by limit; ``carried`` are its requests, ``short`` those that did not fit.
 
-    ``refused``: the earlier refusals that its write counts. ``tried``: the part of ``unchecked`` that shadow limits
-    gave; ``elsewhere``: what these have on other shards. ``spared``: the requests that some would have refused, with
-    what those limits had left; such an amount is only ``counted``.
+    ``refused``: the earlier refusals that its write counts, by attribute. ``tried``: the part of ``unchecked`` that
+    shadow limits gave; ``elsewhere``: what these have on other shards. ``spared``: the requests that some would have
+    refused, with what those limits had left; such an amount is only ``counted``.
     """
 
     __slots__ = (
@@ -44,7 +44,7 @@ class Batch:
         self.spared: dict[BucketRequest, dict[str, int]] = {}
         self.shadows = 0
         self.events = 0
-        self.refused = 0
+        self.refused: Mapping[str, int] = NOTHING
         self.carried: list[BucketRequest] = []
         self.short: list[BucketRequest] = []
 
@@ -188,7 +188,7 @@ class UpdateDraft:
         self.add[WRITES] = ONE_WRITE
         self.count(ACQUIRES, batch.events)
         self.count(SHADOWED, batch.shadows)
-        self.count(REFUSED, batch.refused)
+        self.add |= batch.refused
 
     def expire(self, ttl: int | None, item: Mapping[str, Any]) -> None:
         """Set the ``ttl``, or remove it; a condition keeps the write from replacing a later one that was not seen."""

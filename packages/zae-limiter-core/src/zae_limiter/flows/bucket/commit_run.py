@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...operations.errors import ConditionFailed, Conflict, NotApplied, StoreError, Throttled
 from ...operations.values import NOTHING, Get, Item, Put, Update
 from ...resolution import Config
-from ...schema.attributes import CONFIG_READ_AT, REFUSED, bucket_attributes
+from ...schema.attributes import CONFIG_READ_AT, bucket_attributes, refusals_of
 from ...schema.items import BucketState
 from ..process.bucket_queue import BucketRequest, Outcome, RefusalCount, Verdict
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -188,7 +188,7 @@ class CommitRun:
         multiplier = self.namespace_state.settings.ttl_multiplier
         plan = ConsumeWrite(self.cached, state, now_ms, multiplier, self.config, self.slack)
         batch = fit_batch(self.pending, plan.headroom, plan.ceilings)
-        batch.refused = write.add.get(REFUSED, 0)
+        batch.refused = refusals_of(write.add)
         plan.write(batch)
         return Decision(write, batch, plan)
 
@@ -309,7 +309,8 @@ class CommitRun:
         if outdated:
             self.settle(outdated, "outdated")
         if hopeless:
-            self.settle(hopeless, "refused", left=headroom)
+            before = fit_batch(self.pending, headroom, ceilings)
+            self.settle(hopeless, "refused", left=before.left(headroom, ceilings))
 
     def _refuse_or_ask(self, batch: Batch, plan: WritePlan) -> None:
         """By a fresh copy, refuse the requests that would not fit alone; the other short ones wait for the outcome.
@@ -321,7 +322,7 @@ class CommitRun:
         if self._fresh():
             hopeless = list(_hopeless(batch.short, headroom))
             if hopeless:
-                self.settle(hopeless, "refused", left=headroom)
+                self.settle(hopeless, "refused", left=batch.left(headroom, plan.ceilings))
         elif not batch.carried:
             batch.carry(first := batch.short.pop(0))
             if first.trial:

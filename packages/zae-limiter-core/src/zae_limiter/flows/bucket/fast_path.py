@@ -7,7 +7,7 @@ and every correction of a bucket that is not hot pays for them.
 from collections.abc import Mapping, Sequence
 
 from ...operations.values import Conditions, Update
-from ...schema.attributes import ACQUIRES, ANCHOR, REFUSED, SHARD_COUNT, TTL, bucket_attributes
+from ...schema.attributes import ACQUIRES, ANCHOR, SHARD_COUNT, TTL, bucket_attributes
 from ...schema.items import AHEAD_MS, ONE_WRITE, WRITES, BucketState
 from ..process.bucket_queue import BucketRequest
 from ..process.namespace_state import CachedBucket, NamespaceState
@@ -38,8 +38,8 @@ def fast_path_update(
     else:
         update = _give_back(cached, state, request.given, add)
     refusals = namespace_state.refusals
-    if update is not None and cached in refusals.counts and (refused := refusals.take(cached)):
-        add[REFUSED] = refused  # of the update, too
+    if update is not None and cached in refusals.counts:
+        add |= refusals.take(cached)  # of the update, too
     return update
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from ...buckets import Bucket, BucketLimit, LimitCapacity, ResourceCapacity
 from ...limits import MILLI
@@ -10,15 +9,10 @@ from ...naming import check_identifier, check_resource
 from ...operations.values import Item, Key, Page, Query
 from ...schema import keys
 from ...schema.attributes import (
-    ANCHOR,
-    ENTITY_ID,
     PK,
-    RESOURCE,
     SHADOWED,
-    SHARD_COUNT,
     TTL,
     bucket_attributes,
-    parse_bucket_attribute,
 )
 from ...schema.items import BucketId, BucketState, read_bucket
 from ...token_bucket import refill_bucket, share
@@ -27,8 +21,6 @@ from ..process.namespace_state import NamespaceState, bucket_key
 from ..retry import read_all, with_retries
 from ..steps import Flow
 from ..validation import validate_bucket
-
-NUMBERS: Final = (ANCHOR, SHADOWED, SHARD_COUNT, TTL)
 
 
 def get_bucket(namespace_state: NamespaceState, entity_id: str, resource: str) -> Flow[Bucket | None]:
@@ -50,7 +42,7 @@ def get_buckets(namespace_state: NamespaceState, entity_id: str, resource: str |
     while query is not None:
         query, states = yield from _states_of_page(namespace_state, query, rows)
         for state in states:
-            shards.setdefault(state.item[RESOURCE], []).append(state)
+            shards.setdefault(state.id.resource, []).append(state)
     yield from report(rows)
     return [bucket_of(shards[name], namespace_state.now()) for name in sorted(shards)]
 
@@ -82,7 +74,7 @@ def read_whole(buckets: Sequence[BucketId]) -> Flow[list[list[BucketState]]]:
 
 
 def _shard_keys(bucket: BucketId, home: Item | None) -> list[Key]:
-    return [bucket_key(bucket.other(shard)) for shard in range(home[SHARD_COUNT] if home else 0)]
+    return [bucket_key(bucket.other(shard)) for shard in range(read_bucket(home).shard_count if home else 0)]
 
 
 def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
@@ -91,8 +83,8 @@ def bucket_of(states: Sequence[BucketState], now_ms: int) -> Bucket:
     first = min(states, key=_shard_of)
     ttl = first.item.get(TTL)
     return Bucket(
-        entity_id=first.item[ENTITY_ID],
-        resource=first.item[RESOURCE],
+        entity_id=first.id.entity_id,
+        resource=first.id.resource,
         shard_count=first.shard_count,
         limits=tuple(_limit_of(states, first, name, now_ms) for name in sorted(first.shard_limits)),
         anchor_ms=first.anchor_ms,
@@ -139,8 +131,6 @@ def _states_of_page(
 def _checked_state(item: Item, now_ms: int) -> BucketState:
     """The state of a bucket item whose every amount can be told. Raises an error of ``UNREADABLE`` for any other."""
     bucket_of_row(item)
-    if any(type(value) is not int for name, value in item.items() if name in NUMBERS or parse_bucket_attribute(name)):
-        raise TypeError("a number is not one")
     state = read_bucket(item)
     bucket_of([state], now_ms)
     return state

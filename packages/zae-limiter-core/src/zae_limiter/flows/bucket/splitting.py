@@ -172,8 +172,10 @@ def _halving(state: BucketState, now_ms: int, leftover: Item | None) -> _Halving
     draft.remove = (TTL,)  # also a ``ttl`` that was set since
     tokens = {name: _divide(draft, state, name, anchor_ms) for name in state.shard_limits}
     item = _shard_like(state, other, tokens, count=count, anchor_ms=anchor_ms)
-    absent = Conditions(absent=(PK,)) if leftover is None else Conditions(equals={ANCHOR: leftover[ANCHOR]})
-    return _Halving(draft.update(bucket_key(state.id)), Put(item, absent))
+    seen = Conditions(absent=(PK,))
+    if leftover is not None:
+        seen = Conditions(equals={ANCHOR: read_bucket(leftover).anchor_ms})
+    return _Halving(draft.update(bucket_key(state.id)), Put(item, seen))
 
 
 def _divide(draft: UpdateDraft, state: BucketState, name: str, anchor_ms: int) -> int:

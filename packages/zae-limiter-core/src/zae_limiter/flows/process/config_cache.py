@@ -12,8 +12,8 @@ from ...operations.values import Item, Key
 from ...resolution import OWN_LEVELS, Config, Level, Resolved, winner
 from ...runtime.lru import LRU
 from ...schema import keys
-from ...schema.attributes import CASCADE, PARENT_ID
-from ...schema.configs import limits_in_force, override_end, read_limits, read_on_unavailable
+from ...schema.configs import limits_in_force, override_end, read_config, read_limits, read_on_unavailable
+from ...schema.entities import read_family
 from ...stats import CacheStats
 
 
@@ -100,9 +100,11 @@ class ConfigCache:
         """Remember and return the records of a read that began at ``read_at_ms``, in ``generation``.
 
         A wanted key that was not found is remembered as missing. A record that this process has changed since is
-        returned, but not remembered.
+        returned, but not remembered. Raises ``Unreadable`` before it remembers any.
         """
         records = {key: Record(found.get(key), read_at_ms) for key in wanted}
+        for key, record in records.items():
+            _check(key, record.item, read_at_ms)
         system = Key(keys.pk_system(self._namespace_id), keys.sk_config())
         with self._lock:
             for key, record in records.items():
@@ -157,6 +159,14 @@ class ConfigCache:
         return CacheStats(self.hits, self.misses, len(self._records), self._ttl_ms / 1000)
 
 
+def _check(key: Key, item: Item | None, now_ms: int) -> None:
+    """Raise ``Unreadable`` for an item that is like no config, or like no entity's record."""
+    if key.sk == keys.sk_meta():
+        read_family(item)
+    elif item is not None:
+        read_config(item, now_ms)
+
+
 class ConfigItems(NamedTuple):
     """The items of the four levels, and the entity's record; ``None`` for each that does not exist."""
 
@@ -196,13 +206,13 @@ class ConfigItems(NamedTuple):
     def resolved(self, config: Config, now_ms: int, *, cached_until_ms: int, generation: int) -> Resolved:
         """Config, parent and policy in one value."""
         wins, ends_ms = winner(self.levels(now_ms)), min(self.override_ends(now_ms), default=None)
-        meta = self.meta or {}
+        family = read_family(self.meta)
         return Resolved(
             config=config,
             source=wins.source if wins else None,
             on_unavailable=read_on_unavailable(self.system),
-            parent_id=meta.get(PARENT_ID),
-            cascade=meta.get(CASCADE, False),
+            parent_id=family.parent_id,
+            cascade=family.cascade,
             valid_until_ms=cached_until_ms if ends_ms is None else min(cached_until_ms, ends_ms - 1),
             generation=generation,
             ends_ms=ends_ms,

@@ -5,12 +5,13 @@ Lives here: memory, and the rules that keep it true. Never: the choice of a writ
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from random import randrange
 from typing import Any
 
 from ...limits import Limit, OnUnavailable
+from ...operations.errors import Unreachable
 from ...operations.values import Item, Key
 from ...resolution import Config, Resolved
+from ...runtime.jitter import chance
 from ...runtime.log_throttle import LogThrottle
 from ...runtime.lru import LRU
 from ...schema import keys
@@ -162,31 +163,44 @@ class NamespaceState:
     """One namespace as one process knows it.
 
     ``now`` returns epoch milliseconds, ``pick(n)`` a random number below ``n``, and ``doubted`` whether the last
-    answers contradict the clock.
+    answers contradict the clock. ``opening``: the queue of the calls that wait for an id that is not known yet.
     """
 
     def __init__(
         self,
         namespace: str,
-        namespace_id: str,
+        namespace_id: str | None,
         *,
         stack: str,
         now: Callable[[], int],
         settings: Settings,
-        pick: Callable[[int], int] = randrange,
+        pick: Callable[[int], int] = chance.randrange,
         doubted: Callable[[], bool] = lambda: False,
     ) -> None:
         self.namespace = namespace
-        self.namespace_id = namespace_id
         self.stack = stack
         self.now = now
         self.pick = pick
         self.doubted = doubted
         self.settings = settings
-        self.configs = ConfigCache(namespace_id, ttl_ms=settings.config_ttl_ms, size=settings.buckets_remembered)
+        self.identify(namespace_id)
         self.degraded = LogThrottle()
         self.refusals = PendingRefusals(settings.buckets_remembered)
         self.cached_buckets: LRU[tuple[str, str, int], CachedBucket] = LRU(settings.buckets_remembered)
+
+    @property
+    def namespace_id(self) -> str:
+        """The id of the namespace, with which its keys begin. Raises ``Unreachable`` while it is not known."""
+        if self._namespace_id is None:
+            raise Unreachable(f"the id of namespace {self.namespace!r} is not known: the store was away when it opened")
+        return self._namespace_id
+
+    def identify(self, namespace_id: str | None) -> None:
+        """Set the id, which is that of all keys from now on."""
+        size = self.settings.buckets_remembered
+        self.configs = ConfigCache(namespace_id or "", ttl_ms=self.settings.config_ttl_ms, size=size)
+        self._namespace_id = namespace_id
+        self.opening: BucketQueue | None = None
 
     def states(self, home: CachedBucket) -> list[BucketState]:
         """The last seen states of the shards of a bucket, given by its shard 0; unseen shards are left out."""

@@ -4,21 +4,26 @@ Lives here: the counts, as plain data. Never: what is a refusal (acquire.countin
 (commit_run).
 """
 
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ...operations.values import NOTHING
 from ...runtime import forks
+from ...schema.attributes import REFUSED
 
 if TYPE_CHECKING:
     from .namespace_state import CachedBucket
 
 QUIET_MS: Final = 60_000
+MOST_IN_A_WRITE: Final = 8  # counts: a write of many limits has to fit into DynamoDB's expressions with them
 
 
 class _Pending(NamedTuple):
-    """So many refusals, the first of them at ``since_ms``; later, if a write of their own was due since."""
+    """Refusals by attribute, the first of them at ``since_ms``; later, if a write of their own was due since."""
 
-    number: int
+    counts: Mapping[str, int]
     since_ms: int
 
 
@@ -39,30 +44,38 @@ class PendingRefusals:
         self._lock = Lock()
         self.counts = {}
 
-    def add(self, cached: "CachedBucket", now_ms: int) -> bool:
-        """Count a refusal; whether a write of its own is due, because no other has come for a minute."""
+    def add(self, cached: "CachedBucket", now_ms: int, attributes: Iterable[str] = (REFUSED,)) -> bool:
+        """Count a refusal under each of these; whether a write of its own is due: no other has come for a minute."""
         with self._lock:
-            number, since_ms = self.counts.get(cached, (0, now_ms))
+            counts, since_ms = self.counts.get(cached, (NOTHING, now_ms))
             due = abs(now_ms - since_ms) >= QUIET_MS
-            self._keep(cached, number + 1, now_ms if due else since_ms)
+            self._keep(cached, _sum(counts, dict.fromkeys(attributes, 1)), now_ms if due else since_ms)
             return due
 
-    def take(self, cached: "CachedBucket") -> int:
-        """Remove and return the number of refusals, for a write."""
+    def take(self, cached: "CachedBucket") -> Mapping[str, int]:
+        """Remove and return the counts by attribute, for a write: as many as fit into it."""
         with self._lock:
             pending = self.counts.pop(cached, None)
             if pending is None:
-                return 0
+                return NOTHING
             cached.refused_since_ms = pending.since_ms  # it has one write under way at most
-            return pending.number
+            taken = dict(islice(pending.counts.items(), MOST_IN_A_WRITE))
+            if len(taken) < len(pending.counts):
+                left = {name: number for name, number in pending.counts.items() if name not in taken}
+                self._keep(cached, left, pending.since_ms)
+            return taken
 
-    def put_back(self, cached: "CachedBucket", number: int) -> None:
+    def put_back(self, cached: "CachedBucket", counts: Mapping[str, int]) -> None:
         """Add those of a write that was not applied; they wait for as long as if it had not been tried."""
         with self._lock:
             later = self.counts.get(cached)
-            self._keep(cached, number + (later.number if later else 0), cached.refused_since_ms)
+            self._keep(cached, _sum(counts, later.counts if later else NOTHING), cached.refused_since_ms)
 
-    def _keep(self, cached: "CachedBucket", number: int, since_ms: int) -> None:
-        self.counts[cached] = _Pending(number, since_ms)
+    def _keep(self, cached: "CachedBucket", counts: Mapping[str, int], since_ms: int) -> None:
+        self.counts[cached] = _Pending(counts, since_ms)
         if len(self.counts) > self._size:
             del self.counts[next(iter(self.counts))]
+
+
+def _sum(some: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
+    return {name: some.get(name, 0) + more.get(name, 0) for name in {**some, **more}}

@@ -4,7 +4,7 @@ Lives here: who is before whom, as plain data. Never: the pause of a caller (acq
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...runtime import forks
@@ -20,16 +20,18 @@ A_SORT: Final = 50_000  # what a line sorts in a millisecond, of the square of i
 class Turn:
     """The place of one caller in all lines that it waits in: the number of its arrival.
 
-    While it is ``awake``, it acquires: ``requests`` has what it has entered, by line. Else it sleeps until ``due_ms``.
+    While it is ``awake``, it acquires: ``requests`` has what it has entered last, by line. Else it sleeps until
+    ``due_ms``. ``parts``: the number of shards among which it lets one amount be divided, without need.
     """
 
-    __slots__ = ("awake", "due_ms", "number", "requests")
+    __slots__ = ("awake", "due_ms", "number", "parts", "requests")
 
     def __init__(self, number: int, now_ms: int) -> None:
         self.number = number
         self.awake = False
-        self.requests: dict[WaitingLine, BucketRequest] = {}
+        self.requests: dict[WaitingLine, Sequence[BucketRequest]] = {}
         self.due_ms = now_ms
+        self.parts = 1.0
 
     def wake(self, now_ms: int) -> None:
         """The turn has come: its caller acquires."""
@@ -39,22 +41,31 @@ class Turn:
         """The tokens were not there: the caller waits again, in its place."""
         self.awake = False
 
-    def asks(self, line: "WaitingLine", request: BucketRequest) -> None:
-        """The caller has entered a request."""
-        self.requests[line] = request
+    def asks(self, line: "WaitingLine", requests: Sequence[BucketRequest]) -> None:
+        """The caller has entered requests, one for each shard that it asks."""
+        self.requests[line] = requests
 
     @property
     def is_blocked(self) -> bool:
         """Whether a request that it has entered was refused with another one, before it in the line."""
-        return any(request.blocked for request in self.requests.values())
+        return any(request.blocked for requests in self.requests.values() for request in requests)
 
-    def lets_pass(self) -> bool:
-        """Whether the next turn need not wait: what this one asked for is not refused.
+    def lets_pass(self, line: "WaitingLine") -> bool:
+        """Whether the next turn of a line need not wait: what this one asked for there is not refused.
 
         If its write under way is refused, what the next one has queued behind it is, too (``BucketRequest.blocked``).
+        Before it asks there, it asks another bucket: the next one asks that behind it, and looks again.
         """
-        requests = list(self.requests.values()) if self.awake else []
-        return bool(requests) and all(each.outcome is None or each.admitted for each in requests)
+        requests = self.requests.get(line)
+        if requests is None:
+            return bool(self.requests)
+        outcomes = [request.outcome for request in requests]
+        return None in outcomes or all(outcome is None or outcome.verdict == "admitted" for outcome in outcomes)
+
+    def is_served(self, line: "WaitingLine") -> bool:
+        """Whether the amounts are taken from the bucket of a line."""
+        requests = self.requests.get(line)
+        return requests is not None and all(request.admitted for request in requests)
 
 
 class Blocker(NamedTuple):
@@ -79,9 +90,10 @@ class WaitingLine:
     Threads may share it. A forked child begins with nobody in line.
 
     ``phase_ms`` shifts the moments at which a crowd acquires, so that those of two processes do not coincide.
+    ``asked``: what those that are awake ask of each shard, where the bucket has several.
     """
 
-    __slots__ = ("_amounts", "_generation", "_in_order", "_is_sorted", "_sorted_ms", "phase_ms")
+    __slots__ = ("_amounts", "_generation", "_in_order", "_is_sorted", "_sorted_ms", "asked", "phase_ms")
 
     def __init__(self) -> None:
         self.phase_ms = 0
@@ -90,6 +102,7 @@ class WaitingLine:
     def _begin(self) -> None:
         self._generation = forks.generation
         self._amounts: dict[Turn, Mapping[str, int]] = {}
+        self.asked: dict[Turn, Mapping[int, Mapping[str, int]]] = {}
         self._in_order: list[_Place] = []
         self._is_sorted = True
         self._sorted_ms = 0
@@ -129,7 +142,7 @@ class WaitingLine:
         One that oversleeps blocks nobody: its process is too busy, and a crowd must not wait for it one by one.
         """
         for each in self._before(turn, now_ms):
-            blocks = not each.lets_pass() if each.awake else now_ms - each.due_ms <= OVERDUE_MS
+            blocks = not each.lets_pass(self) if each.awake else now_ms - each.due_ms <= OVERDUE_MS
             if blocks:
                 places = self._in_order
                 own, other = (bisect_left(places, number, key=_number_of) for number in (turn.number, each.number))
@@ -145,8 +158,7 @@ class WaitingLine:
             has_left = place.turn not in self._amounts
             if place.number > turn.number or not (has_left or place.turn.awake):
                 break  # what has left behind one that sleeps is told by the next sort
-            request = place.turn.requests.get(self)
-            if has_left or (request is not None and request.admitted):
+            if has_left or place.turn.is_served(self):
                 for name, amount in place.amounts.items():
                     sums[name] -= amount
         return sums

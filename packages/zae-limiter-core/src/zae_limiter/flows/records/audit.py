@@ -8,6 +8,7 @@ from ...operations.values import Page, Put, Query
 from ...schema import keys
 from ...schema.attributes import PK, SK
 from ...schema.audit import audit_item, check_subject, read_audit_event
+from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
 from ..retry import with_retries
 from ..steps import Flow
@@ -50,12 +51,13 @@ def get_events(namespace_state: NamespaceState, entity_id: str, *, limit: int, s
     validate_page(limit, start)
     pk = keys.pk_audit(namespace_state.namespace_id, check_subject("entity_id", entity_id))
     behind: Mapping[str, str] | None = None if start is None else {PK: pk, SK: keys.sk_audit(start)}
-    events: list[AuditEvent] = []
+    rows, events = IndexRows(namespace_state.namespace_id), list[AuditEvent]()
     while len(events) < limit:
         query = Query(pk, begins_with=keys.AUDIT_PREFIX, limit=limit - len(events), descending=True, start=behind)
         page: Page = yield from with_retries(query)
-        events += [read_audit_event(item) for item in page.items]
+        events += rows.read(page.items, read_audit_event)
         behind = page.next
         if behind is None:
             break
+    yield from report(rows)
     return AuditPage(tuple(events), events[-1].event_id if behind is not None and events else None)

@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 from ...audit import Cause
 from ...exceptions import InfrastructureError
 from ...limits import BulkResult, Limit, P
-from ...operations.errors import NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
+from ...operations.errors import Invalid, NotApplied, OutcomeUnknown, StoreError, Throttled, TransactionCancelled
 from ...operations.values import Transact
 from ..optimistic import Write
 from ..process.namespace_state import NamespaceState
@@ -123,7 +123,7 @@ def _send(batches: Sequence[_Batch[P]], failures: dict[P, StoreError]) -> Flow[l
         for batch, answer in (yield from _settle(wave)):
             if isinstance(answer, TransactionCancelled):
                 again += _judge(batch, answer, failures)
-            elif type(answer) is NotApplied and len(batch.wanted) > 1:
+            elif type(answer) in {NotApplied, Invalid} and len(batch.wanted) > 1:
                 again += [wanted._replace(alone=True) for wanted in batch.wanted]
             elif isinstance(answer, StoreError):
                 failures |= {wanted.place: answer for wanted in batch.wanted}
@@ -148,9 +148,6 @@ def _settle(wave: Sequence[_Batch[P]]) -> Flow[list[tuple[_Batch[P], StoreError 
 def _judge(batch: _Batch[P], cancelled: TransactionCancelled, failures: dict[P, StoreError]) -> list[_Wanted[P]]:
     """The changes of a cancelled transaction to try again: all but those that cancelled it."""
     again: list[_Wanted[P]] = []
-    if len(cancelled.reasons) != len(batch.transact.writes):  # a store that gives no reasons
-        failures |= {wanted.place: cancelled for wanted in batch.wanted}
-        return again
     for wanted, reasons in zip(batch.wanted, _parts(cancelled.reasons, 2), strict=True):
         if {reason.code for reason in reasons} <= PASSING:
             again.append(wanted)

@@ -6,19 +6,19 @@ from typing import Any
 
 from ...audit import Cause
 from ...entities import Entity, Json
-from ...exceptions import EntityExistsError, EntityNotFoundError, ValidationError
+from ...exceptions import EntityExistsError, EntityNotFoundError, StaleEntityError, ValidationError
 from ...naming import check_identifier
 from ...operations.errors import Reason, TransactionCancelled
 from ...operations.values import Conditions, Item, Key, Put, Query, Transact, Update
 from ...schema import keys
 from ...schema.attributes import CHILDREN, EVENT_ID, METADATA, PARENT_ID, PK, VERSION
-from ...schema.entities import entity_item, read_entity, write_metadata
+from ...schema.entities import entity_item, read_child_count, read_entity, read_family, write_metadata
 from ..index_rows import IndexRows, query_rows, report
 from ..optimistic import Write, as_read, lost_race, optimistic
 from ..process.namespace_state import NamespaceState
 from ..retry import key_of, read, read_all, with_retries
 from ..steps import Flow
-from ..validation import validate_flag, validate_metadata, validate_name, validate_update
+from ..validation import validate_flag, validate_metadata, validate_name, validate_update, validate_version
 from . import audit
 
 
@@ -89,21 +89,25 @@ def _child(namespace_state: NamespaceState, parent_id: str, item: Item) -> Entit
     if key_of(item) != meta_key(namespace_state, entity.entity_id) or entity.parent_id != parent_id:
         raise ValueError("not as the child of its key")
     validate_name(entity.name)
-    validate_flag("cascade", entity.cascade)
     validate_metadata(entity.metadata)
-    if type(entity.version) is not int or not isinstance(entity.created_at, str):
-        raise TypeError("a number or a time is not one")
     return entity
 
 
 def update_entity(
-    namespace_state: NamespaceState, entity_id: str, fields: Mapping[str, Any], cause: Cause
+    namespace_state: NamespaceState,
+    entity_id: str,
+    fields: Mapping[str, Any],
+    cause: Cause,
+    *,
+    expected_version: int | None,
 ) -> Flow[Entity]:
     """Change the fields that are not ``UNCHANGED``, and return the entity; nothing is written if nothing changes.
 
-    Raises ``EntityNotFoundError`` for it and for an unknown parent, and ``ValidationError``.
+    Raises ``StaleEntityError`` for another version than the expected one, ``EntityNotFoundError`` for the entity and
+    for an unknown parent, and ``ValidationError``.
     """
     entity_id, given = check_identifier("entity_id", entity_id), validate_update(fields)
+    validate_version(expected_version)
     check_not_itself(entity_id, given.get("parent_id"))
 
     def attempt() -> Flow[tuple[Sequence[Write], Entity]]:
@@ -112,12 +116,14 @@ def update_entity(
         if (item := found.get(wanted[0])) is None:
             raise EntityNotFoundError(entity_id)
         before = read_entity(item)
+        if expected_version not in (None, before.version):
+            raise StaleEntityError(entity_id, expected_version, before.version)
         after = replace(before, **given)
         if after == before and write_metadata(after.metadata) == write_metadata(before.metadata):  # True == 1
             return (), before
         after = replace(after, version=before.version + 1)
         if after.parent_id is not None and after.parent_id != before.parent_id:
-            _check_parent(after.parent_id, found.get(wanted[-1]), children=item[CHILDREN])
+            _check_parent(after.parent_id, found.get(wanted[-1]), children=read_child_count(item))
         if after.cascade and after.parent_id is None:
             raise ValidationError("cascade", after.cascade, "needs a parent_id to cascade to")
         return _update(namespace_state, item, after, cause), after
@@ -166,7 +172,7 @@ def _not_created(new: Entity, reasons: Sequence[Reason]) -> Exception:
 def _check_parent(parent_id: str, parent: Item | None, *, children: int) -> None:
     if parent is None:
         raise EntityNotFoundError(parent_id)
-    if PARENT_ID in parent:
+    if read_family(parent).parent_id is not None:
         raise _too_deep(parent_id, parent)
     if children:
         problem = f"the entity has children itself, {children}: the tree has two levels"
@@ -174,7 +180,7 @@ def _check_parent(parent_id: str, parent: Item | None, *, children: int) -> None
 
 
 def _too_deep(parent_id: str, parent: Item) -> ValidationError:
-    problem = f"has a parent itself, {parent[PARENT_ID]}: the tree has two levels"
+    problem = f"has a parent itself, {read_family(parent).parent_id}: the tree has two levels"
     return ValidationError("parent_id", parent_id, problem)
 
 

@@ -13,8 +13,9 @@ from ...exceptions import EntityHasChildrenError, EntityNotFoundError
 from ...naming import check_identifier
 from ...operations.values import Delete, Item, Query
 from ...schema import keys
-from ...schema.attributes import CHILDREN, CONFIG_VERSION, ENTITY_ID, RESOURCE, VERSION
-from ...schema.entities import read_entity
+from ...schema.attributes import CHILDREN, CONFIG_VERSION, VERSION
+from ...schema.configs import read_own_place
+from ...schema.entities import read_child_count, read_entity
 from ...schema.items import BucketId
 from ..bucket.reading import bucket_of_row
 from ..index_rows import IndexRows, query_rows, report
@@ -39,8 +40,8 @@ def delete_entity(namespace_state: NamespaceState, entity_id: str, cause: Cause)
 
     def attempt() -> Flow[tuple[Sequence[Write], list[Item]]]:
         item = yield from read(entities.meta_key(namespace_state, entity_id))
-        if item is not None and item[CHILDREN]:
-            raise EntityHasChildrenError(entity_id, item[CHILDREN])
+        if item is not None and (children := read_child_count(item)):
+            raise EntityHasChildrenError(entity_id, children)
         configs = yield from _configs(namespace_state, entity_id)
         now_ms = namespace_state.now()
         if item is None and not any(limits.plain(config, now_ms) for config in configs):
@@ -79,7 +80,7 @@ def _writes(
     namespace_state: NamespaceState, entity_id: str, item: Item | None, configs: Sequence[Item], cause: Cause
 ) -> Sequence[Write]:
     """The transaction that deletes the record, if there is one, and the limits."""
-    plain = {config[RESOURCE]: limits.plain(config, namespace_state.now()) for config in configs}
+    plain = {read_own_place(config)[1]: limits.plain(config, namespace_state.now()) for config in configs}
     before: dict[str, Any] = {"configs": {resource: config for resource, config in plain.items() if config}}
     writes: list[Write] = [Delete(key_of(config), as_read(config, CONFIG_VERSION)) for config in configs]
     if item is not None:
@@ -92,8 +93,7 @@ def _writes(
 
 def _delete_limits(namespace_state: NamespaceState, configs: Sequence[Item], cause: Cause) -> Flow[None]:
     """Delete limits and overrides, each place with its own audit event."""
-    places = [(config[ENTITY_ID], config[RESOURCE]) for config in configs]
-    keyed = {place: limits.entity_place(namespace_state, *place) for place in places}
+    keyed = {place: limits.entity_place(namespace_state, *place) for place in map(read_own_place, configs)}
     changes = {place: limits.Change(at, None, override=None) for place, at in keyed.items()}
     result = yield from bulk.change_many(namespace_state, changes, cause)
     for error in result.failed.values():

@@ -30,6 +30,7 @@ from ...schema.attributes import (
 )
 from ...schema.configs import (
     config_attributes,
+    config_version,
     override_attributes,
     override_end,
     read_limits,
@@ -249,7 +250,7 @@ def plain(item: Item | None, now_ms: int) -> dict[str, Any] | None:
         return None
     policies = {} if policy is None else {ON_UNAVAILABLE: policy}
     overrides = {} if override is None else {"override": _plain_override(override)}
-    return {"limits": _plain_limits(limits), CONFIG_VERSION: item[CONFIG_VERSION], **policies, **overrides}
+    return {"limits": _plain_limits(limits), CONFIG_VERSION: config_version(item), **policies, **overrides}
 
 
 def _plain_limit(limit: Limit) -> dict[str, int | bool]:
@@ -276,7 +277,7 @@ def _item(wanted: Change, before: Item | None, now_ms: int) -> Item | None:
     if not limits and override is None and ON_UNAVAILABLE not in extra:
         return None
     beside = {} if override is None else override_attributes(override, alone=not limits)
-    version = before[CONFIG_VERSION] + 1 if before else 1
+    version = config_version(before) + 1 if before else 1
     key, fixed = wanted.place.key, wanted.place.fixed
     if override is not None and not limits:
         fixed = {**fixed, **_index_keys_until(fixed, override.until_ms)}

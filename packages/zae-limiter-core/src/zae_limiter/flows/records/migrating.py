@@ -13,9 +13,9 @@ from ...operations.errors import ConditionFailed, OutcomeUnknown, RaceLost, Stor
 from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Scan, Update
 from ...schema import keys
 from ...schema.attributes import MIN_CLIENT_VERSION, PK, SCHEMA_VERSION, SERIAL, SK
+from ...schema.reading import UNREADABLE
 from ...schema.registry import progress_item, read_namespace, read_progress
 from ...versions import MigrationProgress, VersionRecord, check_admits
-from ..index_rows import UNREADABLE
 from ..pages import PAUSES
 from ..retry import ATTEMPTS, read, with_retries
 from ..steps import Flow, Sleep, call_all
@@ -148,10 +148,11 @@ def _begin(migration: Migration) -> Flow[MigrationProgress]:
     """The stored progress; a new one where there is none, or one of another migration."""
     for _ in range(ATTEMPTS):
         item = yield from read(KEY)
-        if item is not None and item[SCHEMA_VERSION] == migration.schema_version:
-            return read_progress(item)
+        found = None if item is None else read_progress(item)
+        if found is not None and found.schema_version == migration.schema_version:
+            return found
         new = MigrationProgress(migration.name, migration.schema_version)
-        seen = Conditions(absent=(PK,)) if item is None else _unchanged(read_progress(item))
+        seen = Conditions(absent=(PK,)) if found is None else _unchanged(found)
         try:
             yield from with_retries(Put(progress_item(new), seen))
         except ConditionFailed:  # another run began at the same time, or our own first answer was lost
@@ -165,9 +166,8 @@ def _store(further: MigrationProgress, before: MigrationProgress) -> Flow[Migrat
     try:
         yield from with_retries(Put(progress_item(further), _unchanged(before)))
     except ConditionFailed as failure:
-        if failure.item is None or failure.item[SCHEMA_VERSION] != before.schema_version:
-            return None
-        return read_progress(failure.item)
+        found = None if failure.item is None else read_progress(failure.item)
+        return found if found is not None and found.schema_version == before.schema_version else None
     return further
 
 

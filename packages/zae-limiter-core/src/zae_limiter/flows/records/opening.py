@@ -4,12 +4,14 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from ...exceptions import NamespaceNotFoundError, RateLimiterUnavailable
+from ...exceptions import NamespaceNotFoundError, RateLimiterUnavailable, ZAELimiterError
 from ...namespaces import Namespace
 from ...operations.errors import StoreError, TableExists, TableMissing
-from ...operations.values import CreateTable, DescribeTable, EnableTtl, Get, Item
-from ...schema.attributes import DELETED, NAMESPACE_ID
+from ...operations.values import CreateTable, DescribeTable, EnableTtl, Get
+from ...schema.registry import read_namespace
 from ...versions import check_compatible
+from ..process.late_opening import opened
+from ..process.namespace_state import NamespaceState
 from ..public_errors import public_error
 from ..retry import read_all, with_retries
 from ..steps import Flow, Log, Sleep, call
@@ -42,26 +44,26 @@ def open_namespace(
     ``InfrastructureNotFoundError``, ``RateLimiterUnavailable``, ``StoreRefusedError``, ``VersionError``.
     """
     try:
-        item = yield from _find(name, stack=stack, client_version=client_version)
+        found = yield from _find(name, stack=stack, client_version=client_version)
         yield from _agree_on_the_time(doubted)
-        if item is None and register:
+        if found is None and register:
             found = yield from registry.register(new := make())
             if found is new and name != FIRST_NAMESPACE:
                 yield Log(__name__, logging.WARNING, f"registered the new namespace {name!r}: {REFUSE}")
             return found.namespace_id
     except StoreError as error:
         raise public_error(stack, error) from error
-    if item is None or DELETED in item:
-        raise NamespaceNotFoundError(name, None if item is None else item[NAMESPACE_ID])
-    return str(item[NAMESPACE_ID])
+    if found is None or found.deleted_at is not None:
+        raise NamespaceNotFoundError(name, None if found is None else found.namespace_id)
+    return found.namespace_id
 
 
-def _find(name: str, *, stack: str, client_version: str | None) -> Flow[Item | None]:
+def _find(name: str, *, stack: str, client_version: str | None) -> Flow[Namespace | None]:
     key = registry.name_key(name)
     found = yield from read_all([key] if client_version is None else [key, versions.KEY])
     if client_version is not None and versions.KEY in found:
         check_compatible(versions.recorded(found[versions.KEY], stack), stack=stack, client_version=client_version)
-    return found.get(key)
+    return read_namespace(found[key]) if key in found else None
 
 
 def _agree_on_the_time(doubted: Callable[[], bool]) -> Flow[None]:
@@ -103,10 +105,11 @@ def _is_active() -> Flow[bool]:
         return False
 
 
-def ping() -> Flow[bool]:
-    """Whether the store answers a read, and serves it; ``False`` at once while the breaker is open."""
+def ping(namespace_state: NamespaceState) -> Flow[bool]:
+    """Whether the store answers a read, and serves it, and the namespace is open; ``False`` at once in an outage."""
     try:
+        yield from opened(namespace_state)
         yield from call(PROBE)
-    except StoreError:
+    except (StoreError, ZAELimiterError):
         return False
     return True

@@ -11,8 +11,17 @@ from ...operations.errors import ConditionFailed, StoreError
 from ...operations.values import Conditions, Item, Key, Put, Query, Update
 from ...provisioner import ProvisionerState
 from ...schema import keys
-from ...schema.attributes import LAST_APPLIED, PARTS, PK, SERIAL, TAG
-from ...schema.provisioner import MAX_PARTS, parse_part_sk, read_state, serial_of, state_items
+from ...schema.attributes import LAST_APPLIED, PK, SERIAL
+from ...schema.provisioner import (
+    MAX_PARTS,
+    parse_part_sk,
+    read_parts,
+    read_state,
+    read_write_mark,
+    serial_of,
+    state_items,
+    torn,
+)
 from ..index_rows import IndexRows, query_rows, report
 from ..pages import delete_all
 from ..process.namespace_state import NamespaceState
@@ -24,18 +33,17 @@ READS = 4  # a torn state is a write under way, which the next read finds done
 
 def get_state(namespace_state: NamespaceState) -> Flow[ProvisionerState]:
     """The state, an empty one if there is none. Raises ``RateLimiterUnavailable`` if it is torn in each read."""
-    problem: ValueError | None = None
+    problem: str | None = None
     for _ in range(READS):
         head = yield from read(_key(namespace_state))
         if head is None:
             return ProvisionerState()
-        wanted = [_key(namespace_state, number) for number in head[PARTS]]
+        wanted = [_key(namespace_state, number) for number in read_parts(head)]
         found = yield from read_all(wanted)
-        try:
-            return read_state(head, [found[key] for key in wanted if key in found])
-        except ValueError as torn:
-            problem = torn
-    raise RateLimiterUnavailable(f"the provisioner's state is damaged: {problem}") from problem
+        parts = [found[key] for key in wanted if key in found]
+        if (problem := torn(head, parts)) is None:
+            return read_state(head, parts)
+    raise RateLimiterUnavailable(f"the provisioner's state is damaged: {problem}")
 
 
 def put_state(
@@ -58,9 +66,9 @@ def put_state(
     for part in parts:
         yield from with_retries(Put(part))
     yield from _put_head(head, expected_serial)
-    if parts or (before is not None and before[PARTS]):
+    if parts or (before is not None and read_parts(before)):
         try:
-            yield from _sweep(namespace_state, head[SERIAL], head[PARTS])
+            yield from _sweep(namespace_state, stored.serial, read_parts(head))
         except StoreError:
             return stored  # the state is stored; the next sweep removes the rest
     return stored
@@ -89,14 +97,14 @@ def _put_head(head: Item, expected_serial: int) -> Flow[None]:
     try:
         yield from with_retries(Put(head, unchanged))
     except ConditionFailed as failure:
-        if failure.item is not None and failure.item[TAG] == head[TAG]:
+        if failure.item is not None and read_write_mark(failure.item).tag == read_write_mark(head).tag:
             return  # our own write, whose answer was lost
         _refuse_stale(failure.item, expected_serial)
         raise
 
 
 def _refuse_stale(head: Item | None, expected_serial: int) -> None:
-    serial = 0 if head is None else head[SERIAL]
+    serial = 0 if head is None else read_write_mark(head).serial
     if serial != expected_serial:
         raise StaleStateError(expected_serial, serial)
 

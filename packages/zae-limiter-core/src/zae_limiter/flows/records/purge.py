@@ -11,7 +11,7 @@ from ...naming import check_namespace_id
 from ...operations.errors import ConditionFailed
 from ...operations.values import Delete, Page, Put, Query
 from ...schema import keys
-from ...schema.attributes import NAME, NAMESPACE_ID, PURGING
+from ...schema.attributes import PURGING
 from ...schema.registry import purged_item
 from ..index_rows import IndexRows, report
 from ..pages import delete_all
@@ -66,10 +66,10 @@ def _mark(namespace_id: str, at: str) -> Flow[None]:
         by_id, by_name = yield from both(namespace_id)
         if is_live(by_id, by_name):
             raise NamespaceStateError(namespace_id, "it is in use: delete it first")
-        if PURGING in by_id:
+        if by_id.has(PURGING):
             return
         try:
-            yield from with_retries(Put(by_id | {PURGING: at}, as_seen(by_id)))
+            yield from with_retries(Put(by_id.item | {PURGING: at}, as_seen(by_id)))
         except ConditionFailed:  # a lost race, or our own first answer was lost
             continue
         return
@@ -91,9 +91,9 @@ def _unregister(namespace_id: str, at: str) -> Flow[None]:
     """Remove the record of the name, unless another namespace has it by now, and mark that of the id as purged."""
     for _ in range(ATTEMPTS):
         by_id, by_name = yield from both(namespace_id)
-        writes: list[Put | Delete] = [Put(purged_item(by_id, at), as_seen(by_id))]
-        if by_name is not None and by_name[NAMESPACE_ID] == namespace_id:
-            writes.append(Delete(name_key(by_id[NAME]), as_seen(by_name)))
+        writes: list[Put | Delete] = [Put(purged_item(by_id.item, at), as_seen(by_id))]
+        if by_name is not None and by_name.id == namespace_id:
+            writes.append(Delete(name_key(by_id.name), as_seen(by_name)))
         if (yield from applied(*writes)):
             return
     raise RaceLost

@@ -7,10 +7,10 @@ from ...exceptions import NamespaceNotFoundError, NamespaceStateError
 from ...namespaces import Namespace
 from ...naming import check_namespace, check_namespace_id
 from ...operations.errors import TransactionCancelled
-from ...operations.values import Conditions, Delete, Item, Key, Page, Put, Query, Transact, Update
+from ...operations.values import Conditions, Delete, Key, Page, Put, Query, Transact, Update
 from ...schema import keys
-from ...schema.attributes import CREATED_AT, DELETED, NAME, NAMESPACE_ID, PK, PURGED, PURGING
-from ...schema.registry import MARKS, namespace_items, read_namespace
+from ...schema.attributes import DELETED, NAMESPACE_ID, PK, PURGED, PURGING
+from ...schema.registry import MARKS, RegistryRecord, namespace_items, read_record
 from ..index_rows import IndexRows, report
 from ..pages import query_all
 from ..retry import ATTEMPTS, RaceLost, read, read_all, with_retries
@@ -35,9 +35,9 @@ def id_key(namespace_id: str) -> Key:
 def register(new: Namespace) -> Flow[Namespace]:
     """The namespace of this name; ``new`` if there is none, or only a deleted one."""
     for _ in range(ATTEMPTS):
-        before = yield from read(name_key(new.name))
-        if before is not None and DELETED not in before:
-            return read_namespace(before)
+        before = yield from _by_name(new.name)
+        if before is not None and not before.has(DELETED):
+            return before.namespace
         by_name, by_id = namespace_items(new.name, new.namespace_id, new.created_at)
         if (yield from applied(Put(by_name, as_seen(before)), Put(by_id, as_seen(None)))):
             return new
@@ -47,14 +47,17 @@ def register(new: Namespace) -> Flow[Namespace]:
 def get(name: str) -> Flow[Namespace | None]:
     """The namespace in use under a name, ``None`` if there is none."""
     check_namespace("name", name)
-    item = yield from read(name_key(name))
-    return None if item is None or DELETED in item else read_namespace(item)
+    found = yield from _by_name(name)
+    return None if found is None or found.has(DELETED) else found.namespace
 
 
 def in_use() -> Flow[list[Namespace]]:
-    """The namespaces in use, sorted by name."""
+    """The namespaces in use, sorted by name; a record that cannot be read is dropped, and told."""
     items = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NAMESPACE_PREFIX))
-    return [read_namespace(item) for item in items if DELETED not in item]
+    rows = IndexRows(keys.REGISTRY)
+    records = rows.read(items, read_record)
+    yield from report(rows)
+    return [record.namespace for record in records if not record.has(DELETED)]
 
 
 def orphans() -> Flow[list[Namespace]]:
@@ -62,12 +65,30 @@ def orphans() -> Flow[list[Namespace]]:
 
     A namespace that was purged is one of them only if something was written to it since.
     """
-    names = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NAMESPACE_PREFIX))
-    ids = yield from query_all(Query(REGISTRY_PK, begins_with=keys.NSID_PREFIX))
-    named = {item[NAME]: item for item in names}
-    empty = yield from _empty(item[NAMESPACE_ID] for item in ids if PURGED in item)
-    lost = [item for item in ids if not is_live(item, named.get(item[NAME])) and item[NAMESPACE_ID] not in empty]
-    return sorted(map(read_namespace, lost), key=lambda each: (each.created_at, each.namespace_id))
+    names = yield from _records(keys.NAMESPACE_PREFIX)
+    ids = yield from _records(keys.NSID_PREFIX)
+    named = {record.name: record for record in names}
+    empty = yield from _empty(record.id for record in ids if record.has(PURGED))
+    lost = [
+        record.namespace for record in ids if not is_live(record, named.get(record.name)) and record.id not in empty
+    ]
+    return sorted(lost, key=lambda each: (each.created_at, each.namespace_id))
+
+
+def _records(prefix: str) -> Flow[list[RegistryRecord]]:
+    """The records of all namespaces, by name or by id. Raises ``Unreadable`` for any other item among them."""
+    items = yield from query_all(Query(REGISTRY_PK, begins_with=prefix))
+    return [read_record(item) for item in items]
+
+
+def _by_name(name: str) -> Flow[RegistryRecord | None]:
+    item = yield from read(name_key(name))
+    return None if item is None else read_record(item)
+
+
+def _by_id(namespace_id: str) -> Flow[RegistryRecord | None]:
+    item = yield from read(id_key(namespace_id))
+    return None if item is None else read_record(item)
 
 
 def _empty(namespace_ids: Iterable[str]) -> Flow[set[str]]:
@@ -99,24 +120,24 @@ def purged_namespaces(namespace_ids: Iterable[str]) -> Flow[set[str]]:
     The registry keeps their ids longer than the table's stream keeps its records.
     """
     found = yield from read_all([id_key(each) for each in sorted(set(namespace_ids))])
-    return {item[NAMESPACE_ID] for item in found.values() if PURGING in item}
+    return {record.id for record in map(read_record, found.values()) if record.has(PURGING)}
 
 
 def delete(name: str, *, at: str) -> Flow[Namespace]:
     """Mark a namespace as deleted ``at`` an ISO time, and return it. Raises ``NamespaceNotFoundError``."""
     check_namespace("name", name)
     for attempt in range(ATTEMPTS):
-        by_name = yield from read(name_key(name))
-        if by_name is not None and attempt and by_name.get(DELETED) == at:
-            return read_namespace(by_name)  # our own write, whose answer was lost
-        if by_name is None or DELETED in by_name:
-            raise NamespaceNotFoundError(name, None if by_name is None else by_name[NAMESPACE_ID])
-        by_id = yield from read(id_key(by_name[NAMESPACE_ID]))
+        by_name = yield from _by_name(name)
+        if by_name is not None and attempt and by_name.namespace.deleted_at == at:
+            return by_name.namespace  # our own write, whose answer was lost
+        if by_name is None or by_name.has(DELETED):
+            raise NamespaceNotFoundError(name, None if by_name is None else by_name.id)
+        by_id = yield from _by_id(by_name.id)
         if by_id is None:
             continue  # it was deleted and purged in between
-        writes = [Put(item | {DELETED: at}, as_seen(item)) for item in (by_name, by_id)]
+        writes = [Put(record.item | {DELETED: at}, as_seen(record)) for record in (by_name, by_id)]
         if (yield from applied(*writes)):
-            return read_namespace(by_name | {DELETED: at})
+            return replace(by_name.namespace, deleted_at=at)
     raise RaceLost
 
 
@@ -126,35 +147,36 @@ def recover(namespace_id: str) -> Flow[Namespace]:
     for attempt in range(ATTEMPTS):
         by_id, by_name = yield from both(namespace_id)
         if is_live(by_id, by_name) and attempt:
-            return read_namespace(by_id)  # our own write, whose answer was lost
+            return by_id.namespace  # our own write, whose answer was lost
         _refuse_recovery(by_id, by_name)
-        restored = namespace_items(by_id[NAME], namespace_id, by_id[CREATED_AT])
+        restored = namespace_items(by_id.name, namespace_id, by_id.namespace.created_at)
         if (yield from applied(*map(Put, restored, (as_seen(by_name), as_seen(by_id))))):
-            return read_namespace(restored[1])
+            return replace(by_id.namespace, deleted_at=None)
     raise RaceLost
 
 
-def both(namespace_id: str) -> Flow[tuple[Item, Item | None]]:
+def both(namespace_id: str) -> Flow[tuple[RegistryRecord, RegistryRecord | None]]:
     """The record of an id, and that of its name, which may be for another id. Raises ``NamespaceNotFoundError``."""
-    by_id = yield from read(id_key(namespace_id))
+    by_id = yield from _by_id(namespace_id)
     if by_id is None:
         raise NamespaceNotFoundError(namespace_id)
-    by_name = yield from read(name_key(by_id[NAME]))
+    by_name = yield from _by_name(by_id.name)
     return by_id, by_name
 
 
-def is_live(by_id: Item, by_name: Item | None) -> bool:
+def is_live(by_id: RegistryRecord, by_name: RegistryRecord | None) -> bool:
     """Whether the name leads to the namespace of this id, and it is not deleted."""
-    points_here = by_name is not None and by_name[NAMESPACE_ID] == by_id[NAMESPACE_ID]
-    return points_here and not any(DELETED in item for item in (by_id, by_name or {}))
+    return by_name is not None and by_name.id == by_id.id and not (by_id.has(DELETED) or by_name.has(DELETED))
 
 
-def as_seen(item: Item | None) -> Conditions:
+def as_seen(record: RegistryRecord | None) -> Conditions:
     """The conditions that a record still has the id and the marks that were read."""
-    if item is None:
+    if record is None:
         return Conditions(absent=(PK,))
-    seen: Mapping[str, str] = {name: item[name] for name in (NAMESPACE_ID, *MARKS) if name in item}
-    return Conditions(absent=tuple(mark for mark in MARKS if mark not in item), equals=seen)
+    marks: Mapping[str, str] = {mark: record.item[mark] for mark in MARKS if record.has(mark)}
+    return Conditions(
+        absent=tuple(mark for mark in MARKS if not record.has(mark)), equals={NAMESPACE_ID: record.id, **marks}
+    )
 
 
 def applied(*writes: Put | Update | Delete) -> Flow[bool]:
@@ -168,11 +190,11 @@ def applied(*writes: Put | Update | Delete) -> Flow[bool]:
     return True
 
 
-def _refuse_recovery(by_id: Item, by_name: Item | None) -> None:
-    namespace_id, name = by_id[NAMESPACE_ID], by_id[NAME]
+def _refuse_recovery(by_id: RegistryRecord, by_name: RegistryRecord | None) -> None:
+    namespace_id, name = by_id.id, by_id.name
     if is_live(by_id, by_name):
         raise NamespaceStateError(namespace_id, "it is not deleted")
-    if PURGING in by_id:
+    if by_id.has(PURGING):
         raise NamespaceStateError(namespace_id, "its purge has begun, and only ends")
-    if by_name is not None and DELETED not in by_name and by_name[NAMESPACE_ID] != namespace_id:
-        raise NamespaceStateError(namespace_id, f"its name {name!r} is taken by {by_name[NAMESPACE_ID]!r}")
+    if by_name is not None and not by_name.has(DELETED) and by_name.id != namespace_id:
+        raise NamespaceStateError(namespace_id, f"its name {name!r} is taken by {by_name.id!r}")

@@ -51,4 +51,5 @@ def _consumed(name: str, sums: Sums) -> int:
 
 def _entity_usage(entity_id: str, sums: Sums) -> EntityUsage:
     consumed = {name: sums.milli[name] // MILLI for name in sorted(sums.milli)}
-    return EntityUsage(entity_id, consumed, sums.events, sums.refused, sums.shadowed)
+    by_parent = dict(sorted(sums.by_parent.items()))
+    return EntityUsage(entity_id, consumed, sums.events, sums.refused, sums.shadowed, by_parent)

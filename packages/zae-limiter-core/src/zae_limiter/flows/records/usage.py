@@ -4,6 +4,7 @@ Lives here: the keys to read, and the ends of pages. Never: how snapshots are ma
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -12,9 +13,8 @@ from typing import Final, NamedTuple
 from ...exceptions import ValidationError
 from ...limits import MILLI
 from ...naming import check_identifier, check_resource
-from ...operations.values import Item, Key, Page, Query
+from ...operations.values import Item, Page, Query
 from ...schema import keys
-from ...schema.attributes import GSI2SK, PK, SK
 from ...schema.usage import SnapshotId, read_milli, read_usage
 from ...usage import (
     LimitUsage,
@@ -28,7 +28,7 @@ from ...usage import (
 )
 from ..index_rows import IndexRows, report
 from ..process.namespace_state import NamespaceState
-from ..retry import read_all, with_retries
+from ..retry import key_of, read_all, with_retries
 from ..steps import Flow
 from ..validation import LARGEST_PAGE, validate_page_size
 
@@ -121,6 +121,7 @@ class Sums:
     def __init__(self) -> None:
         self.milli: dict[str, int] = {}
         self.events = self.refused = self.shadowed = 0
+        self.by_parent: Counter[str] = Counter()
 
     def add(self, snapshot: Snapshot) -> None:
         """Add a snapshot."""
@@ -129,6 +130,7 @@ class Sums:
         self.events += snapshot.usage.total_events
         self.refused += snapshot.usage.total_refused
         self.shadowed += snapshot.usage.total_shadowed
+        self.by_parent.update(snapshot.usage.refused_by_parent)
 
 
 class _Page(NamedTuple):
@@ -148,11 +150,11 @@ def _page(rows: IndexRows, asked: Asked, limit: int, behind: str | None) -> Flow
         taken = wanted[: limit - len(found)]
         found += rows.read((yield from _read(asked, [row.item for row in taken])), _snapshot)
         if len(taken) < len(wanted):
-            return _Page(found, _place(asked, taken[-1].item))
+            return _Page(found, _place(asked, taken[-1].id))
         if page.next is None or _is_past(asked, usable):
             return _Page(found, None)
         if len(found) >= limit:
-            return _Page(found, _place(asked, usable[-1].item))
+            return _Page(found, _place(asked, usable[-1].id))
         query = replace(query, start=page.next)
 
 
@@ -161,13 +163,9 @@ def _row(item: Item) -> _Row:
 
 
 def _snapshot(item: Item) -> Snapshot:
-    """The snapshot of an item. Raises an error of ``UNREADABLE`` for one that has something else for a count."""
+    """The snapshot of an item. Raises an error of ``UNREADABLE`` for any other item."""
     SnapshotId.of_row(item)
-    snapshot = usage, milli = Snapshot(read_usage(item), read_milli(item))
-    counts = (usage.total_events, usage.total_refused, usage.total_shadowed, *milli.values())
-    if any(type(count) is not int for count in counts):
-        raise TypeError("a count is no number")
-    return snapshot
+    return Snapshot(read_usage(item), read_milli(item))
 
 
 def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSummary]:
@@ -185,6 +183,7 @@ def get_summary(namespace_state: NamespaceState, asked: Asked) -> Flow[UsageSumm
         total_events=sum(each.events for each in sums),
         total_refused=sum(each.refused for each in sums),
         total_shadowed=sum(each.shadowed for each in sums),
+        refused_by_parent=dict(sorted(sum((each.by_parent for each in sums), Counter[str]()).items())),
     )
 
 
@@ -228,13 +227,13 @@ def _before_start(asked: Asked) -> str | None:
 def _read(asked: Asked, items: Sequence[Item]) -> Flow[list[Item]]:
     if asked.entity_id is not None:
         return list(items)
-    places = [Key(item[PK], item[SK]) for item in items]
+    places = [key_of(item) for item in items]
     found = yield from read_all(places)
     return [found[place] for place in places if place in found]
 
 
-def _place(asked: Asked, item: Item) -> str:
-    sort_key: str = item[GSI2SK if asked.entity_id is None else SK]
+def _place(asked: Asked, snapshot: SnapshotId) -> str:
+    sort_key = snapshot.index_sk if asked.entity_id is None else snapshot.sk
     return sort_key.removeprefix(asked.prefix)
 
 

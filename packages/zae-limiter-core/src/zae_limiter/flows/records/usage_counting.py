@@ -8,11 +8,11 @@ they come again.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...operations.errors import ConditionFailed
+from ...operations.errors import ConditionFailed, RaceLost
 from ...operations.values import Conditions, Item, Key, Update
 from ...schema.attributes import TOTAL_EVENTS, TOTAL_REFUSED, TOTAL_SHADOWED, TTL
 from ...schema.changes import Consumption
-from ...schema.usage import SnapshotId, counted_attribute, rest_attribute
+from ...schema.usage import SnapshotId, counted_attribute, parent_attribute, read_mark, rest_attribute
 from ..retry import with_retries
 from ..steps import Flow
 
@@ -43,9 +43,11 @@ def count_usage(snapshot: SnapshotId, shard: int, uses: Sequence[Use], *, expire
 
 
 def _not_counted(item: Item | None, shard: int, uses: Sequence[Use]) -> list[Use]:
-    assert item is not None, "only a snapshot that has counted refuses to"
-    counted = item[counted_attribute(shard)]
-    return [use for use in uses if use.mark > counted]
+    counted = "" if item is None else read_mark(item, shard)
+    left = [use for use in uses if use.mark > counted]
+    if len(left) == len(uses):  # only a snapshot that has counted one of them refuses to
+        raise RaceLost("the snapshot refuses to count what it has not counted")
+    return left
 
 
 def _counting(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at: int | None) -> Update:
@@ -59,6 +61,8 @@ def _counting(snapshot: SnapshotId, shard: int, uses: Sequence[Use], expires_at:
             add[limit] = add.get(limit, 0) + tokens
         for limit, milli in use.consumption.rests.items():
             add[rest_attribute(limit)] = add.get(rest_attribute(limit), 0) + milli
+        for limit, number in use.consumption.refused_by_parent.items():
+            add[parent_attribute(limit)] = add.get(parent_attribute(limit), 0) + number
     counted = counted_attribute(shard)
     values = {**snapshot.attributes(), counted: uses[-1].mark}
     if expires_at is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ...exceptions import NoUpgradePathError, ValidationError
-from ...operations.errors import ConditionFailed
+from ...operations.errors import ConditionFailed, Unreadable
 from ...operations.values import Conditions, Item, Key, Put
 from ...schema import keys
 from ...schema.attributes import PK
@@ -25,9 +25,8 @@ def recorded(item: Item, stack: str) -> VersionRecord:
     """The versions in the record. Raises ``NoUpgradePathError`` for a record that this project did not write."""
     try:
         return read_version(item)
-    except (KeyError, ValidationError) as error:
-        has = f"has no {error}" if isinstance(error, KeyError) else f"cannot be read: {error}"
-        raise NoUpgradePathError(stack, f"its version record {has}") from error
+    except Unreadable as error:
+        raise NoUpgradePathError(stack, f"its version record cannot be read: {error.problem}") from error
 
 
 def set_version_record(record: VersionRecord) -> Flow[None]:

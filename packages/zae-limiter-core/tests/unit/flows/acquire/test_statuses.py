@@ -1,12 +1,14 @@
 """How the limits of an acquire stood, for its caller."""
 
 from support.core.plays import NOW, RPM, Stage, bucket_item, stage
-from zae_limiter.flows.acquire.claims import Claim
-from zae_limiter.flows.acquire.statuses import statuses_before
+from zae_limiter.flows.acquire.claims import AcquireRequest, Claim, Seen
+from zae_limiter.flows.acquire.statuses import refusal_of
 from zae_limiter.flows.process.bucket_queue import Outcome
 from zae_limiter.operations.values import Item
 from zae_limiter.resolution import Config, Resolved
 from zae_limiter.schema.items import read_bucket
+
+ASKED = AcquireRequest("e", "r", {"rpm": 20_000})
 
 
 def refused_claim(it: Stage, item: Item) -> Claim:
@@ -22,15 +24,13 @@ def test_who_was_refused_by_a_shard_of_a_bucket_that_is_gone_since_is_told_that_
     it = stage()
     claim = refused_claim(it, bucket_item({RPM: 10_000}, shard_count=2))
     it.sees(None)
-    (status,) = statuses_before([claim], NOW)
-    assert status.exceeded
+    (status,) = refusal_of(ASKED, [claim], NOW).violations
     assert 0 < status.retry_after_seconds < 1
 
 
 def test_who_was_refused_by_a_bucket_that_is_full_by_now_is_told_that_it_was_short() -> None:
     it = stage()
     claim = refused_claim(it, bucket_item({RPM: 10_000}))
-    claim.seen = [read_bucket(bucket_item({RPM: 60_000}))]
-    (status,) = statuses_before([claim], NOW)
-    assert status.exceeded
+    claim.seen = Seen([read_bucket(bucket_item({RPM: 60_000}))], NOW)
+    (status,) = refusal_of(ASKED, [claim], NOW).violations
     assert 0 < status.retry_after_seconds < 1

@@ -1,11 +1,15 @@
 """The pauses of one caller that waits, step by step; a whole crowd is in the behaviour tests."""
 
+import pytest
+
 from support.core.plays import NOW, RPM, Stage, bucket_item, stage
+from zae_limiter.exceptions import RateLimiterUnavailable, RateLimitExceeded
 from zae_limiter.flows.acquire.claims import AcquireRequest, Grant
-from zae_limiter.flows.acquire.waiting import PATIENCE_MS, acquire_in_time
+from zae_limiter.flows.acquire.waiting import acquire_in_time
 from zae_limiter.flows.process.bucket_queue import Outcome
 from zae_limiter.flows.process.waiting_line import Turn
 from zae_limiter.flows.steps import Enqueue, Flow, Wait
+from zae_limiter.operations.errors import BudgetSpent
 from zae_limiter.resolution import Config, Resolved
 
 
@@ -22,7 +26,7 @@ def test_a_caller_that_was_refused_with_the_one_before_it_asks_again_though_its_
     it, before = stage(), Turn(0, NOW)
     caller = in_line(it, before, max_wait=0.01)
     before.wake(NOW)
-    before.asks(it.cached.line, it.request(RPM, checked={"rpm": 1_000}))
+    before.asks(it.cached.line, [it.request(RPM, checked={"rpm": 1_000})])
     step = next(caller)
     assert isinstance(step, Enqueue)
     it.clock.advance(1)
@@ -34,17 +38,47 @@ def test_a_caller_that_was_refused_with_the_one_before_it_asks_again_though_its_
     assert again.waiter is not step.waiter
 
 
-def test_a_caller_is_patient_for_a_second_with_the_one_before_from_when_it_is_seen_at_work() -> None:
+def test_a_caller_waits_for_as_long_as_one_before_it_that_was_refused_is_at_work() -> None:
     it, before = stage(), Turn(0, NOW + 1_000)
     caller = in_line(it, before)
     asleep = next(caller)
     assert isinstance(asleep, Wait)
     it.clock.advance(asleep.seconds)
     before.wake(it.clock.now_ms())
+    refused = it.request(RPM, checked={"rpm": 1_000})
+    refused.outcome = Outcome("refused", it.cached.state, NOW)
+    before.asks(it.cached.line, [refused])
 
     paused = 0.0
-    while isinstance(step := caller.send(None), Wait):
+    while paused < 4:
+        step = caller.send(None)
+        assert isinstance(step, Wait)
         it.clock.advance(step.seconds)
         paused += step.seconds
-    assert isinstance(step, Enqueue)
-    assert paused * 1000 >= PATIENCE_MS
+    it.cached.line.leave(before)
+    assert isinstance(caller.send(None), Enqueue)
+
+
+def out_of_time(it: Stage, *, answered: bool) -> Flow[Grant]:
+    """A caller at work whose attempt began a second ago; meanwhile the store has answered somebody, or has not."""
+    before = Turn(0, NOW)
+    caller = in_line(it, before)
+    it.cached.line.leave(before)
+    assert isinstance(next(caller), Enqueue)
+    it.clock.advance(1)
+    if answered:
+        it.cached.learn(bucket_item({RPM: 0}, writes=2), it.clock.now_ms(), own_writes=0)
+    return caller
+
+
+def test_a_caller_whose_time_ends_while_the_store_answers_is_refused() -> None:
+    caller = out_of_time(stage(), answered=True)
+    with pytest.raises(RateLimitExceeded) as caught:
+        caller.throw(BudgetSpent())
+    assert [each.limit_name for each in caught.value.violations] == ["rpm"]
+
+
+def test_a_caller_whose_time_ends_without_an_answer_is_unavailable() -> None:
+    caller = out_of_time(stage(), answered=False)
+    with pytest.raises(RateLimiterUnavailable):
+        caller.throw(BudgetSpent())

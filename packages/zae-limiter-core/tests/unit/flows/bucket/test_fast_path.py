@@ -107,7 +107,7 @@ def cases(checked: st.SearchStrategy[dict[str, int]], corrected: st.SearchStrate
         corrected=corrected,
         elapsed_ms=st.integers(-5000, 120_000),
         seen_ms=st.integers(0, 2000),
-        shard_count=st.sampled_from([1, 1, 1, 3]),
+        shard_count=st.sampled_from([1, 1, 1, 4]),
         ttl=st.none() | st.just(NOW // 1000),
         own=st.booleans(),
         multiplier=st.sampled_from([0, 1, 7]),

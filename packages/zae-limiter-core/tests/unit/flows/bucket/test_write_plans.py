@@ -278,7 +278,7 @@ def test_a_new_bucket_leaves_them_to_its_next_write() -> None:
     create = next(commit(it.namespace_state, it.cached, [it.request(RPM, checked={"rpm": 1000})]))
     assert isinstance(create, Put)
     assert "rj" not in create.item
-    assert it.namespace_state.refusals.take(it.cached) == 1
+    assert it.namespace_state.refusals.take(it.cached) == {"rj": 1}
 
 
 def test_a_write_for_the_sake_of_refusals_touches_only_counts_of_a_bucket_that_is_there() -> None:

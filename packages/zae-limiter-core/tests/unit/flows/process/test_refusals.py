@@ -24,10 +24,10 @@ def test_what_is_taken_is_gone_and_what_is_put_back_is_there_again(buckets: Iter
     for _ in range(3):
         refusals.add(bucket, NOW)
     refusals.add(other, NOW)
-    assert [refusals.take(bucket), refusals.take(bucket)] == [3, 0]
+    assert [refusals.take(bucket), refusals.take(bucket)] == [{"rj": 3}, {}]
     refusals.add(bucket, NOW)
-    refusals.put_back(bucket, 3)
-    assert (refusals.take(bucket), refusals.take(other)) == (4, 1)
+    refusals.put_back(bucket, {"rj": 3})
+    assert (refusals.take(bucket), refusals.take(other)) == ({"rj": 4}, {"rj": 1})
     assert not refusals.counts
 
 
@@ -38,7 +38,7 @@ def test_a_write_of_its_own_is_due_after_each_quiet_minute_whichever_way_the_clo
     refusals, bucket = PendingRefusals(10), next(buckets)
     due = [seconds for seconds in range(200) if refusals.add(bucket, NOW + step * seconds * 1000)]
     assert due == [60, 120, 180]
-    assert refusals.take(bucket) == 200
+    assert refusals.take(bucket) == {"rj": 200}
 
 
 def test_a_write_that_takes_them_begins_the_minute_again(buckets: Iterator[CachedBucket]) -> None:
@@ -62,7 +62,7 @@ def test_a_write_that_was_not_applied_leaves_the_minute_as_it_was(
     refusals.put_back(bucket, taken)
     assert not refusals.add(bucket, NOW + 59_000)
     assert refusals.add(bucket, NOW + 60_000)
-    assert refusals.take(bucket) == 3 + meanwhile
+    assert refusals.take(bucket) == {"rj": 3 + meanwhile}
 
 
 def test_the_buckets_that_wait_for_longest_are_forgotten_first(buckets: Iterator[CachedBucket]) -> None:
@@ -79,13 +79,13 @@ def test_threads_lose_none_and_count_none_twice(buckets: Iterator[CachedBucket])
     def work(number: int) -> None:
         refusals.add(bucket, NOW)
         if number % 3 == 0:
-            taken.append(refusals.take(bucket))
+            taken.append(refusals.take(bucket).get("rj", 0))
         if number % 7 == 0:
             refusals.put_back(bucket, refusals.take(bucket))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(20_000), chunksize=10))
-    assert sum(taken) + refusals.take(bucket) == 20_000
+    assert sum(taken) + refusals.take(bucket).get("rj", 0) == 20_000
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -96,6 +96,6 @@ def test_a_forked_child_begins_with_none(buckets: Iterator[CachedBucket]) -> Non
     child = os.fork()
     if not child:
         refusals.add(bucket, NOW)
-        os._exit(refusals.take(bucket))
+        os._exit(refusals.take(bucket)["rj"])
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
-    assert refusals.take(bucket) == 5
+    assert refusals.take(bucket) == {"rj": 5}

@@ -26,7 +26,7 @@ def request(turn: Turn, line: WaitingLine) -> BucketRequest:
     queue = BucketQueue(lambda _: iter(()))  # type: ignore[arg-type, return-value]  # nobody serves it
     asked = BucketRequest(queue, ONE)
     turn.wake(NOW)
-    turn.asks(line, asked)
+    turn.asks(line, [asked])
     return asked
 
 

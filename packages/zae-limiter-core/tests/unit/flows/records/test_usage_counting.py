@@ -15,7 +15,7 @@ from zae_limiter.operations.capacity import item_size
 from zae_limiter.operations.errors import ConditionFailed, OutcomeUnknown, StoreError, Throttled
 from zae_limiter.operations.values import Get, Key, Operation, Update
 from zae_limiter.schema.changes import Consumption
-from zae_limiter.schema.usage import SnapshotId, counted_attribute, read_usage, stream_mark
+from zae_limiter.schema.usage import SnapshotId, counted_attribute, read_usage, stream_mark, usage_item
 
 LABEL = "2024-01-01T00:00:00.000"
 PLACE = SnapshotId("ns", "key-abc", "gpt-4", "hourly", datetime(2024, 1, 1, 14, tzinfo=UTC))
@@ -121,6 +121,19 @@ def test_refused_and_shadowed_acquires_are_counted_once_too_and_only_where_there
     assert item is not None
     snapshot = read_usage(item)
     assert (snapshot.total_events, snapshot.total_refused, snapshot.total_shadowed) == (1, 6, 3)
+
+
+def test_refusals_by_a_parent_are_added_by_its_limits_beside_limits_of_such_names() -> None:
+    table = MemoryTable()
+    for n, limits in enumerate(({"rpm": 1}, {"rpm": 2, "refused_by_parent_rpm": 3}), start=1):
+        used = Consumption({"refused_by_parent_rpm": n}, 0, refused=3, refused_by_parent=limits)
+        play(counting([Use(stream_mark(LABEL, str(n)), used)]), table.execute)
+    item = table.execute(Get(KEY))
+    assert item is not None
+    snapshot = read_usage(item)
+    assert snapshot.refused_by_parent == {"refused_by_parent_rpm": 3, "rpm": 3}
+    assert (snapshot.consumed, snapshot.total_refused) == ({"refused_by_parent_rpm": 3}, 6)
+    assert read_usage(usage_item("ns", snapshot)) == snapshot
 
 
 def test_shards_of_a_bucket_add_to_one_snapshot_each_with_its_own_mark() -> None:

@@ -1,0 +1,108 @@
+"""How a caller takes whose turn in a waiting line has come.
+
+It must neither overtake nor waste: of a crowd, many are refused, because other processes have taken the tokens. A
+caller that took from its own bucket and the parent's at the same time would have to give back what one of them gave, at
+every refusal of the other: three writes for nothing, and while they are under way nobody behind it knows whether it is
+served. So it asks the parent's bucket first, for whose tokens most are waiting, and its own only when it has those. All
+callers have the same order: of two that begin at different ends, the later one is served first.
+
+On a bucket of many shards each shard has few tokens at a time, a fraction of one perhaps. Whoever takes every fraction
+as soon as the sum is enough, writes to all shards for one token, collides with everybody else, and gives back. So a
+shard counts only once it is *ripe*: it has the whole amount, or most of what it can ever hold. A caller that has been
+due for long settles for smaller parts (``Turn.parts``), and the first of a line for any at the end of its time. Those
+of one process take different shards (``WaitingLine.asked``).
+
+Never: the pauses of a caller (waiting).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ...schema.items import BucketState
+from ...sharding import Amounts
+from ...token_bucket import refill_bucket
+from ..process.bucket_queue import Waiter
+from ..process.namespace_state import NamespaceState
+from ..process.queueing import queue
+from ..process.waiting_line import Turn
+from ..steps import Flow
+from .claims import Claim, Seen
+from .shard_selection import ROUNDS, divided, read_shards, take_parts, try_other_shards
+
+ANY_PARTS = float("inf")
+FULL_ENOUGH = 4, 5  # of what a shard holds at most: the rest is minted before the next caller comes
+
+
+def take_in_turn(namespace_state: NamespaceState, claims: Sequence[Claim]) -> Flow[None]:
+    """Take from the parent's bucket, then from its own, unless the first one refuses.
+
+    Expired configs are read before: beside the write, a caller would ask its own bucket later than those behind it.
+    One that is not asked has no request, only the state that was seen last.
+    """
+    yield from queue([Waiter(claim.cached.loading) for claim in claims if claim.stale])
+    for claim in reversed(claims):
+        if not claim.amounts:
+            continue
+        if claim.is_behind_another(namespace_state.now()):
+            claim.refuse(namespace_state.now(), blocked=True)
+        elif claim.is_split and any(claim.checked.values()):
+            yield from _take_ripe(namespace_state, claim)
+        else:
+            yield from queue([claim.enter()])
+            yield from try_other_shards(namespace_state, [claim])
+        if not claim.admitted:
+            break
+    for claim in claims:
+        if not claim.last:
+            claim.seen = Seen(namespace_state.states(claim.cached), namespace_state.now())
+
+
+def ripe(claim: Claim, states: Sequence[BucketState], now_ms: int, parts: float) -> dict[int, dict[str, int]]:
+    """What each shard has, in millitokens by limit; nothing where it is not ripe."""
+    return {
+        state.id.shard: {name: _ripe(claim, state, name, now_ms, parts) for name in claim.checked} for state in states
+    }
+
+
+def _ripe(claim: Claim, state: BucketState, name: str, now_ms: int, parts: float) -> int:
+    part = state.part(claim.config.by_name[name], now_ms)
+    most, of = FULL_ENOUGH
+    least = min(claim.checked[name], part.shard_limit.ceiling_milli * most // of) / parts
+    there = refill_bucket(*part, now_ms)
+    return there if there < 0 or there >= least else 0
+
+
+def _take_ripe(namespace_state: NamespaceState, claim: Claim) -> Flow[None]:
+    """Take from ripe shards. What some of them gave is kept while others are asked for the rest."""
+    turn, line = claim.turn, claim.cached.line
+    assert turn is not None, "only who has a turn takes by it"
+    for _ in range(ROUNDS):
+        states = yield from read_shards(namespace_state, claim)
+        chosen = _choose(namespace_state, claim, states, turn)
+        if not chosen:
+            break
+        line.asked[turn] = chosen
+        try:
+            yield from take_parts(namespace_state, claim, chosen)
+        finally:
+            line.asked.pop(turn, None)
+        if claim.admitted or not claim.refused:
+            return
+    if not claim.last:
+        claim.refuse(namespace_state.now(), blocked=False)
+
+
+def _choose(
+    namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], turn: Turn
+) -> Mapping[int, Amounts] | None:
+    """One shard by chance that has all that is missing, else several, those first that have most."""
+    missing, headrooms = claim.missing, ripe(claim, states, namespace_state.now(), turn.parts)
+    others = [asked for other, asked in list(claim.cached.line.asked.items()) if other is not turn]
+    for shard, there in headrooms.items():
+        for name in there:
+            there[name] -= sum(asked[shard].get(name, 0) for asked in others if shard in asked)
+    whole = [
+        shard for shard, there in headrooms.items() if all(amount <= there[name] for name, amount in missing.items())
+    ]
+    if whole:
+        return {whole[namespace_state.pick(len(whole))]: missing}
+    return divided(missing, headrooms)

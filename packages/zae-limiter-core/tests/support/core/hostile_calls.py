@@ -1,0 +1,232 @@
+"""Every public method that asks the store, called over a table with something for each, while answers are damaged.
+
+Lives here: the table, the calls, and one trial of one of them. Never: how an answer is damaged (hostile), a claim.
+"""
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any, Final, Literal
+
+from zae_limiter import (
+    HandledEvent,
+    Limit,
+    Options,
+    ProvisionerLock,
+    ProvisionerState,
+    RateLimiter,
+    Repository,
+    StoredConfig,
+    SyncRateLimiter,
+    SyncRepository,
+    UsageSnapshot,
+    VersionRecord,
+)
+from zae_limiter.memory.table import MemoryTable
+from zae_limiter.operations.values import Item, Put, Scan
+from zae_limiter.schema.usage import usage_item
+from zae_limiter.testing import ManualClock
+
+from .hostile import Damage, HostileStore, HostileTable, SyncHostileStore
+
+Variant = Literal["async", "sync"]
+Script = Callable[[Any, Any], Awaitable[Any]]
+
+RPM, TPM = Limit.per_minute("rpm", 60), Limit.per_minute("tpm", 1000)
+START: Final = datetime(2024, 1, 1, tzinfo=UTC)
+STATE: Final = ProvisionerState(
+    managed_system=True,
+    managed_resources=["r", "s"],
+    managed_entities={f"entity-{number:03}": ["r" * 100] for number in range(40)},  # so many that it has parts
+    lock=ProvisionerLock("id", "me", 10**13),
+    handled=[HandledEvent("Create 1", True)],
+)
+SETTINGS: Final = Options(stack="t", namespace="own", clock=ManualClock(), check_version=True)
+
+
+async def of(value: Any) -> Any:
+    """What a method of either variant returns."""
+    return await value if inspect.isawaitable(value) else value
+
+
+async def acquire(limiter: Any, *arguments: Any, steps: tuple[str, ...] = (), **options: Any) -> None:
+    """An acquire of either variant, with calls of its lease."""
+    lease = limiter.acquire(*arguments, **options)
+    is_async = hasattr(lease, "__aenter__")
+    held = await lease.__aenter__() if is_async else lease.__enter__()
+    problem: BaseException | None = None
+    try:
+        for step in steps:
+            await of(getattr(held, step)(rpm=1))
+    except Exception as error:  # noqa: BLE001 - the block ends with it, as that of a caller does
+        problem = error
+    told = (None, None, None) if problem is None else (type(problem), problem, problem.__traceback__)
+    await of(lease.__aexit__(*told) if is_async else lease.__exit__(*told))
+    if problem is not None:
+        raise problem
+
+
+async def acquires(limiter: Any, repository: Any) -> None:
+    for _ in range(3):
+        await acquire(limiter, "child", "r", {"rpm": 1}, steps=("consume", "adjust", "release", "settle"))
+
+
+async def cold_acquires(limiter: Any, repository: Any) -> None:
+    await acquire(limiter, "new-child", "new", {"rpm": 1}, [RPM])
+    await acquire(limiter, "new-child", "new", {"rpm": 1, "tpm": 5}, [RPM, TPM])
+    await acquire(limiter, "alone", "new", {"rpm": 1}, [RPM], on_unavailable="allow")
+
+
+async def pages(limiter: Any, repository: Any) -> None:
+    page = await of(repository.get_usage_snapshots(resource="r", limit=1))
+    await of(repository.get_usage_snapshots(resource="r", limit=1, next=page.next))
+
+
+async def opens(limiter: Any, repository: Any) -> None:
+    if isinstance(repository, SyncRepository):
+        SyncRepository.over(repository._store, SETTINGS).close()
+    else:
+        await (await Repository.over(repository._store, SETTINGS)).close()
+
+
+def method(name: str, /, *arguments: Any, **options: Any) -> Script:
+    """The call of one method of the limiter, or else of the repository."""
+
+    async def call(limiter: Any, repository: Any) -> Any:
+        return await of(getattr(limiter if hasattr(limiter, name) else repository, name)(*arguments, **options))
+
+    return call
+
+
+LATER: Final = datetime(2023, 11, 14, 23, tzinfo=UTC) + timedelta(hours=20)
+CALLS: Final[Mapping[str, Script]] = {
+    "open": opens,
+    "acquire": acquires,
+    "acquire cold": cold_acquires,
+    "usage pages": pages,
+    "available": method("available", "child", "r"),
+    "is_available": method("is_available", "child", "r", {"rpm": 1}),
+    "time_until_available": method("time_until_available", "child", "r", {"rpm": 60}),
+    "create_entity": method("create_entity", "another", parent_id="parent"),
+    "create_entity that is there": method("create_entity", "child", parent_id="parent", exist_ok=True),
+    "credit_bucket": method("credit_bucket", "child", "r", {"rpm": 1}),
+    "delete_entity": method("delete_entity", "child"),
+    "delete_entity with children": method("delete_entity", "parent"),
+    "delete_limits": method("delete_limits", "child", "r"),
+    "delete_many_limits": method("delete_many_limits", [("child", "r"), ("parent", "r")]),
+    "delete_namespace": method("delete_namespace", "other"),
+    "delete_override": method("delete_override", "parent", "r"),
+    "delete_resource_defaults": method("delete_resource_defaults", "r"),
+    "delete_system_defaults": method("delete_system_defaults"),
+    "get_audit_events": method("get_audit_events", "child"),
+    "get_bucket": method("get_bucket", "child", "r"),
+    "get_buckets": method("get_buckets", "child"),
+    "get_children": method("get_children", "parent"),
+    "get_configs": method("get_configs", [("child", "r"), (None, "r"), (None, None), ("parent", "r")]),
+    "get_entity": method("get_entity", "child"),
+    "get_limits": method("get_limits", "child", "r"),
+    "get_namespace": method("get_namespace", "other"),
+    "get_override": method("get_override", "parent", "r"),
+    "get_provisioner_state": method("get_provisioner_state"),
+    "get_resource_capacity": method("get_resource_capacity", "r"),
+    "get_resource_defaults": method("get_resource_defaults", "r"),
+    "get_system_defaults": method("get_system_defaults"),
+    "get_top_usage": method("get_top_usage", "r", by="rpm"),
+    "get_usage_snapshots": method("get_usage_snapshots", entity_id="child"),
+    "get_usage_summary": method("get_usage_summary", resource="r"),
+    "get_version_record": method("get_version_record"),
+    "list_config_places": method("list_config_places"),
+    "list_entities_with_custom_limits": method("list_entities_with_custom_limits", "r"),
+    "list_namespaces": method("list_namespaces"),
+    "list_orphan_namespaces": method("list_orphan_namespaces"),
+    "list_resources_with_defaults": method("list_resources_with_defaults"),
+    "list_resources_with_entity_configs": method("list_resources_with_entity_configs"),
+    "namespace": method("namespace", "other"),
+    "note_applied": method("note_applied", expected_serial=1),
+    "ping": method("ping"),
+    "purge_namespace": method("purge_namespace", "gone-id"),
+    "put_configs": method("put_configs", {("child", "r"): StoredConfig((TPM,)), (None, "r"): None}),
+    "put_provisioner_state": method("put_provisioner_state", STATE, expected_serial=1),
+    "recover_namespace": method("recover_namespace", "gone-id"),
+    "register_namespace": method("register_namespace", "fresh"),
+    "reset_bucket": method("reset_bucket", "child", "r"),
+    "resolve_limits": method("resolve_limits", "child", "r"),
+    "set_limits": method("set_limits", "child", [TPM], "r"),
+    "set_limits for a time": method("set_limits", "child", [TPM], "r", override_until=LATER),
+    "set_many_limits": method("set_many_limits", {("child", "r"): [TPM], ("another", "r"): [RPM]}),
+    "set_resource_defaults": method("set_resource_defaults", "r", [TPM]),
+    "set_system_defaults": method("set_system_defaults", [TPM], "allow"),
+    "set_version_record": method("set_version_record", VersionRecord(1, "0.1.0", "0.1.0")),
+    "update_entity": method("update_entity", "child", name="n", metadata={"k": [1]}),
+    "update_entity to a parent": method("update_entity", "parent", parent_id="alone"),
+}
+WITHOUT_THE_STORE: Final = {"close", "get_cache_stats", "get_store_stats", "invalidate_config_cache", "limit"}
+
+
+def filled() -> list[Item]:
+    """The items of a table that has something for each call."""
+    table = MemoryTable()
+    repository = SyncRepository.over(SyncHostileStore(HostileTable(table)), SETTINGS)
+    limiter = SyncRateLimiter(repository)
+    repository.set_version_record(VersionRecord(1, "0.1.0", "0.1.0"))
+    limiter.set_system_defaults([RPM], "block")
+    limiter.set_resource_defaults("r", [RPM])
+    limiter.create_entity("alone")
+    limiter.create_entity("parent", metadata={"k": 1})
+    for child in ("child", "new-child"):
+        limiter.create_entity(child, name="n", parent_id="parent", cascade=True)
+    limiter.set_limits("child", [RPM, TPM], "r")
+    limiter.set_limits("parent", [RPM], "r", override_until=LATER)
+    for _ in range(2):
+        with limiter.acquire("child", "r", {"rpm": 1}):
+            pass
+    for hour in range(3):
+        usage = UsageSnapshot("child", "r", "hourly", START + timedelta(hours=hour), {"rpm": 1}, 1)
+        table.execute(Put(usage_item(repository.namespace_id, usage)))
+    repository.put_provisioner_state(STATE, expected_serial=0)
+    repository.register_namespace("other")
+    gone = repository.register_namespace("gone")
+    repository.delete_namespace("gone")
+    items = table.execute(Scan(1000)).items
+    return [_named(item, gone.namespace_id) for item in items]
+
+
+def _named(item: Item, gone: str) -> Item:
+    """The item, with a fixed id for the namespace that is gone."""
+    return {name: value.replace(gone, "gone-id") if isinstance(value, str) else value for name, value in item.items()}
+
+
+async def trial(items: list[Item], name: str, variant: Variant, random: Random) -> Any:
+    """Make one call while answers are damaged. Raises what it raises."""
+    table = MemoryTable()
+    for item in items:
+        table.execute(Put(item))
+    hostile = HostileTable(table)
+    limiter: Any
+    if variant == "async":
+        limiter = RateLimiter(await Repository.over(HostileStore(hostile), SETTINGS))
+    else:
+        limiter = SyncRateLimiter(SyncRepository.over(SyncHostileStore(hostile), SETTINGS))
+    hostile.damage = Damage(random, good=random.choice([0, 0, 0, 1, 2, 3]))
+    try:
+        return await CALLS[name](limiter, limiter.repository)
+    finally:
+        hostile.damage = None
+        await of(limiter.close())
+
+
+@contextmanager
+def lines() -> Iterator[list[logging.LogRecord]]:
+    """The log lines of the library while the block runs."""
+    found: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = found.append  # type: ignore[method-assign, assignment]
+    logger = logging.getLogger("zae_limiter")
+    logger.addHandler(handler)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)

@@ -1,0 +1,209 @@
+"""No recipe is green when it has run nothing: what stands behind it is played, or is asked for nothing."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from benchmarks.run import unmeasured
+
+import pythons
+from check_siblings import main as check_siblings
+from fuzz.__main__ import main as fuzz
+from fuzz.__main__ import unfed
+from fuzz.campaign import Findings
+from lifecycle.__main__ import main as lifecycle
+from processes.__main__ import main as processes
+from processes.__main__ import mutants as mutants_of_processes
+from proofs import problem_of
+from simulation.__main__ import main as simulation
+from simulation.__main__ import mutants as mutants_of_histories
+from skips import FILE_VARIABLE
+
+ROOT = Path(__file__).parents[2]
+JUSTFILE = (ROOT / "justfile").read_text(encoding="utf-8")
+RECIPE = re.compile(r"^([a-z-]+)(?: [^:\n]*)?:(?!=)(.*(?:\n(?: .*)?)*)", re.MULTILINE)
+BODIES = dict(RECIPE.findall(JUSTFILE))
+ARGUMENTS = {
+    "test-dependencies": ["newest"],
+    "test-frameworks": ["oldest"],
+    "test-llm": ["newest"],
+}
+WITH_PYTEST = [name for name, body in BODIES.items() if re.search(r"pytest|just integration|just \$part", body)]
+
+UV = """#!/bin/sh
+# uv that installs and builds nothing; pytest ends with $PYTEST, checkov says $CHECKOV, and $PYTHONS are there
+case " $* " in
+    *" pytest "*) exit $PYTEST ;;
+    *" checkov "*) echo "$CHECKOV" ;;
+    *" tools/pythons.py "*) [ "$PYTHONS" ] && echo "$PYTHONS" ;;
+    *" pip list "*) printf 'flask 3\\nopenai 2\\n' ;;
+    " build "*) mkdir -p dist && touch dist/zae_limiter_core-0.tar.gz dist/zae_limiter_core-0-py3-none-any.whl ;;
+    " venv "*)
+        for folder; do :; done
+        mkdir -p "$folder/bin"
+        printf '#!/bin/sh\\nexit %s\\n' "$PYTEST" > "$folder/bin/pytest"
+        printf '#!/bin/sh\\n' > "$folder/bin/python"
+        printf '#!/bin/sh\\n' > "$folder/bin/mypy"
+        chmod +x "$folder"/bin/* ;;
+esac
+"""
+
+
+@pytest.fixture
+def just(tmp_path: Path) -> Callable[..., int]:
+    """The exit code of a recipe, in a folder that has the justfile alone."""
+    (tmp_path / "bin").mkdir()
+    for name, text in {"uv": UV, "git": "#!/bin/sh\necho 1\n"}.items():
+        (tmp_path / "bin" / name).write_text(text, encoding="utf-8")
+        (tmp_path / "bin" / name).chmod(0o755)
+    shutil.copy(ROOT / "justfile", tmp_path)
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "zae_limiter_core-0-py3-none-any.whl").touch()
+    path = os.pathsep.join([str(tmp_path / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+    def run(*words: str, ends_with: int = 0, checkov: str = "Passed checks: 3", pythons: str = "3.13 /bin/true") -> int:
+        played = {"PYTEST": str(ends_with), "CHECKOV": checkov, "PYTHONS": pythons}
+        environ = {**os.environ, "PATH": path, **played}
+        return subprocess.run(["just", *words], check=False, cwd=tmp_path, env=environ, capture_output=True).returncode
+
+    return run
+
+
+def test_the_recipes_that_run_tests_are_found() -> None:
+    assert {"check", "test", "test-fast", "integration-localstack", "wheels-test", "dist-test", "test-all"} <= set(
+        WITH_PYTEST
+    )
+
+
+@pytest.mark.parametrize("recipe", WITH_PYTEST)
+def test_a_recipe_whose_sessions_find_no_test_fails(recipe: str, just: Callable[..., int]) -> None:
+    words = [recipe, *ARGUMENTS.get(recipe, [])]
+    assert just(*words) == 0
+    assert just(*words, ends_with=pytest.ExitCode.NO_TESTS_COLLECTED) != 0
+
+
+def test_one_group_of_the_unit_tests_may_have_none_and_not_all(just: Callable[..., int]) -> None:
+    assert just("test-fast", "-k", "nosuch", ends_with=5) == 5
+    assert just("test-fast", "-k", "some", ends_with=1) == 1
+
+
+@pytest.mark.parametrize("which", ["all", "fast"])
+def test_a_machine_without_another_python_fails(which: str, just: Callable[..., int]) -> None:
+    assert just("test-pythons", which) == 0
+    assert just("test-pythons", which, pythons="") != 0
+
+
+def test_a_scan_that_has_checked_nothing_fails(just: Callable[..., int]) -> None:
+    assert just("checkov") == 0
+    assert just("checkov", checkov="") != 0
+    assert just("checkov", checkov="Passed checks: 0, Failed checks: 0") != 0
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "test_deploy_makes_a_stack_whose_parts_are_all_well",
+        "test_limits_that_the_provisioner_applies_are_obeyed",
+        "test_usage_comes_through_the_stream",
+        "test_a_record_that_nobody_can_read_becomes_a_dead_letter",
+        "test_a_stack_of_the_template_applies_updates_rolls_back_and_takes_back_its_limits",
+    ],
+)
+def test_a_run_before_a_release_uses_each_part_of_a_stack_on_localstack(part: str) -> None:
+    (files,) = re.findall(
+        r"--target localstack tests-integration/tests/test_\{(.+)\}\.py$", BODIES["localstack-parts"], re.MULTILINE
+    )
+    texts = [
+        (ROOT / f"tests-integration/tests/test_{name}.py").read_text(encoding="utf-8") for name in files.split(",")
+    ]
+    assert sum(f"def {part}(" in text for text in texts) == 1
+    assert "localstack-parts" in BODIES["beside"].split()
+    assert "for part in beside " in BODIES["test-all"]
+
+
+def test_the_spelling_passes_over_what_recipes_leave_behind() -> None:
+    skipped = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["codespell"]["skip"].split(
+        ","
+    )
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8")
+    assert {"site", "dist", "evidence", "wheelhouse"} == set(re.findall(r"^/(\w+)/$", ignored, re.MULTILINE))
+    assert {"site", "dist", "evidence", "wheelhouse"} <= set(skipped)
+
+
+@pytest.mark.parametrize("words", [["test", ""], ["dist", ""], ["test-dependencies", "lowest", " "]])
+def test_a_recipe_for_packages_fails_where_none_is_named(words: list[str], just: Callable[..., int]) -> None:
+    assert just(*words) != 0
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (simulation, ["--seeds", "0"]),
+        (processes, ["--seeds", "0"]),
+        (lifecycle, ["--times", "0"]),
+        (fuzz, ["--minutes", "0"]),
+        (fuzz, ["--minutes", "nan"]),
+        (fuzz, ["--only", "nosuch"]),
+    ],
+)
+def test_a_program_that_is_asked_for_nothing_fails(program: Callable[[list[str]], int], words: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        program(words)
+    assert ended.value.code == 2
+
+
+def test_a_search_without_mutants_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert mutants_of_histories([]) == 1
+    assert mutants_of_processes([], 1) == 1
+    assert capsys.readouterr().out == "0 mutants, 0 of them alive\n" * 2
+
+
+def test_a_surface_that_is_named_or_here_and_gets_no_input_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv(FILE_VARIABLE, raising=False)
+    fed, unopened, idle = Findings(), Findings(missing="not here: no npm"), Findings()
+    fed.tally.accepted = 1
+    assert unfed({"cli": fed, "library-dynoxide": unopened}, []) == []
+    assert unfed({"cli": fed, "library-dynoxide": unopened}, ["library-dynoxide"]) == ["library-dynoxide: got no input"]
+    assert unfed({"cli": fed, "values": idle}, []) == ["values: got no input"]
+    assert "nothing ran" in unfed({"library-dynoxide": unopened}, [])
+    monkeypatch.setenv("CI", "true")
+    assert len(unfed({"cli": fed, "library-dynoxide": unopened}, [])) == 1
+
+
+def test_proofs_of_which_none_ran_are_none() -> None:
+    core, cli = Path("core"), Path("cli")
+    assert problem_of({core: 0, cli: 5}) == ""
+    assert problem_of({core: 5, cli: 5}) == "no test ran"
+    assert problem_of({}) == "no test ran"
+    assert problem_of({core: 1, cli: 0}) == "failed: core"
+
+
+def test_a_benchmark_that_is_named_and_cannot_be_measured_is_a_failure() -> None:
+    rows = ["a row"]  # what a row is does not matter here
+    assert unmeasured([], {"costs": rows, "peers_redis": []}) == []  # type: ignore[dict-item]
+    assert unmeasured(["peers_redis"], {"costs": rows, "peers_redis": []}) == ["peers_redis"]  # type: ignore[dict-item]
+    assert unmeasured([], {"costs": [], "peers_redis": []}) == ["costs", "peers_redis"]
+
+
+def test_no_other_python_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"PATH": "", "PYENV_ROOT": str(tmp_path), "UV": "/nonexistent"}.items():
+        monkeypatch.setenv(name, value)
+    assert pythons.main(["--others"]) == 1
+    assert "error: none of them is here" in capsys.readouterr().err
+
+
+def test_distributions_that_are_not_there_bound_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("check_siblings.ROOT", tmp_path)
+    assert check_siblings([]) == 1
+    assert "no distribution is here" in capsys.readouterr().out
