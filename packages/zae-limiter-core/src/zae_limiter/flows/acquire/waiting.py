@@ -182,7 +182,7 @@ class _Caller:
         """
         now = self._namespace_state.now()
         self._due_ms = now if wait_ms or self._due_ms is None else self._due_ms
-        self.turn.parts = 1 + (now - self._due_ms) // SETTLES_MS
+        self.turn.parts = 1 + max(0, now - self._due_ms) // SETTLES_MS  # the clock may have been put back
         split = [claim for claim in self._claims if claim.is_split and claim.cached in self._lines]
         longest = max((self._wait_ms(claim, now, self._ripe_of) for claim in split), default=0)
         if longest < left_ms or not all(claim.cached.line.is_first(self.turn, now) for claim in split):
@@ -243,8 +243,8 @@ class _Caller:
 
     def too_late(self, refusal: RateLimitExceeded | None, wait_ms: int) -> RateLimitExceeded:
         """The refusal of one that waits, by the last seen states and the amounts of all before it in its lines."""
-        if refusal is not None and not self._claims:  # this process no longer knows the buckets
-            return refusal
+        if refusal is not None and not any(claim.checked for claim in self._claims):
+            return refusal  # this process no longer knows the buckets, or no limit refuses by now
         now = self._namespace_state.now()
         for claim in self._claims:
             states = self._namespace_state.repaired_states(claim.cached, now)
