@@ -134,7 +134,10 @@ def check_repository(given: object, kind: type) -> None:
     name, limiter = kind.__name__, kind.__name__.replace("Repository", "RateLimiter")
     if isinstance(given, CoroutineType):
         given.close()  # else Python warns as well that it was never awaited
-        raise TypeError(f"{limiter} needs a {name}, not a coroutine: await it first, like `await Repository.open()`")
+        way = (
+            "await it first, like `await Repository.open()`" if name == "Repository" else f"open one with {name}.open()"
+        )
+        raise TypeError(f"{limiter} needs a {name}, not a coroutine: {way}")
     twin = {"Repository": "RateLimiter", "SyncRepository": "SyncRateLimiter"}.get(type(given).__name__)
     advice = f"use {twin}, or open a {name}" if twin else f"open one with {name}.open, or {name}.in_memory"
     raise TypeError(f"{limiter} needs a {name}, not a {type(given).__name__}: {advice}")

@@ -9,6 +9,7 @@ import pytest
 from support.core.wires import Wire
 from support.core.worlds import Process, World, outcomes, take, until
 from zae_limiter import (
+    CertificateError,
     ClientTooOldError,
     InfrastructureNotFoundError,
     Limit,
@@ -19,7 +20,15 @@ from zae_limiter import (
     SyncRepository,
     VersionRecord,
 )
-from zae_limiter.operations.errors import Denied, NotApplied, OutcomeUnknown, StoreError, TableMissing, Unreachable
+from zae_limiter.operations.errors import (
+    Denied,
+    NotApplied,
+    OutcomeUnknown,
+    StoreError,
+    TableMissing,
+    Unreachable,
+    Untrusted,
+)
 from zae_limiter.operations.values import BatchGet
 
 RPM = Limit.per_hour("rpm", 10)
@@ -126,6 +135,26 @@ async def test_a_mistake_that_shows_later_is_raised_by_each_call(world: World) -
     assert not await process.repository.ping()
     await world.process("shop")
     await take(process.limiter, "e", "r", rpm=1)
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (Denied("UnrecognizedClientException: no"), StoreRefusedError),
+        (Untrusted("dynamodb.example", "hostname mismatch"), CertificateError),
+    ],
+)
+async def test_a_store_that_is_back_and_refuses_this_process_is_no_outage(
+    world: World, error: StoreError, shown: type[Exception]
+) -> None:
+    process = await opened_late(world)
+    process.wire.repair()
+    process.wire.break_down(error)
+    await until(lambda: process.repository.get_store_stats().breaker == "closed")
+    for _ in range(5):
+        with pytest.raises(shown):
+            await take(process.limiter, "e", "r", rpm=1)
+    assert not await process.repository.ping()
 
 
 async def test_a_client_that_does_not_fit_is_refused_later(world: World) -> None:

@@ -104,7 +104,10 @@ class Health:
         else:
             self._untrusted += 1
             outage, how = TrustLost, "cannot be trusted"
-        if not self._served:
+        if not self._served:  # a mistake of the deployment, which each call raises, also after an outage
+            self._in_a_row = 0
+            if self.is_open:
+                self._close()
             return error
         if not self._lost:  # a line for each outage, not for each request
             self._lost = True
