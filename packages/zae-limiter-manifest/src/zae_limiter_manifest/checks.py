@@ -4,12 +4,13 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 from attrs import frozen
 
 from .naming import NameKind, find_name_problem, in_nfc
-from .problems import ManifestError, Occurrence, Path, Problem, describe, format_path, show
+from .problems import Occurrence, Path, Problem, Problems, describe, format_path, show
 from .scalars import OddInteger
 from .shapes import Choice, Flag, Integer, Name, NamedMap, Record, Shape
 
@@ -30,11 +31,25 @@ _FLAGS: Final = {"true": True, "false": False}
 
 
 @frozen
+class Hinted:
+    """A message that ends with the word that was probably meant. The search for it is slow, so only `str` makes it."""
+
+    text: str
+    given: object
+    words: tuple[str, ...]
+    otherwise: str = ""
+
+    def __str__(self) -> str:
+        close = difflib.get_close_matches(self.given[:64], self.words, n=1) if isinstance(self.given, str) else []
+        return f"{self.text}, did you mean `{close[0]}`?" if close else f"{self.text}{self.otherwise}"
+
+
+@frozen
 class Finding:
-    """A problem of the value at a path, or of its key."""
+    """A problem of the value at a path, or of its key; `str` of the message makes its text."""
 
     path: Path
-    message: str
+    message: "str | Hinted"
     on_key: bool = False
 
 
@@ -62,12 +77,15 @@ def find_problems(shape: Shape, value: object, path: Path = ()) -> Iterator[Find
 
 
 def enforce(shape: Shape, value: object, name: str) -> None:
-    """Check a value; raises `ManifestError` with all problems, without positions."""
-    problems = [
-        Problem(name, None, None, format_path(found.path), found.message) for found in find_problems(shape, value)
-    ]
-    if problems:
-        raise ManifestError(problems)
+    """Check a value; raises `ManifestError` with its problems, without positions."""
+    problems = Problems()
+    for found in find_problems(shape, value):
+        problems.note(partial(_placeless, name, found))
+    problems.refuse()
+
+
+def _placeless(name: str, found: Finding) -> Problem:
+    return Problem(name, None, None, format_path(found.path), str(found.message))
 
 
 def keys_only(entries: Mapping[str, object]) -> dict[str, object]:
@@ -107,7 +125,8 @@ def _in_integer(shape: Integer, value: object, path: Path) -> Iterator[Finding]:
 def _in_choice(shape: Choice, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, str) or value not in shape.words:
         allowed = " or ".join(f"`{word}`" for word in shape.words)
-        yield Finding(path, f"must be {allowed}, not {describe(value)}{_suggest(value, shape.words)}")
+        given = value if isinstance(value, str) else None
+        yield Finding(path, Hinted(f"must be {allowed}, not {describe(value)}", given, tuple(shape.words)))
 
 
 def _in_name(shape: Name, value: object, path: Path) -> Iterator[Finding]:
@@ -119,7 +138,7 @@ def _in_name(shape: Name, value: object, path: Path) -> Iterator[Finding]:
 
 def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
-        yield Finding(path, f"must be a map, not {describe(value)}")
+        yield _no_map(path, value)
         return
     if len(value) < shape.least:
         yield Finding(path, "must not be empty")
@@ -135,7 +154,7 @@ def _in_table(shape: NamedMap, value: object, path: Path) -> Iterator[Finding]:
 
 def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
-        yield Finding(path, f"must be a map, not {describe(value)}")
+        yield _no_map(path, value)
         return
     for key, item in value.items():
         member = shape.members.get(key)
@@ -150,6 +169,11 @@ def _in_record(shape: Record, value: object, path: Path) -> Iterator[Finding]:
             yield from _below(shape, value, path, key)
         if member.spreads_to and key in value:
             yield from _against_level(shape, value, path, key)
+
+
+def _no_map(path: Path, value: object) -> Finding:
+    """Report another value than a map; a whole document may be any file, so nothing of it is shown."""
+    return Finding(path, f"must be a map, not {describe(value, shown=bool(path))}")
 
 
 def _below(shape: Record, value: Mapping[object, object], path: Path, key: str) -> Iterator[Finding]:
@@ -206,16 +230,11 @@ def _unknown_key(path: Path, key: object, known: Iterable[str]) -> Finding:
     return Finding(path, describe_unknown_key(key, known), on_key=True)
 
 
-def describe_unknown_key(key: object, known: Iterable[str]) -> str:
+def describe_unknown_key(key: object, known: Iterable[str]) -> Hinted:
     """`unknown key "refil_period", did you mean `refill_period`?`, or the list of known ones."""
-    hint = _suggest(key, known) or f"; known here: {', '.join(f'`{k}`' for k in known)}"
-    return f"unknown key {show(key)}{hint}"
+    words = tuple(known)
+    return Hinted(f"unknown key {show(key)}", key, words, f"; known here: {', '.join(f'`{k}`' for k in words)}")
 
 
 def _unquoted_key(path: Path, key: object) -> Finding:
     return Finding(path, f"a key must be a string, not {describe(key)}: put it in quotes", on_key=True)
-
-
-def _suggest(value: object, words: Iterable[str]) -> str:
-    close = difflib.get_close_matches(value[:64], list(words), n=1) if isinstance(value, str) else []
-    return f", did you mean `{close[0]}`?" if close else ""

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Self
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 from attrs.validators import instance_of, optional
 
 from .addresses import Address, ManagedSet
@@ -12,10 +12,10 @@ from .checks import Finding, enforce, find_problems, keys_only
 from .converter import CONVERTER
 from .declarations import ENTITY, RESOURCE, SYSTEM, Decl, EntityDecl, ResourceDecl, SystemDecl, canonical
 from .naming import NameKind
-from .problems import ManifestError, Problem, show
+from .problems import show
 from .shapes import Name, NamedMap, about, record_of
 from .sortedmap import SortedMap, freeze_names, values_are
-from .source import Source, read_source
+from .source import Reading, Source, read_source
 
 _UNNAMED: Final = "<manifest>"
 
@@ -60,9 +60,8 @@ class LimitsManifest:
     @classmethod
     def from_yaml(cls, text: str | bytes, name: str = _UNNAMED) -> Self:
         """The manifest in a YAML text; raises `ManifestError` with every mistake, placed in the file `name`."""
-        source = read_source(text, name)
-        _refuse(_problems_of(source))
-        return CONVERTER.structure(source.value, cls)
+        (read,) = _read_all([(name, text)])
+        return CONVERTER.structure(read.value, cls)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], name: str = _UNNAMED) -> Self:
@@ -129,31 +128,31 @@ def load(text: str | bytes, name: str = _UNNAMED) -> LimitsManifest:
 
 def load_all(sources: Iterable[tuple[str, str | bytes]]) -> tuple[LimitsManifest, ...]:
     """The manifests in files, as name and text, one for each namespace; raises `ManifestError` with all mistakes."""
-    read = [read_source(text, name) for name, text in sources]
-    _refuse([*(problem for source in read for problem in _problems_of(source)), *_declared_twice(read)])
-    return tuple(CONVERTER.structure(source.value, LimitsManifest) for source in read)
+    return tuple(CONVERTER.structure(source.value, LimitsManifest) for source in _read_all(sources))
 
 
-def _problems_of(source: Source) -> list[Problem]:
-    """All problems, from the top of the file down; a mistake that aliases repeat is reported once."""
-    problems = [*source.problems, *map(source.locate, find_problems(MANIFEST, source.value))]
-    once = {(problem.line, problem.column, problem.message): problem for problem in reversed(problems)}
-    return sorted(once.values(), key=lambda problem: (problem.line or 0, problem.column or 0))
+def _read_all(sources: Iterable[tuple[str, str | bytes]]) -> list[Source]:
+    """The documents, all of them valid; raises `ManifestError` with the mistakes of all."""
+    reading = Reading()
+    read = []
+    for name, text in sources:
+        source = read_source(text, name, reading)
+        for finding in find_problems(MANIFEST, source.value):
+            source.note(finding)
+        read.append(source)
+    _note_repeated_namespaces(read)
+    reading.problems.refuse()
+    return read
 
 
-def _declared_twice(sources: Iterable[Source]) -> Iterator[Problem]:
+def _note_repeated_namespaces(sources: Iterable[Source]) -> None:
     places: dict[str, str] = {}
     for source in sources:
         namespace = source.value.get("namespace") if isinstance(source.value, Mapping) else None
         if not isinstance(namespace, str):
             continue
-        here = source.locate(Finding(("namespace",), f"{show(namespace)} is declared"))
         if namespace in places:
             message = f"{show(namespace)} is declared in {places[namespace]} too: one file for each namespace"
-            yield evolve(here, message=message)
+            source.note(Finding(("namespace",), message))
+        here = source.locate(Finding(("namespace",), ""))
         places.setdefault(namespace, f"{here.file}:{here.line}")
-
-
-def _refuse(problems: list[Problem]) -> None:
-    if problems:
-        raise ManifestError(problems)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 from attrs import frozen
@@ -11,6 +11,9 @@ Path = tuple[object, ...]
 """The keys from the top of a manifest down to a value, as they were read; a wrong key need not be a string.
 
 An `Occurrence` follows a repeated key."""
+
+MOST_PROBLEMS: Final = 1000
+"""The most mistakes that an error carries: of all others it has the number."""
 
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_SHOWN: Final = 60
@@ -41,7 +44,10 @@ class Problem:
 
 
 class ManifestError(ValueError):
-    """An invalid manifest: `problems` contains every mistake, and `str()` has one on each line."""
+    """An invalid manifest: `problems` contains every mistake up to `MOST_PROBLEMS`, and `str()` has one on each line.
+
+    The last of more problems says how many more there are.
+    """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -49,6 +55,42 @@ class ManifestError(ValueError):
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.problems))
+
+
+class Problems:
+    """The mistakes found so far: the first ones, and the number of all others, so that many cost no memory."""
+
+    def __init__(self) -> None:
+        self._kept: list[Problem] = []
+        self._seen: set[Hashable] = set()
+        self._more = 0
+
+    def note(self, make: Callable[[], Problem], identity: Hashable = None) -> None:
+        """Keep the problem that `make` returns, unless one with this identity is kept; count it if there are enough."""
+        if self.are_enough:
+            self._more += 1
+        elif identity is None or identity not in self._seen:
+            self._kept.append(make())
+            self._seen.add(identity)
+
+    @property
+    def are_enough(self) -> bool:
+        """Whether further problems are counted only."""
+        return len(self._kept) >= MOST_PROBLEMS
+
+    def listed(self) -> tuple[Problem, ...]:
+        """Return the problems, from the top of each file down, and last how many more there are."""
+        files = {file: number for number, file in enumerate(dict.fromkeys(each.file for each in self._kept))}
+        found = sorted(self._kept, key=lambda each: (files[each.file], each.line or 0, each.column or 0))
+        if self._more:
+            message = f"and {self._more:,} more mistake{'s' if self._more > 1 else ''}"
+            found.append(Problem(found[-1].file, None, None, format_path(()), message))
+        return tuple(found)
+
+    def refuse(self) -> None:
+        """Raise `ManifestError` if there are problems."""
+        if self._kept:
+            raise ManifestError(self.listed())
 
 
 def format_path(path: Path) -> str:
@@ -93,9 +135,11 @@ def _printable(character: str) -> str:
     )
 
 
-def describe(value: object) -> str:
-    """A phrase for a value that follows "not": `null`, `a map`, `the string "ten"`."""
+def describe(value: object, *, shown: bool = True) -> str:
+    """A phrase for a value that follows "not": `null`, `a map`, `the string "ten"`; `a scalar` if it is not shown."""
     match value:
+        case bool() | int() | float() | str() if not shown:
+            return "a scalar"
         case None:
             return "null"
         case bool():

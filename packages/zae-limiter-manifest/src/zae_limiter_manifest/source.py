@@ -2,8 +2,8 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from typing import Any, Final, NoReturn
 
 import yaml
@@ -20,15 +20,21 @@ from yaml.events import (
 from yaml.reader import Reader
 
 from .checks import ALREADY_CHECKED, Finding, Repeated
-from .problems import Occurrence, Path, Problem, describe, format_path, show
+from .problems import Occurrence, Path, Problem, Problems, describe, format_path, show
 from .scalars import ScalarError, is_merge_key, read_scalar
 
 MAX_BYTES: Final = 10_000_000
 """The largest text of a manifest, in bytes, or characters if it is decoded; 50,000 entities take about 7.5 MB."""
 
 MAX_DEPTH: Final = 20
+MAX_NODES: Final = 1_100_000
+"""The most keys and values of a manifest; 50,000 entities with two limits each have a million."""
+
 MAX_ALIASED_NODES: Final = 1_000_000
 
+_TOO_MUCH: Final = "move limits that many entities share into a resource"
+
+_NOTHING: Final[dict[Any, Any]] = {}  # of all nodes without parts, which are most
 _NodeEvent = AliasEvent | ScalarEvent | CollectionStartEvent
 _LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
@@ -37,19 +43,24 @@ _LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 class _Node:
     """A value, its offset, the number of nodes in it, and the offsets of its keys and parts.
 
-    A part is a node, or the offset of a scalar: a large manifest is mostly scalars.
+    A part is a node, or the offset of a scalar: a large manifest is mostly scalars. A list has no keys.
     """
 
     value: object
     at: int
     size: int = 1
-    keys: dict[object, int] = Factory(dict)
-    parts: dict[object, "_Node | int"] = Factory(dict)
+    keys: dict[object, int] = _NOTHING
+    parts: dict[object, "_Node | int"] = _NOTHING
 
-    def add(self, key: object, key_at: int, part: "_Node") -> None:
+    def add(self, key: object, key_at: int | None, part: "_Node") -> None:
+        if not self.parts:
+            self.parts = {}
         self.size += part.size
-        self.keys[key] = key_at
         self.parts[key] = part if part.parts else part.at
+        if key_at is not None:
+            if not self.keys:
+                self.keys = {}
+            self.keys[key] = key_at
 
     def add_again(self, key: object, key_at: int, part: "_Node", before: object) -> Repeated:
         """Add a value of a repeated key, and return all its values; the key keeps its first place."""
@@ -57,7 +68,7 @@ class _Node:
         several = self.parts[key]
         if isinstance(several, int) or several.value is not values:
             first, several = several, _Node(values, self.keys[key])
-            several.keys[Occurrence(0)], several.parts[Occurrence(0)] = self.keys[key], first
+            several.keys, several.parts = {Occurrence(0): self.keys[key]}, {Occurrence(0): first}
             self.parts[key] = several
         several.add(Occurrence(len(values.values)), key_at, part)
         values.values.append(part.value)
@@ -81,50 +92,80 @@ class _Text:
         return Problem(self.file, line, at - self._starts[line - 1] + 1, format_path(path), message)
 
 
+@define
+class Reading:
+    """What files that are loaded together may still have, and their problems: together they have the bounds of one."""
+
+    problems: Problems = Factory(Problems)
+    bytes_left: int = Factory(lambda: MAX_BYTES)
+    nodes_left: int = Factory(lambda: MAX_NODES)
+    aliased_left: int = Factory(lambda: MAX_ALIASED_NODES)
+
+
 @frozen
 class Source:
-    """One document: its plain value, `ALREADY_CHECKED` where reading stopped, and its problems as YAML."""
+    """One document: its plain value, `ALREADY_CHECKED` where reading stopped."""
 
     value: object
-    problems: tuple[Problem, ...]
+    _reading: Reading
     _text: _Text
     _root: _Node
 
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The problems of this document, and of those read before it."""
+        return self._reading.problems.listed()
+
+    def note(self, finding: Finding) -> None:
+        """Add the finding to the problems; among those kept, a mistake that aliases repeat is one."""
+        problems = self._reading.problems
+        identity = None if problems.are_enough else (self._text.file, self._offset(finding), finding.message)
+        problems.note(partial(self.locate, finding), identity)
+
     def locate(self, finding: Finding) -> Problem:
         """The finding as a problem with its place in the text."""
+        return self._text.problem(self._offset(finding), finding.path, str(finding.message))
+
+    def _offset(self, finding: Finding) -> int:
         node: _Node | int = self._root
         key_at = self._root.at
         for key in finding.path:
             if isinstance(node, int) or key not in node.parts:
                 break
-            key_at, node = node.keys[key], node.parts[key]
+            part = node.parts[key]
+            key_at = node.keys.get(key, part if isinstance(part, int) else part.at)
+            node = part
         at = node if isinstance(node, int) else node.at
-        return self._text.problem(key_at if finding.on_key else at, finding.path, finding.message)
+        return key_at if finding.on_key else at
 
 
-def read_source(text: str | bytes, file: str) -> Source:
-    """The one document in the text; a text above `MAX_BYTES` is not read."""
-    if len(text) > MAX_BYTES:
-        return _unread(file)
+def read_source(text: str | bytes, file: str, reading: Reading | None = None) -> Source:
+    """The one document in the text; a text above `MAX_BYTES`, with those read before it, is not read."""
+    reading = reading or Reading()
+    if len(text) > reading.bytes_left:
+        return _unread(file, reading)
+    reading.bytes_left -= len(text)
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")
         except UnicodeDecodeError as error:
-            return _undecodable(error, file)
+            return _undecodable(error, file, reading)
     # A byte order mark is not part of the text, and takes no column.
-    return _Reader(_Text(text.removeprefix("\ufeff"), file)).read()
+    return _Reader(_Text(text.removeprefix("\ufeff"), file), reading).read()
 
 
-def _unread(file: str) -> Source:
-    message = f"is larger than {MAX_BYTES // 1_000_000} MB: move limits that many entities share into a resource"
-    problem = Problem(file, None, None, format_path(()), message)
-    return Source(ALREADY_CHECKED, (problem,), _Text("", file), _Node(ALREADY_CHECKED, 0))
+def _unread(file: str, reading: Reading) -> Source:
+    together = "" if reading.bytes_left == MAX_BYTES else ", together with the files before it"
+    message = f"is larger than {MAX_BYTES // 1_000_000} MB{together}: {_TOO_MUCH}"
+    reading.problems.note(lambda: Problem(file, None, None, format_path(()), message))
+    return Source(ALREADY_CHECKED, reading, _Text("", file), _Node(ALREADY_CHECKED, 0))
 
 
-def _undecodable(error: UnicodeDecodeError, file: str) -> Source:
+def _undecodable(error: UnicodeDecodeError, file: str, reading: Reading) -> Source:
     before = _Text(error.object[: error.start].decode("utf-8"), file)
     message = f"not UTF-8 text: the byte 0x{error.object[error.start]:02x}"
-    return Source(ALREADY_CHECKED, (before.problem(len(before.text), (), message),), before, _Node(ALREADY_CHECKED, 0))
+    reading.problems.note(lambda: before.problem(len(before.text), (), message))
+    return Source(ALREADY_CHECKED, reading, before, _Node(ALREADY_CHECKED, 0))
 
 
 class _Stopped(Exception):
@@ -134,20 +175,19 @@ class _Stopped(Exception):
 class _Reader:
     """Reads events, not nodes: depth and aliases are bounded before anything grows."""
 
-    def __init__(self, text: _Text) -> None:
+    def __init__(self, text: _Text, reading: Reading) -> None:
         self._text = text
-        self._problems: list[Problem] = []
+        self._reading = reading
         self._anchors: dict[str, _Node | None] = {}  # None: still being read
         self._path: list[object] = []
         self._depth = 0  # differs from the path's: keys nest, too
-        self._aliased = 0
 
     def read(self) -> Source:
         try:
             root = self._read()
         except _Stopped:
             root = _Node(ALREADY_CHECKED, 0)
-        return Source(root.value, tuple(self._problems), self._text, root)
+        return Source(root.value, self._reading, self._text, root)
 
     def _read(self) -> _Node:
         if match := Reader.NON_PRINTABLE.search(self._text.text):
@@ -169,10 +209,18 @@ class _Reader:
             if root:
                 self._note(_at(event), "a second document: a manifest is one document")
                 break
-            root = self._read_node(next(self._events))
+            root = self._read_root(next(self._events))
         return root or self._stop(0, "is empty")
 
+    def _read_root(self, event: _NodeEvent) -> _Node:
+        if isinstance(event, ScalarEvent):  # it may be any file's, and is not shown
+            self._stop(_at(event), f"must be a map, not {describe('', shown=False)}")
+        return self._read_node(event)
+
     def _read_node(self, event: _NodeEvent) -> _Node:
+        self._reading.nodes_left -= 1
+        if self._reading.nodes_left < 0:
+            self._stop(_at(event), f"has more than {MAX_NODES:,} keys and values: {_TOO_MUCH}")
         if isinstance(event, AliasEvent):
             return self._read_alias(event)
         if event.anchor is None:
@@ -192,8 +240,8 @@ class _Reader:
         node = self._anchors[event.anchor]
         if node is None:
             return self._skip(_at(event), f"the alias {show(event.anchor)} is inside the value that it repeats")
-        self._aliased += node.size
-        if self._aliased > MAX_ALIASED_NODES:
+        self._reading.aliased_left -= node.size
+        if self._reading.aliased_left < 0:
             self._stop(_at(event), f"aliases repeat more than {MAX_ALIASED_NODES} values")
         return node
 
@@ -219,7 +267,7 @@ class _Reader:
         node = _Node(items, at)
         while not isinstance(event := next(self._events), SequenceEndEvent):
             part = self._read_part(len(items), event)
-            node.add(len(items), part.at, part)
+            node.add(len(items), None, part)
             items.append(part.value)
         return node
 
@@ -230,13 +278,15 @@ class _Reader:
             key = self._read_key(event)
             part = self._read_part("?" if key is ALREADY_CHECKED else key, next(self._events))
             if key in entries:
-                first = self._text.problem(node.keys[key], (), "").line
-                self._note(_at(event), f"duplicate key {show(key)}, first in line {first}", key)
+                self._note(_at(event), partial(self._duplicate_key, key, node.keys[key]), key)
                 entries[key] = node.add_again(key, _at(event), part, entries[key])
             elif key is not ALREADY_CHECKED:
                 node.add(key, _at(event), part)
                 entries[key] = part.value
         return node
+
+    def _duplicate_key(self, key: object, first_at: int) -> str:
+        return f"duplicate key {show(key)}, first in line {self._text.problem(first_at, (), '').line}"
 
     def _read_key(self, event: _NodeEvent) -> object:
         """The key, or `ALREADY_CHECKED` for an entry to leave out."""
@@ -255,8 +305,12 @@ class _Reader:
         self._path.pop()
         return node
 
-    def _note(self, at: int, message: str, *below: object) -> None:
-        self._problems.append(self._text.problem(at, (*self._path, *below), message))
+    def _note(self, at: int, message: str | Callable[[], str], *below: object) -> None:
+        def make() -> Problem:
+            said = message if isinstance(message, str) else message()
+            return self._text.problem(at, (*self._path, *below), said)
+
+        self._reading.problems.note(make)
 
     def _skip(self, at: int, message: str) -> _Node:
         self._note(at, message)

@@ -99,10 +99,10 @@ def test_a_mistake_in_the_yaml_does_not_hide_the_others() -> None:
     assert sorted(str(caught.value).replace("bad.yaml:", "").splitlines()) == sorted(NOT_AS_YAML_FOUND.splitlines())
 
 
-def test_a_key_that_is_repeated_very_often_is_told_as_often() -> None:
+def test_a_key_that_is_repeated_very_often_is_counted_as_often() -> None:
     with pytest.raises(ManifestError) as caught:
         load("namespace: a\n" + "system: 1\n" * 5_000)
-    assert len(caught.value.problems) == 5_000 + 4_999
+    assert caught.value.problems[-1].message == "and 8,999 more mistakes"
 
 
 @pytest.mark.parametrize(
