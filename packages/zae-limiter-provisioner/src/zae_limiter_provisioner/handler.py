@@ -47,19 +47,29 @@ def _reply(event: Mapping[str, Any], act: Act) -> dict[str, Any]:
     plain: object = event
     try:
         plain = unpack([event], largest=LARGEST_REQUEST) if isinstance(event, Mapping) else event
-        return _answer(plain, act)
+        return _paged(_answer(plain, act), plain)
+    except FormatError as error:  # also of a page: the answer has changed since
+        return _failed(error, plain)
+
+
+def _answer(plain: object, act: Act) -> dict[str, Any]:
+    """The answer to a request, whole."""
+    try:
+        request = read_request(plain)
+        answer = act(table_of_environment(), request)
     except (Refused, ManifestError, FormatError) as error:
         return _failed(error, plain)
     except Exception as error:
         logger.exception("the request failed")
         return _failed(error, plain)
-
-
-def _answer(plain: object, act: Act) -> dict[str, Any]:
-    request = read_request(plain)
-    answer = act(table_of_environment(), request)
     _log(request.action, request.namespace, answer)
-    return page(_with_notes(answer, plain), request.next)
+    return _with_notes(answer, plain)
+
+
+def _paged(answer: dict[str, Any], plain: object) -> dict[str, Any]:
+    """The page of an answer that the request asks for. Raises ``FormatError`` if it has changed since the first."""
+    after = plain.get("next") if isinstance(plain, Mapping) else None
+    return page(answer, after if isinstance(after, str) else None)
 
 
 def _failed(error: Exception, plain: object) -> dict[str, Any]:

@@ -223,3 +223,30 @@ def test_a_request_that_grows_beyond_bounds_is_refused_before_it_does(size: int)
 def test_a_request_that_is_nested_too_deep_is_refused() -> None:
     (error,) = on_event(bomb(b"[" * 1_000_000 + b"]" * 1_000_000), None)["errors"]
     assert (error["code"], "cannot be unpacked" in error["message"]) == ("bad_request", True)
+
+
+def test_a_request_of_more_values_than_memory_has_room_for_is_refused_unparsed() -> None:
+    (error,) = on_event(bomb(b'{"a":[' + b"[]," * packing.MOST_VALUES + b"0]}"), None)["errors"]
+    assert error == {"code": "bad_request", "message": f"cannot be read: {MORE_VALUES}"}
+
+
+MORE_VALUES = f"it has more than {packing.MOST_VALUES} keys and values"
+MISTAKEN = {"namespace": "a", "entities": {f"e{n}": 1 for n in range(5_000)}}
+
+
+@pytest.mark.parametrize("action", ["plan", "apply"])
+def test_of_very_many_mistakes_the_first_are_answered_and_the_others_counted(action: str) -> None:
+    *told, last = on_event({"action": action, "manifest": MISTAKEN}, None)["errors"]
+    assert (len(told), last["message"]) == (1_000, "and 4,000 more mistakes")
+
+
+@pytest.mark.parametrize("action", ["plan", "apply"])
+def test_a_failure_is_paged_like_any_other_answer(action: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handler, "page", lambda plain, after: packing.page(plain, after, largest=1_000))
+    pages = [on_event({"action": action, "manifest": MISTAKEN}, None)]
+    while "next" in pages[-1]:
+        pages.append(on_event({"action": action, "manifest": MISTAKEN, "next": pages[-1]["next"]}, None))
+    answer = unpack(pages)
+    assert (len(pages) > 1, answer["status"], len(answer["errors"])) == (True, "failed", 1_001)
+    late = on_event({"action": action, "manifest": {"namespace": "a b"}, "next": pages[0]["next"]}, None)
+    assert late["errors"][0]["message"].startswith("the answer has changed since its first page")
