@@ -36,10 +36,14 @@ Every exception keeps its arguments in ``args``, so that it can be pickled.
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .limits import LimitStatus
+
+
+LONGEST_SHOWN: Final = 12  # of a wrong name; "Bearer" and a token are longer
+BEGINNING: Final = 6
 
 
 class ZAELimiterError(Exception):
@@ -59,11 +63,21 @@ class ValidationError(ZAELimiterError, ValueError):
         return f"{self.field} {_shown(self.value)}: {self.problem}"
 
 
-class InvalidIdentifierError(ValidationError):
+class _InvalidNamingError(ValidationError):
+    """A name is invalid. What is given as one may be a secret, such as a header: its texts show the beginning only."""
+
+    def __str__(self) -> str:
+        return f"{self.field} {_masked(self.value)}: {self.problem}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+
+class InvalidIdentifierError(_InvalidNamingError):
     """The id of an entity, of a parent or of a resource is invalid."""
 
 
-class InvalidNameError(ValidationError):
+class InvalidNameError(_InvalidNamingError):
     """The name of a limit or of a namespace is invalid."""
 
 
@@ -403,6 +417,12 @@ def _shown(value: object) -> str:
     except (RecursionError, ValueError):  # nested without end, or a number of thousands of digits
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _masked(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value) if len(value) <= LONGEST_SHOWN else f"{value[:BEGINNING]!r}... ({len(value)} characters)"
+    return _shown(value) if value is None or isinstance(value, int | float) else f"<{type(value).__name__}>"
 
 
 def _finite(seconds: float) -> float | None:

@@ -1,6 +1,7 @@
 import json
 import math
 import pickle
+import traceback
 
 import pytest
 
@@ -75,6 +76,7 @@ EVERY: list[ZAELimiterError] = [
 def test_every_exception_is_among_those_tested_here() -> None:
     defined = {cls for cls in vars(exceptions).values() if isinstance(cls, type) and issubclass(cls, ZAELimiterError)}
     abstract = {ZAELimiterError, RateLimitError, EntityError, InfrastructureError, VersionError}
+    abstract |= {exceptions._InvalidNamingError}
     assert defined - abstract == {type(error) for error in EVERY}
 
 
@@ -97,6 +99,26 @@ def test_a_validation_error_names_the_field_the_value_and_the_way_out() -> None:
     assert (error.field, error.value, error.problem) == ("capacity", -1, "must be at least 1")
     assert str(error) == "capacity -1: must be at least 1"
     assert len(str(ValidationError("id", "x" * 10_000, "is too long"))) < 120
+
+
+TOKEN = "Bearer sk-live-4f9a8b7c6d5e"
+
+
+@pytest.mark.parametrize("value", [TOKEN, TOKEN + "x" * 1000, [TOKEN], {"authorization": TOKEN}, TOKEN.encode()])
+@pytest.mark.parametrize("kind", [InvalidIdentifierError, InvalidNameError])
+def test_an_error_of_a_name_shows_no_secret_that_was_given_as_one(kind: type[ValidationError], value: object) -> None:
+    error = kind("entity_id", value, "must be text")
+    assert error.value == value
+    for told in (str(error), repr(error), "".join(traceback.format_exception(error))):
+        assert "sk-live" not in told
+        assert "entity_id" in told
+    if isinstance(value, str):
+        assert str(error) == f"entity_id 'Bearer'... ({len(value)} characters): must be text"
+
+
+@pytest.mark.parametrize(("value", "shown"), [("a b", "'a b'"), ("x" * 12, f"'{'x' * 12}'"), (7, "7"), (None, "None")])
+def test_an_error_of_a_name_shows_a_short_one(value: object, shown: str) -> None:
+    assert str(InvalidNameError("limit", value, "is wrong")) == f"limit {shown}: is wrong"
 
 
 def nested(levels: int) -> object:

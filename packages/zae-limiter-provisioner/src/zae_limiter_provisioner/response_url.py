@@ -58,9 +58,11 @@ def _is_of_cloudformation(parts: SplitResult) -> bool:
     found = _HOST.fullmatch(parts.hostname or "")
     if found is None:
         return False
-    # A stack and its provisioner are in one region, and so is the bucket; nobody else's bucket can have its name.
-    regions = {_plain(each) for each in (found["bucket"], found["region"], os.environ.get(REGION)) if each}
-    return len(regions) == 1
+    # A stack and its provisioner are in one region, and so is the bucket. Hyphens elsewhere are another bucket's.
+    region = os.environ.get(REGION) or found["region"]
+    if region is None:
+        return "-" not in found["bucket"]
+    return found["region"] in (None, region) and found["bucket"] in (region, region.replace("-", ""))
 
 
 def _is_of_emulator(parts: SplitResult) -> bool:
@@ -75,7 +77,3 @@ def _has_host(parts: SplitResult, allowed: str) -> bool:
         return False
     host = urlsplit(f"//{allowed}")
     return parts.hostname == host.hostname and (host.port is None or parts.port == host.port)
-
-
-def _plain(region: str) -> str:
-    return region.replace("-", "")

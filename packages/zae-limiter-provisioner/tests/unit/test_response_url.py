@@ -52,6 +52,29 @@ def test_the_hosts_of_cloudformation_get_replies(
         check_response_url(url)
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        f"{BUCKET}-us-e-ast-1.s3.amazonaws.com",
+        f"{BUCKET}-us-ea-st-1.s3.us-east-1.amazonaws.com",
+        f"{BUCKET}-useast-1.s3.us-east-1.amazonaws.com",
+        f"{BUCKET}-us-east1.s3-us-east-1.amazonaws.com",
+        f"{BUCKET}-useast1.s3.us-ea-st-1.amazonaws.com",
+    ],
+)
+def test_hyphens_elsewhere_than_in_the_regions_own_name_are_another_bucket(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(REGION, "us-east-1")
+    with pytest.raises(Refused):
+        check_response_url(f"https://{host}{QUERY}")
+
+
+def test_without_a_region_a_bucket_with_hyphens_is_nobodys() -> None:
+    with pytest.raises(Refused):
+        check_response_url(f"https://{BUCKET}-us-e-ast-1.s3.amazonaws.com{QUERY}")
+
+
 GOOD = f"{BUCKET}-euwest1.s3.eu-west-1.amazonaws.com"
 
 

@@ -22,8 +22,8 @@ class Endpoint(NamedTuple):
     """The place of DynamoDB.
 
     ``url`` is ``http:`` or ``https:`` with a host, as configured or resolved. ``region`` is the one to sign with.
-    ``ca_bundle`` is the path of the authorities to trust, ``None`` for the system's. ``proxy`` is the URL of the proxy
-    that the environment names for ``url``, maybe with a password.
+    ``ca_bundle`` is the path of the authorities to trust, ``None`` for the system's. ``proxy`` is the host of the proxy
+    that the environment names for ``url``: its URL, which may have a password, is the SDK's to read.
     """
 
     url: str
@@ -192,4 +192,4 @@ def _proxy(url: str) -> str | None:
         host = None
     if not host:
         raise NotApplied("no client: HTTPS_PROXY or HTTP_PROXY is no URL with a host; unset it, or use NO_PROXY")
-    return proxy
+    return host

@@ -5,7 +5,6 @@ import platform
 import ssl
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import NotApplied
@@ -23,7 +22,7 @@ log = logging.getLogger(__name__)
 class Service(NamedTuple):
     """DynamoDB as the configuration of AWS has it. ``tls`` is ``None`` for an ``http:`` endpoint.
 
-    ``proxy`` is the proxy that the environment demands, which only the SDK transport speaks to.
+    ``proxy`` is the host of the proxy that the environment demands, which only the SDK transport speaks to.
     """
 
     writer: RequestWriter
@@ -52,9 +51,7 @@ def _open_service(options: ClientOptions) -> Service:
 
 def log_proxy(proxy: str) -> None:
     """Say that the SDK transport serves, because only it speaks to a proxy."""
-    log.warning(
-        "the environment names the proxy %s: requests go through the SDK", printable(str(urlsplit(proxy).hostname))
-    )
+    log.warning("the environment names the proxy %s: requests go through the SDK", printable(proxy))
 
 
 def tls_context(ca_bundle: str | None) -> ssl.SSLContext:

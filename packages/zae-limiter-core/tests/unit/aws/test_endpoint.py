@@ -8,6 +8,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import EndpointProviderError, EndpointVariantError
 
 from zae_limiter.aws.endpoint import Endpoint, find_endpoint, open_session
+from zae_limiter.aws.opening import open_service
 from zae_limiter.operations.client import ClientOptions
 from zae_limiter.operations.errors import NotApplied
 
@@ -274,13 +275,13 @@ def test_the_authorities_come_from_the_environment_or_the_profile(
     ("settings", "url", "proxy"),
     [
         ({}, None, None),
-        ({"HTTPS_PROXY": "http://proxy:3128"}, None, "http://proxy:3128"),
-        ({"https_proxy": "proxy:3128"}, None, "http://proxy:3128"),
-        ({"https_proxy": "//proxy:3128"}, None, "http://proxy:3128"),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, None, "proxy"),
+        ({"https_proxy": "proxy:3128"}, None, "proxy"),
+        ({"https_proxy": "//proxy:3128"}, None, "proxy"),
         ({"HTTPS_PROXY": "http://proxy:3128"}, "http://plain", None),
-        ({"http_proxy": "https://proxy:3128"}, "http://plain", "https://proxy:3128"),
+        ({"http_proxy": "https://proxy:3128"}, "http://plain", "proxy"),
         ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "amazonaws.com"}, None, None),
-        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "example.org"}, None, "http://proxy:3128"),
+        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "example.org"}, None, "proxy"),
         ({"ALL_PROXY": "http://proxy:3128"}, None, None),  # as botocore has it
     ],
 )
@@ -290,6 +291,14 @@ def test_the_proxy_is_that_of_the_environment(
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     assert found(region="us-east-1", endpoint_url=url).proxy == proxy
+
+
+def test_the_password_of_a_proxy_is_kept_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:hunter2@proxy:3128")
+    endpoint = found(region="us-east-1")
+    service = open_service(ClientOptions(region="us-east-1"))
+    assert (endpoint.proxy, service.proxy) == ("proxy", "proxy")
+    assert "hunter2" not in f"{endpoint!r} {service!r}"
 
 
 @pytest.mark.parametrize("proxy", ["http://[bad", "http://", "http://:3128"])
