@@ -1,16 +1,21 @@
 """Manifests in files, directories and standard input."""
 
+import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from zae_limiter_manifest import MAX_BYTES, LimitsManifest, load_all
 
 from ..errors import CommandError
+from ..inputs import read_head, read_stream
 
 STANDARD_INPUT: Final = "-"
 SUFFIXES: Final = frozenset({".yaml", ".yml"})
+MOST_ENTRIES: Final = 10_000
+"""The most files and directories below a directory of manifests: a larger one was hardly meant."""
 
 
 def load_files(paths: Sequence[str], namespace: str | None = None) -> tuple[LimitsManifest, ...]:
@@ -30,29 +35,48 @@ def load_files(paths: Sequence[str], namespace: str | None = None) -> tuple[Limi
 def read_files(paths: Iterable[str]) -> list[tuple[str, bytes]]:
     """Name and text of each file; of a directory those with a YAML name, also in directories below it.
 
-    Of a file that is too large for a manifest it reads only so much that the loader refuses it.
+    Of files that are too large together it reads only so much that the loader refuses them. Raises ``CommandError``
+    for a link below a directory, and for a directory that has too much beside manifests.
     """
-    return [source for path in paths for source in _read(path)]
+    read: list[tuple[str, bytes]] = []
+    left = MAX_BYTES
+    for path in paths:
+        for name, take in _found(path):
+            text = take(left + 1)
+            read.append((name, text))
+            left -= len(text)
+            if left < 0:
+                return read
+    return read
 
 
-def _read(path: str) -> Iterator[tuple[str, bytes]]:
+def _found(path: str) -> Iterator[tuple[str, Callable[[int], bytes]]]:
+    """Each file that a path stands for: its name, and the function that reads so much of it."""
     if path == STANDARD_INPUT:
-        yield "<stdin>", _head(sys.stdin.buffer)
-        return
-    place = Path(path)
-    if not place.is_dir():
-        yield path, _head_of(place)
-        return
-    found = sorted(each for each in place.rglob("*") if each.suffix in SUFFIXES and each.is_file())
+        yield "<stdin>", partial(read_stream, sys.stdin.buffer, "<stdin>")
+    elif (place := Path(path)).is_dir():
+        for each in _manifests_below(place):
+            yield str(each), partial(read_head, each, follow=False)
+    else:
+        yield path, partial(read_head, place)
+
+
+def _manifests_below(directory: Path) -> list[Path]:
+    named = [each for each in _entries_below(directory) if each.suffix in SUFFIXES]
+    for each in named:
+        if each.is_symlink():
+            raise CommandError(f"{each}: this is a symbolic link, which is not followed: pass its target with -f")
+    found = sorted(each for each in named if each.is_file())
     if not found:
-        raise CommandError(f"{path}: no *.yaml or *.yml file in this directory")
-    yield from ((str(each), _head_of(each)) for each in found)
+        raise CommandError(f"{directory}: no *.yaml or *.yml file in this directory")
+    return found
 
 
-def _head_of(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return _head(file)
-
-
-def _head(file: BinaryIO) -> bytes:
-    return file.read(MAX_BYTES + 1)
+def _entries_below(directory: Path) -> Iterator[Path]:
+    seen = 0
+    for place, directories, files in os.walk(directory):  # which follows no link
+        seen += len(directories) + len(files)
+        if seen > MOST_ENTRIES:
+            way_out = "pass a directory of manifests, or each manifest"
+            raise CommandError(f"{directory}: there are more than {MOST_ENTRIES:,} files in this directory: {way_out}")
+        yield from (Path(place, each) for each in files)

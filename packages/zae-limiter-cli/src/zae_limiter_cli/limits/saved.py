@@ -6,14 +6,19 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from zae_limiter_manifest import FormatError, LimitsManifest, ManifestError, Plan
+from zae_limiter_manifest.packing import check_values
 
 from ..errors import CommandError
+from ..inputs import read_head
 from ..results import write_file
 
 SCHEMA_VERSION: Final = 1
 KIND: Final = "saved-plan"
 MAX_BYTES: Final = 64_000_000
 """The largest file of a plan; one that creates 50,000 entities takes 28 MB."""
+
+MOST_VALUES: Final = 4_000_000
+"""The most keys and values of a plan; one that creates 50,000 entities with two limits each has 2.5 million."""
 
 _LONGEST_REASON: Final = 200
 
@@ -61,10 +66,10 @@ class SavedPlan:
 
 
 def _read(path: Path) -> str:
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
+    content = read_head(path, MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise ValueError(f"it is larger than {MAX_BYTES // 1_000_000} MB")
+    check_values(content, MOST_VALUES)
     return content.decode("utf-8")
 
 

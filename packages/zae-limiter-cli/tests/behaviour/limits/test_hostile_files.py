@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from support.cli.limits_stack import Stack
-from zae_limiter_cli.limits import saved
+from zae_limiter_cli.inputs import read_head
+from zae_limiter_cli.limits import files, saved
 from zae_limiter_cli.main import main
 from zae_limiter_cli.results import write_file
 from zae_limiter_manifest import LimitsManifest, Plan
@@ -126,3 +127,79 @@ def test_an_endless_manifest_is_one_line(stack: Stack) -> None:
 def test_endless_standard_input_is_one_line(stack: Stack) -> None:
     done = stack.run("validate", "-f", "-", input="x" * 10_000_001)
     assert (done.exit_code, done.stderr.startswith("<stdin>: (document): is larger than 10 MB")) == (1, True)
+
+
+def test_a_plan_file_of_too_many_values_is_one_line(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saved, "MOST_VALUES", 1_000)
+    out = stack.write('{"plan": [' + "{}, " * 1_000 + "0]}", "alpha.plan")
+    assert "(cannot be read: it has more than 1000 keys and values)" in stack.error("apply", "--yes", out)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no file that cannot be read")
+@pytest.mark.parametrize("words", [("apply", "--yes"), ("validate", "-f"), ("apply", "--yes", "-f")])
+def test_a_file_that_cannot_be_read_is_one_line_that_names_it(stack: Stack, words: tuple[str, ...]) -> None:
+    assert stack.error(*words, "/proc/self/mem") == "/proc/self/mem: Input/output error\n"
+
+
+SECRET = "root:hunter2:0:0"
+
+
+@posix
+@pytest.mark.parametrize("command", [("validate",), ("plan",), ("diff",), ("apply", "--yes")], ids=" ".join)
+def test_no_link_below_a_directory_is_followed(stack: Stack, command: tuple[str, ...]) -> None:
+    secret, below = stack.directory / "secret", stack.directory / "limits" / "team"
+    secret.write_text(SECRET)
+    below.mkdir(parents=True)
+    (below / "alpha.yaml").write_text(ALPHA)
+    link = below / "beta.yaml"
+    link.symlink_to(secret)
+    told = f"{link}: this is a symbolic link, which is not followed: pass its target with -f\n"
+    assert stack.error(*command, "-f", str(below.parent)) == told
+
+
+@posix
+def test_a_linked_directory_below_a_directory_is_left_out(stack: Stack) -> None:
+    outside, inside = stack.directory / "outside", stack.directory / "limits"
+    for each in (outside, inside):
+        each.mkdir()
+    (outside / "beta.yaml").write_text(SECRET)
+    (inside / "alpha.yaml").write_text(ALPHA)
+    (inside / "linked").symlink_to(outside)
+    assert stack.ok("validate", "-f", str(inside)).startswith("tenant-alpha: valid")
+
+
+@posix
+def test_a_file_that_becomes_a_link_before_it_is_read_is_not_followed(stack: Stack) -> None:
+    place = stack.directory / "alpha.yaml"
+    place.symlink_to(stack.write(ALPHA, "target"))
+    with pytest.raises(OSError, match=r"alpha\.yaml"):
+        read_head(place, 100, follow=False)
+    assert read_head(place, 9) == b"namespace"
+
+
+def test_a_file_that_is_no_manifest_is_named_and_not_shown(stack: Stack) -> None:
+    told = stack.error("validate", "-f", stack.write(SECRET, "passwd"))
+    assert told.endswith("passwd:1:1: (document): must be a map, not a scalar\n")
+
+
+def test_a_directory_of_everything_is_refused_before_anything_is_read(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_ENTRIES", 3)
+    for name in "abcd":
+        stack.write(ALPHA.replace("alpha", name), f"{name}.yaml")
+    told = stack.error("diff", "-f", str(stack.directory))
+    assert told.startswith(f"{stack.directory}: there are more than 3 files in this directory")
+
+
+def test_files_that_are_too_large_together_are_read_up_to_the_bound(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_BYTES", 10)
+    names = [stack.write("12345678", name) for name in ("a.yaml", "b.yaml", "c.yaml")]
+    assert [(name, len(text)) for name, text in files.read_files(names)] == [(names[0], 8), (names[1], 3)]
+
+
+def test_of_very_many_mistakes_the_first_are_printed(stack: Stack) -> None:
+    out = stack.write("namespace: a\n" + "x: 1\n" * 5_000)
+    assert stack.error("validate", "-f", out).splitlines()[-1] == f"{out}: (document): and 4,000 more mistakes"
