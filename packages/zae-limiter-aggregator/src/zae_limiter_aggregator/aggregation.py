@@ -18,6 +18,7 @@ from .batch_jobs import jobs_of
 from .dead_letters import DeadLetter, SendMessage, dead_letters, open_queue, send_letter
 from .jobs import Kind
 from .parallel import WRITERS, Task, TaskResult, run_all
+from .problems import problem_of
 from .records import Record
 from .settings import Settings
 
@@ -120,8 +121,9 @@ class Aggregator:
         try:
             return batch.without(self._driver.run(purged_namespaces(batch.namespaces))), ()
         except StoreError as error:
-            log.warning("the namespaces of the batch could not be read", exc_info=error)
-            return batch.without(batch.namespaces), [Failure(batch.changes[0].position.sequence, str(error))]
+            problem = problem_of(error)
+            log.warning("the namespaces of the batch could not be read", extra={"fields": {"problem": problem}})
+            return batch.without(batch.namespaces), [Failure(batch.changes[0].position.sequence, problem)]
 
     def _table_tasks(self, batch: Batch) -> list[Task]:
         jobs = jobs_of(batch, self._settings, self._clock.now_ms)

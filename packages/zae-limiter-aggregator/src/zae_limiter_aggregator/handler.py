@@ -8,7 +8,7 @@ from typing import Any, Final, TypedDict
 
 from zae_limiter.maintenance import SyncDriver, SyncDynamoDBStore, log_as_json
 
-from .aggregation import Aggregator
+from .aggregation import Aggregator, BatchResult
 from .archive import open_archive
 from .dead_letters import open_queue
 from .records import Record
@@ -34,12 +34,18 @@ def on_event(event: Mapping[str, Any], context: object) -> BatchAnswer:  # noqa:
     log_as_json(*LOGGERS)
     settings = Settings.read(os.environ)
     result = _aggregator(settings).process(_records(event))
+    _log(result, settings.stack)
+    return {"batchItemFailures": [{"itemIdentifier": failure.sequence} for failure in result.failures]}
+
+
+def _log(result: BatchResult, stack: str) -> None:
+    """Log what happened, without a key: an item's has ids of callers, and is in the dead letter."""
     for failure in result.failures:
         log.error("a record has to come again", extra={"fields": failure._asdict()})
     for letter in result.dead_letters:
-        log.error("a record can never be processed", extra={"fields": letter._asdict()})
-    log.info("a batch", extra={"fields": metrics(result, settings.stack)})
-    return {"batchItemFailures": [{"itemIdentifier": failure.sequence} for failure in result.failures]}
+        fields = {"sequence": letter.sequence, "problem": letter.problem, "stream": letter.stream}
+        log.error("a record can never be processed", extra={"fields": fields})
+    log.info("a batch", extra={"fields": metrics(result, stack)})
 
 
 def _records(event: object) -> list[Record]:

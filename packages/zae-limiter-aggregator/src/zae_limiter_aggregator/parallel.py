@@ -9,8 +9,8 @@ from typing import Final
 from zae_limiter.maintenance import StoreError, is_invalid
 
 from .jobs import Kind
+from .problems import OF_CONTENTS, places_of, problem_of
 
-OF_CONTENTS: Final = (TypeError, ValueError, LookupError, RecursionError)
 WRITERS: Final = 32  # a thread waits nearly all the time; the store has as many connections
 
 log = logging.getLogger(__name__)
@@ -46,9 +46,11 @@ def run_all(tasks: Sequence[Task], *, writers: int = WRITERS) -> list[TaskResult
 def _attempt(task: Task) -> TaskResult:
     try:
         return TaskResult(task, task.run())
-    except Exception as error:  # it is reported, and the records come again
-        log.warning("a task of the batch failed: %s", task.kind, exc_info=error)
-        return TaskResult(task, problem=f"{type(error).__name__}: {error}", hopeless=_is_hopeless(error))
+    except Exception as error:  # noqa: BLE001  it is reported, and the records come again
+        problem = problem_of(error)
+        fields = {"problem": problem, "places": places_of(error)}
+        log.warning("a task of the batch failed: %s", task.kind, extra={"fields": fields})
+        return TaskResult(task, problem=problem, hopeless=_is_hopeless(error))
 
 
 def _is_hopeless(error: Exception) -> bool:

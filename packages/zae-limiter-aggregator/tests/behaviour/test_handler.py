@@ -10,10 +10,14 @@ from urllib.parse import unquote
 
 import pytest
 
+from support.aggregator.damage import WITH_QUEUE
+from support.aggregator.lives import Life
 from support.aggregator.streams import record
 from zae_limiter import ValidationError
 from zae_limiter.audit import AuditEvent
+from zae_limiter.maintenance import log_as_json
 from zae_limiter.schema.audit import audit_item
+from zae_limiter_aggregator import handler
 from zae_limiter_aggregator.handler import on_event
 
 
@@ -111,3 +115,15 @@ def test_an_audit_event_that_expired_reaches_s3_as_one_object_however_often_it_c
     assert path == "/demo-audit/audit/date=2024-01-01/ns/$RESOURCE:a%2Fb/2024-01-01T10:00:00.000Z-1.jsonl.gz"
     assert json.loads(gzip.decompress(body))["entity_id"] == "$RESOURCE:a/b"
     assert [json.loads(line)["archived"] for line in capsys.readouterr().out.splitlines()] == [1, 1]
+
+
+def test_the_log_names_a_record_that_can_never_be_processed_without_its_key(capsys: pytest.CaptureFixture[str]) -> None:
+    life = Life(WITH_QUEUE)
+    broken = record(7, None, {"PK": f"{life.repository.namespace_id}/BUCKET#user-4711#r#0", "SK": "#STATE"})
+    result = life.take([broken])
+    assert "user-4711" in str(life.letters)
+    log_as_json(*handler.LOGGERS)
+    handler._log(result, "demo")
+    told = capsys.readouterr().out
+    assert json.loads(told.splitlines()[0])["sequence"] == "7"
+    assert "user-4711" not in told

@@ -1,18 +1,27 @@
 """Foreign text in messages and log lines: on one line, in printable characters, and no longer than a page."""
 
+import re
 from typing import Final
 
 LONGEST: Final = 1000
+# Printable for Python, and nothing to see: Unicode's Default_Ignorable_Code_Point, and the blank pattern of Braille.
+INVISIBLE: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 
 
 def printable(text: str) -> str:
     """Return the text with what no terminal should obey as escapes: control characters, line ends, marks of direction.
 
-    A text of more than a thousand characters is cut.
+    Invisible characters are escapes, too, so that two names that differ look different. A text of more than a thousand
+    characters is cut.
     """
     text = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
-    return text if text.isprintable() else "".join(map(_shown, text))
+    if text.isprintable() and (text.isascii() or not INVISIBLE.search(text)):
+        return text
+    return "".join(map(_shown, text))
 
 
 def _shown(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode()
+    seen = character.isprintable() and not INVISIBLE.match(character)
+    return character if seen else character.encode("unicode_escape").decode()

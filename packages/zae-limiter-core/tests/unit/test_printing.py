@@ -2,10 +2,11 @@
 
 import pickle
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zae_limiter.printing import LONGEST, printable
+from zae_limiter.printing import INVISIBLE, LONGEST, printable
 from zae_limiter.store_errors import StoreError, Unreadable
 
 
@@ -13,11 +14,17 @@ from zae_limiter.store_errors import StoreError, Unreadable
 def test_whatever_text_it_is_it_shows_on_one_printable_line(text: str) -> None:
     shown = printable(text)
     assert shown.isprintable()
-    assert (shown == text) is (text.isprintable() and len(text) <= LONGEST)
+    plain = text.isprintable() and not INVISIBLE.search(text)
+    assert (shown == text) is (plain and len(text) <= LONGEST)
 
 
 def test_controls_line_ends_and_marks_of_direction_are_escaped() -> None:
     assert printable("a\r\n\x1b[2J\u202e\u2028é") == "a\\r\\n\\x1b[2J\\u202e\\u2028é"
+
+
+@pytest.mark.parametrize("character", ["\ufe0f", "\u3164", "\u115f", "\u2800", "\U000e0100"])
+def test_an_invisible_character_is_escaped_so_that_ids_that_differ_look_different(character: str) -> None:
+    assert printable(f"gpt-4{character}é") == f"gpt-4{character.encode('unicode_escape').decode()}é"
 
 
 def test_a_long_text_is_cut() -> None:

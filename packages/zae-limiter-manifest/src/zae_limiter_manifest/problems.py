@@ -15,6 +15,10 @@ An `Occurrence` follows a repeated key."""
 MOST_PROBLEMS: Final = 1000
 """The most mistakes that an error carries: of all others it has the number."""
 
+# Printable for Python, and nothing to see: Unicode's Default_Ignorable_Code_Point, and the blank pattern of Braille.
+INVISIBLE: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_SHOWN: Final = 60
 _LARGEST_SHOWN: Final = 10**30
@@ -123,16 +127,16 @@ def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
 
 
 def printable(text: str) -> str:
-    """The text on one line, with control characters, line ends and direction marks escaped."""
-    return text if text.isprintable() else "".join(map(_printable, text))
+    """The text on one line, with control characters, line ends, direction marks and invisible characters escaped."""
+    if text.isprintable() and (text.isascii() or not INVISIBLE.search(text)):
+        return text
+    return "".join(map(_printable, text))
 
 
 def _printable(character: str) -> str:
-    return (
-        character
-        if character.isprintable()
-        else character.encode("ascii", "backslashreplace").decode().translate(_CONTROLS)
-    )
+    if character.isprintable() and not INVISIBLE.match(character):
+        return character
+    return character.encode("ascii", "backslashreplace").decode().translate(_CONTROLS)
 
 
 def describe(value: object, *, shown: bool = True) -> str:

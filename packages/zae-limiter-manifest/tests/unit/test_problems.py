@@ -2,8 +2,9 @@ import pickle
 
 import pytest
 
-from zae_limiter_manifest import ManifestError, Problem
+from zae_limiter_manifest import LimitDecl, LimitsManifest, ManifestError, Problem, ResourceDecl, compute_diff
 from zae_limiter_manifest.problems import Path, describe, format_path, printable, show
+from zae_limiter_manifest.render import as_markdown, as_text
 
 
 def _nested(levels: int) -> object:
@@ -86,3 +87,14 @@ def test_the_error_lists_every_problem_and_survives_a_pickle() -> None:
 def test_what_a_terminal_would_obey_is_spelled_out(text: str, shown: str) -> None:
     assert printable(text) == shown
     assert str(Problem(text, 1, 1, "p", text)) == f"{shown}:1:1: p: {shown}"
+
+
+@pytest.mark.parametrize("character", ["\ufe0f", "\u3164", "\u115f", "\u2800", "\U000e0100"])
+def test_an_invisible_character_is_shown_wherever_a_person_compares_names(character: str) -> None:
+    escaped = f"gpt-4{character.encode('unicode_escape').decode()}"
+    assert show(f"gpt-4{character}") == f'"{escaped}"'
+    manifest = LimitsManifest("a", resources={f"gpt-4{character}": ResourceDecl({"rpm": LimitDecl(1)})})
+    plan = compute_diff(manifest, {})
+    for render in (as_text, as_markdown):
+        assert escaped in render.render_plan(plan)
+        assert character not in render.render_plan(plan)
