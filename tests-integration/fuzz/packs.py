@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 def packed(plain: Any) -> dict[str, Any]:
     """A plain value, packed whatever its size."""
-    return {"packed": _pack(json.dumps(plain).encode())}
+    return {"packed": pack_text(json.dumps(plain).encode())}
 
 
 @cache
 def _bomb(opening: bytes, size: int) -> str:
-    return _pack(opening * size)
+    return pack_text(opening * size)
 
 
-def _pack(text: bytes) -> str:
+def pack_text(text: bytes) -> str:
+    """Return a text as it is packed."""
     return base64.b64encode(zlib.compress(text)).decode()
 
 

@@ -23,8 +23,10 @@ from zae_limiter_manifest import (
     plans_hash,
     unpack,
 )
+from zae_limiter_manifest.packing import LARGEST_REQUEST
 from zae_limiter_manifest.render import as_json, as_markdown, as_text
 
+from .. import mistakes
 from ..batches import Surface
 from ..judging import Tally, Unclean, bounded, check_text, judging
 from ..junk import damaged, damaged_text, json_junk
@@ -83,11 +85,15 @@ def _plan(raw: Any) -> None:
         render.render_plan(plan)
 
 
+def _packed(raw: Any) -> None:
+    Request.from_dict(unpack([raw], largest=LARGEST_REQUEST))
+
+
 READERS: tuple[tuple[Read, st.SearchStrategy[Any]], ...] = (
     (_text, damaged_text(sound_texts, TOKENS)),
     (_text, st.lists(st.sampled_from(TOKENS), max_size=25).map("".join)),
     (_text, st.text(st.characters(exclude_categories=[])) | st.binary(max_size=40)),
-    (_text, bombs),
+    (_text, bombs | mistakes.texts),
     (_manifest, damaged(manifests.map(LimitsManifest.to_dict)) | plain_values),
     (_manifest, st.builds(_with_marked_levels, manifests, st.booleans() | json_junk)),
     (_properties, damaged(manifests.map(lambda made: StackProperties(made).to_dict()))),
@@ -95,6 +101,7 @@ READERS: tuple[tuple[Read, st.SearchStrategy[Any]], ...] = (
     (Answer.from_dict, damaged(plans.map(lambda plan: Answer.planned(plan).to_dict()))),
     (Request.from_dict, damaged(requests) | json_junk),
     (lambda raw: unpack([raw], largest=1_000_000), damaged(requests.map(packed)) | unpack_bombs),
+    (_packed, mistakes.requests),
 )  # fmt: skip
 
 

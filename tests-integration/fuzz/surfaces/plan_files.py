@@ -14,6 +14,7 @@ from zae_limiter_cli.errors import CommandError
 from zae_limiter_cli.limits.saved import KIND, SCHEMA_VERSION, SavedPlan
 from zae_limiter_manifest import LimitsManifest, Plan, compute_diff
 
+from .. import mistakes
 from ..batches import Surface
 from ..judging import Tally, judging
 from ..junk import TEXTS, damaged, damaged_text
@@ -32,6 +33,7 @@ contents = st.one_of(
         lambda text: text.encode("utf-8", "surrogatepass")
     ),
     nested.map(str.encode),
+    mistakes.plan_files.map(str.encode),
     st.binary(max_size=50),
 )
 

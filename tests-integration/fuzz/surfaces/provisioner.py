@@ -13,6 +13,7 @@ from zae_limiter_manifest import Answer, unpack
 from zae_limiter_manifest.requests import ACTIONS
 from zae_limiter_provisioner import handler
 
+from .. import mistakes
 from ..batches import Surface
 from ..judging import Tally, Unclean, bounded, check_text
 from ..junk import damaged, json_junk
@@ -40,7 +41,13 @@ options = st.fixed_dictionaries(
 )
 sound = st.builds(_request, st.sampled_from(ACTIONS), manifests | st.just(EVERY_LEVEL), options)
 events = st.one_of(
-    damaged(sound), sound.map(packed), damaged(sound).map(packed), damaged(sound.map(packed)), unpack_bombs, json_junk
+    mistakes.requests,
+    damaged(sound),
+    sound.map(packed),
+    damaged(sound).map(packed),
+    damaged(sound.map(packed)),
+    unpack_bombs,
+    json_junk,
 )
 scripts = st.lists(events, min_size=1, max_size=4)
 
