@@ -322,7 +322,7 @@ def test_the_namespaces_of_a_batch_are_read_at_once_and_where_that_fails_their_c
     store = MortalStore(life.table)
     store.failing = lambda asked: NotApplied("denied") if isinstance(asked, BatchGet) else None
     account = life.take(list(life.stream), store)
-    assert [(each.sequence, each.problem) for each in account.failures] == [(first, "denied")]
+    assert [(each.sequence, each.problem) for each in account.failures] == [(first, "NotApplied: denied")]
     assert (account.snapshots, store.writes) == (0, [])
     assert account.archived == len(life.kept) > 0
     store.failing = lambda _: None
