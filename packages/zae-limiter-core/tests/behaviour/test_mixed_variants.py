@@ -40,7 +40,7 @@ def test_a_repository_of_the_other_variant_is_refused_at_once(make: Callable[[],
 @pytest.mark.parametrize("limiter", [RateLimiter, SyncRateLimiter])
 def test_a_forgotten_await_is_named(limiter: Any) -> None:
     for opening in (Repository.open(), Repository.builder().build()):
-        way = "await it first" if limiter is RateLimiter else r"use SyncRepository.open\(\)"
+        way = "await it first" if limiter is RateLimiter else r"open one with SyncRepository.open\(\)"
         with pytest.raises(TypeError, match=way):
             limiter(opening)
         assert inspect.getcoroutinestate(opening) == inspect.CORO_CLOSED  # no second warning: "was never awaited"
