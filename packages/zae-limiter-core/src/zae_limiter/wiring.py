@@ -71,8 +71,9 @@ def opening(options: Options, name: str, clock: Clock) -> Flow[str]:
 def open_in_memory(options: Options, name: str, clock: Clock, table: "MemoryTable") -> str:
     """The id of a namespace of a new table, in which each one is new: no line is logged. Raises ``ValidationError``.
 
-    A clock that tests move makes the table's items expire.
+    The table's items expire by the clock: a few with each operation, or all at each move of a clock that tests move.
     """
+    table.expire_by(clock.now_ms)
     if (on_move := getattr(clock, "on_move", None)) is not None:
         on_move(lambda now_ms: table.expire(now_ms // 1000))
     return play(opening(options, name, clock), lambda step: None if isinstance(step, Log) else table.execute(step))

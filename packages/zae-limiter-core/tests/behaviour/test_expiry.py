@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from support.core.worlds import Process, World, drain, passes, take
-from zae_limiter import Limit, RateLimiterUnavailable
+from zae_limiter import Limit, RateLimiter, RateLimiterUnavailable, Repository, SyncRateLimiter, SyncRepository
 from zae_limiter.operations.errors import OutcomeUnknown
 from zae_limiter.operations.values import Update
 
@@ -140,3 +140,29 @@ async def test_no_ttl_is_shortened_by_who_has_not_seen_the_debt_of_others_and_ge
     ttl = ttl_of(world, one)
     assert ttl is not None
     assert ttl >= 60 + 6002
+
+
+class SetClock:
+    """A clock that moves without telling anybody, as the system's does."""
+
+    at_ms = 1_700_000_000_000
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+
+async def test_a_repository_in_memory_forgets_the_buckets_of_those_who_left() -> None:
+    clock, sync_clock = SetClock(), SetClock()
+    limiter = RateLimiter(Repository.in_memory(clock=clock), default_limits=[RPM])
+    sync_limiter = SyncRateLimiter(SyncRepository.in_memory(clock=sync_clock), default_limits=[RPM])
+    names = [f"user-{number}" for number in range(1_000)]
+    for name in names:
+        clock.at_ms += 1_000
+        async with limiter.acquire(name, "r", {"rpm": 1}):
+            sync_clock.at_ms += 1_000
+            with sync_limiter.acquire(name, "r", {"rpm": 1}):
+                pass
+    kept = [name for name in names if await limiter.repository.get_bucket(name, "r")]
+    sync_kept = [name for name in names if sync_limiter.repository.get_bucket(name, "r")]
+    assert kept == sync_kept
+    assert 60 <= len(kept) <= 120  # a bucket lives a minute and the seven seconds of one token

@@ -1,8 +1,15 @@
 """A table in memory, with DynamoDB's outcome for every operation.
 
 Lives here: items in a dict, behind one lock. Never: the effect of a write (effects), its cost (metering).
+
+What nobody asks for again must go, or the table grows with each id that a client makes up. An update moves a ``ttl`` on
+the path of every acquire, so a heap or a wheel of instants would make that path dearer. Instead a hand goes round all
+keys, like that of the page replacement of this name (Corbato 1968): it removes what has expired and passes the rest.
+It looks at four keys for each new item; so of ``n`` items at most ``n / 4`` have expired, and the table holds at most a
+third more than what lives. Where it finds something it goes on with the next operation, else it rests for 64.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any, Final
@@ -39,18 +46,23 @@ from .effects import Write, after, checked_key, key_of, refuse_malformed
 from .metering import metered
 
 _REMEMBERED_TOKENS: Final = 10_000
+_REST: Final = 64  # operations from one look at the oldest keys to the next
+_LOOKS: Final = 4  # keys that such a look is at
 
 
 class MemoryTable:
     """A table in memory that answers operations as DynamoDB does. Threads may share it.
 
-    ``meter``, if given, counts the cost of the requests on DynamoDB. Items expire only by ``expire``. A page of a query
-    ends only at its ``limit``, not at 1 MB.
+    ``meter``, if given, counts the cost of the requests on DynamoDB. Items expire by ``expire``, or after
+    ``expire_by``. A page of a query ends only at its ``limit``, not at 1 MB.
     """
 
     def __init__(self, meter: Meter | None = None) -> None:
         self._items: dict[Key, Item] = {}  # an item is never changed, only replaced
         self._nested: set[Key] = set()  # keys of items that may have a list or a map, which a shallow copy would share
+        self._round: OrderedDict[Key, None] = OrderedDict()  # all keys; the first is where the hand is
+        self._done = 0  # operations since the last look; a new item counts as many as make one due
+        self._now_ms: Callable[[], int] | None = None
         self._tokens: dict[str, tuple[Write, ...]] = {}
         self.meter = meter
         self._lock = Lock()
@@ -78,9 +90,16 @@ class MemoryTable:
         """Return the answer of ``operation``. Raises the ``StoreError`` of DynamoDB's refusal."""
         handler = self._handlers[type(operation)]
         with self._lock:
+            self._done += 1
+            if self._done >= _REST:
+                self._look()
             if self.meter is None:
                 return handler(operation)
             return metered(self.meter, operation, self._items.get, handler)
+
+    def expire_by(self, now_ms: Callable[[], int]) -> None:
+        """Remove items soon after their ``ttl`` by ``now_ms``, in epoch milliseconds: a few with each operation."""
+        self._now_ms = now_ms
 
     def expire(self, now_seconds: int) -> int:
         """Remove the items whose ``ttl`` has passed, and return their number."""
@@ -90,12 +109,35 @@ class MemoryTable:
                 self._replace(key, None)
             return len(gone)
 
+    def _look(self) -> None:
+        """Remove what has expired of the next keys, and pass the others."""
+        looks = min(self._done // _REST * _LOOKS, len(self._round))
+        self._done = 0
+        if self._now_ms is None:
+            return
+        now_seconds = self._now_ms() // 1000
+        for _ in range(looks):
+            key = next(iter(self._round))
+            if _is_expired(self._items[key], now_seconds):
+                self._replace(key, None)
+                self._done = _REST  # there may be more: look again with the next operation
+            else:
+                self._round.move_to_end(key)
+
+    def _add(self, key: Key, item: Item) -> None:
+        self._items[key] = item
+        self._round[key] = None
+        self._done += _REST
+
     def _update(self, update: Update) -> Item:
         key = update.key
         before = self._items.get(key)
         item = after(update, checked_key(key) if before is None else key, before)
         assert item is not None  # an update leaves an item
-        self._items[key] = item
+        if before is None:
+            self._add(key, item)
+        else:
+            self._items[key] = item
         if not is_flat(update.set):
             self._nested.add(key)
         return copy_of(item) if key in self._nested else item.copy()
@@ -151,12 +193,16 @@ class MemoryTable:
 
     def _replace(self, key: Key, item: Item | None) -> None:
         if item is None:
+            self._round.pop(key, None)  # first: a fork between the two leaves no key without an item
             self._items.pop(key, None)
             self._nested.discard(key)
-        else:
+            return
+        if key in self._items:
             self._items[key] = item
-            if not is_flat(item):
-                self._nested.add(key)
+        else:
+            self._add(key, item)
+        if not is_flat(item):
+            self._nested.add(key)
 
     def _query(self, query: Query) -> Page:
         index = INDEXES[query.index] if query.index else None
