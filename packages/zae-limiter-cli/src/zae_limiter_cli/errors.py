@@ -7,6 +7,8 @@ from typing import IO, Any, Final, TypeVar
 
 import click
 
+from . import namesake
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DEBUG: Final = "zae_limiter_cli.debug"
@@ -82,6 +84,8 @@ def _code_one() -> Iterator[None]:
 
 def _shown(error: Exception) -> click.ClickException | None:
     """How to tell it; ``None`` for mistakes of ours, which need their traceback."""
+    if isinstance(error, ImportError) and (told := namesake.problem()):
+        return click.ClickException(told)
     from zae_limiter_manifest import ManifestError
 
     if isinstance(error, ManifestError):

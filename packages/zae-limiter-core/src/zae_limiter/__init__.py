@@ -3,6 +3,7 @@
 Lives here: the public names, each imported when it is first used. Never: an import of an AWS library.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -159,3 +160,19 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOMES, "__version__"})
+
+
+def _has_namesake() -> bool:
+    """Return whether another project's ``zae-limiter`` is installed in the same folder.
+
+    Reading the folder's names takes a fiftieth of what ``importlib.metadata`` needs to be imported.
+    """
+    try:
+        beside = os.listdir(os.path.dirname(__path__[0]))
+    except OSError:  # as in a zip
+        return False
+    return any(name.startswith("zae_limiter-") and name.endswith(".dist-info") for name in beside)
+
+
+if _has_namesake():
+    import_module(".runtime.namesake", __name__).warn()

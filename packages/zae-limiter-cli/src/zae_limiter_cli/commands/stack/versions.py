@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...columns import say_columns, say_json
-from ...errors import debug_option
+from ...errors import CommandError, debug_option
 from ...options import OutputForm, connected, output_option
 
 if TYPE_CHECKING:
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 @output_option
 @debug_option
 def version(*, output: OutputForm) -> None:
-    """Print the version of each distribution of zae-limiter, and of their schema. Needs no network."""
+    """Print the version of each distribution of zae-limiter, and of their schema. Needs no network.
+
+    The exit code is 1 where another project's distribution `zae-limiter` is installed as well.
+    """
+    from ... import namesake
     from ...stack.versions import installed_versions
 
     found = installed_versions()
@@ -24,6 +28,8 @@ def version(*, output: OutputForm) -> None:
         say_json(found)
     else:
         say_columns([(name, str(told)) for name, told in found.items()])
+    if problem := namesake.problem():
+        raise CommandError(problem)
 
 
 @click.command()

@@ -1,0 +1,13 @@
+"""A warning of the distribution ``zae-limiter``: another project, whose files have the paths of this one's."""
+
+import warnings
+
+
+def warn() -> None:
+    """Warn whoever imports this library that the other project is in the same folder."""
+    warnings.warn(
+        "the distribution zae-limiter is another project, installed over the same files as zae-limiter-core: "
+        "which of the two runs is chance. `pip uninstall zae-limiter zae-limiter-core`, then install one of them",
+        RuntimeWarning,
+        stacklevel=3,
+    )
