@@ -22,6 +22,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from check_siblings import ROOT, Distribution, from_project
+from install_lines import turn_over
 
 VERSION: Final = re.compile(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}")
 RELEASED: Final = re.compile(r"^## (\d+\.\d+\.\d+) \(", re.MULTILINE)
@@ -79,12 +80,14 @@ def check(root: Path, distribution: str, version: str) -> None:
         raise Refused(f"packages/{distribution}/changelog.d has no fragment: say what is new in one")
     _check_newer(root, projects[distribution], version)
     for requirement in map(Requirement, projects[distribution].requires):
-        if requirement.name in projects and not any(requirement.specifier.filter(_released(root, requirement.name))):
+        if requirement.name in projects and not any(
+            requirement.specifier.filter(released_versions(root, requirement.name))
+        ):
             raise Refused(f"{distribution} needs {requirement}, which has no release: release {requirement.name} first")
 
 
 def _check_newer(root: Path, project: Distribution, version: str) -> None:
-    latest = max(_released(root, project.name), key=Version, default=None)
+    latest = max(released_versions(root, project.name), key=Version, default=None)
     if latest and Version(version) <= Version(latest):
         raise Refused(f"{version} is not newer than {latest}, which {project.name} has released")
     if Version(version) < Version(project.version):
@@ -101,6 +104,7 @@ def _prepare(tree: Path, distribution: str, version: str) -> list[str]:
         *(sys.executable, "-m", "towncrier", "build", "--yes", "--version", version),
         *("--config", "pyproject.toml", "--dir", f"packages/{distribution}"),
     )
+    turn_over(tree, distribution)
     _git(tree, "add", "--all")
     body = "".join(f"\n{sibling} requires {distribution}{bound(version)}." for sibling in moved)
     _git(tree, "commit", "--quiet", "--message", f"Release {distribution} {version}\n{body}")
@@ -119,6 +123,11 @@ def _move_bound(tree: Path, sibling: Distribution, distribution: str, version: s
     return True
 
 
+def distributions(root: Path) -> list[str]:
+    """Return the names of all, each after those that it requires: the order of first releases."""
+    return [each.name for each in _projects(root)]
+
+
 def _projects(root: Path) -> list[Distribution]:
     """All, each after those that it requires: the order of releases."""
     found = [from_project(path.read_text("utf-8")) for path in sorted(root.glob("packages/*/pyproject.toml"))]
@@ -127,7 +136,8 @@ def _projects(root: Path) -> list[Distribution]:
     return [by_name[name] for name in TopologicalSorter(needs).static_order() if name in by_name]
 
 
-def _released(root: Path, distribution: str) -> list[str]:
+def released_versions(root: Path, distribution: str) -> list[str]:
+    """Return the versions that a distribution's changelog has, the newest first."""
     return RELEASED.findall((root / "packages" / distribution / "CHANGELOG.md").read_text("utf-8"))
 
 

@@ -168,7 +168,7 @@ def _has_namesake() -> bool:
     Reading the folder's names takes a fiftieth of what ``importlib.metadata`` needs to be imported.
     """
     try:
-        beside = os.listdir(os.path.dirname(__path__[0]))
+        beside = os.listdir(os.path.dirname(__path__[0]))  # noqa: PTH120, PTH208 - pathlib takes long to import
     except OSError:  # as in a zip
         return False
     return any(name.startswith("zae_limiter-") and name.endswith(".dist-info") for name in beside)

@@ -51,7 +51,7 @@ def run(request: UpRequest, ready: Callable[[Running], None]) -> None:
 def _check_extra() -> None:
     missing = [name for name in ("moto", "flask_cors", "werkzeug") if find_spec(name) is None]
     if missing:
-        raise CommandError(f"{' and '.join(missing)} missing: pip install 'zae-limiter-cli[local]'")
+        raise CommandError(f"{' and '.join(missing)} missing: pip install 'moto[server]>=5.2.5'")
 
 
 def _writable(data: Path | None) -> Path | None:

@@ -78,7 +78,9 @@ class Opener:
             with without_forks():
                 from .sdk import open_sdk
         except ImportError as error:
-            why = "the SDK transport needs aioboto3: pip install 'zae-limiter-core[aioboto3]'"
+            from zae_limiter.runtime.extras import install_command
+
+            why = f"the SDK transport needs aioboto3: {install_command('aioboto3')}"
             if self._service is not None:
                 why = f"{why}; or put the host of DynamoDB into NO_PROXY"
             raise NotApplied(f"no client: {why}") from error

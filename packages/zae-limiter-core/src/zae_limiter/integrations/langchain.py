@@ -13,7 +13,9 @@ try:
     from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.rate_limiters import BaseRateLimiter
 except ImportError as error:
-    problem = 'zae_limiter.integrations.langchain needs langchain-core: pip install "zae-limiter-core[langchain]"'
+    from ..runtime.extras import install_command
+
+    problem = f"zae_limiter.integrations.langchain needs langchain-core: {install_command('langchain')}"
     raise ImportError(problem) from error
 
 from ..aio.limiter import RateLimiter

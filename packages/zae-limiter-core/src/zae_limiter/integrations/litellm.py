@@ -22,7 +22,9 @@ try:
     from litellm.proxy._types import ProxyException
     from litellm.types.utils import ModelResponseStream
 except ImportError as error:
-    problem = 'zae_limiter.integrations.litellm needs LiteLLM\'s proxy: pip install "zae-limiter-core[litellm]"'
+    from ..runtime.extras import install_command
+
+    problem = f"zae_limiter.integrations.litellm needs LiteLLM's proxy: {install_command('litellm')}"
     raise ImportError(problem) from error
 
 from ..aio.limiter import RateLimiter

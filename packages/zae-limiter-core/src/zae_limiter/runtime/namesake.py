@@ -7,7 +7,7 @@ def warn() -> None:
     """Warn whoever imports this library that the other project is in the same folder."""
     warnings.warn(
         "the distribution zae-limiter is another project, installed over the same files as zae-limiter-core: "
-        "which of the two runs is chance. `pip uninstall zae-limiter zae-limiter-core`, then install one of them",
+        "which of the two runs is chance. `pip uninstall zae-limiter zae-limiter-core`, then install one",
         RuntimeWarning,
         stacklevel=3,
     )

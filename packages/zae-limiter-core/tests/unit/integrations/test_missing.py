@@ -5,9 +5,9 @@ import pytest
 
 
 @pytest.mark.parametrize(("module", "library"), [("langchain", "langchain_core"), ("litellm", "litellm")])
-def test_a_module_whose_library_is_missing_names_the_extra(module: str, library: str) -> None:
+def test_a_module_whose_library_is_missing_says_how_to_install_it(module: str, library: str) -> None:
     ask = f"import sys; sys.modules[{library!r}] = None; import zae_limiter.integrations.{module}"
     done = subprocess.run([sys.executable, "-c", ask], check=False, capture_output=True, text=True)
     last = done.stderr.splitlines()[-1]
     assert last.startswith("ImportError: ")
-    assert f'pip install "zae-limiter-core[{module}]"' in last
+    assert f'pip install "{library.replace("_", "-")}' in last
