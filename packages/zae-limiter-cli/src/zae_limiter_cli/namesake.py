@@ -13,6 +13,7 @@ def problem() -> str | None:
     except PackageNotFoundError:
         return None
     return (
-        f"the distribution zae-limiter {found} is another project, installed over the same files as zae-limiter-core: which "
-        "of the two runs is chance. `pip uninstall zae-limiter zae-limiter-core zae-limiter-cli`, then install one"
+        f"the distribution zae-limiter {found} is another project, installed over the same files as zae-limiter-core: "
+        "which of the two runs is chance. "
+        "`pip uninstall zae-limiter zae-limiter-core zae-limiter-cli`, then install one"
     )

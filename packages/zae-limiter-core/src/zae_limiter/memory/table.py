@@ -62,7 +62,7 @@ class MemoryTable:
         self._nested: set[Key] = set()  # keys of items that may have a list or a map, which a shallow copy would share
         self._round: OrderedDict[Key, None] = OrderedDict()  # all keys; the first is where the hand is
         self._done = 0  # operations since the last look; a new item counts as many as make one due
-        self._now_ms: Callable[[], int] | None = None
+        self._expires_by: Callable[[], int] | None = None
         self._tokens: dict[str, tuple[Write, ...]] = {}
         self.meter = meter
         self._lock = Lock()
@@ -99,7 +99,7 @@ class MemoryTable:
 
     def expire_by(self, now_ms: Callable[[], int]) -> None:
         """Remove items soon after their ``ttl`` by ``now_ms``, in epoch milliseconds: a few with each operation."""
-        self._now_ms = now_ms
+        self._expires_by = now_ms
 
     def expire(self, now_seconds: int) -> int:
         """Remove the items whose ``ttl`` has passed, and return their number."""
@@ -113,9 +113,9 @@ class MemoryTable:
         """Remove what has expired of the next keys, and pass the others."""
         looks = min(self._done // _REST * _LOOKS, len(self._round))
         self._done = 0
-        if self._now_ms is None:
+        if self._expires_by is None:
             return
-        now_seconds = self._now_ms() // 1000
+        now_seconds = self._expires_by() // 1000
         for _ in range(looks):
             key = next(iter(self._round))
             if _is_expired(self._items[key], now_seconds):

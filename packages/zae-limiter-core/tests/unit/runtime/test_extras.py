@@ -1,4 +1,5 @@
 import tomllib
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ def test_the_command_names_what_the_extra_requires(extra: str, wanted: list[str]
 
 def test_without_metadata_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def requires(name: str) -> list[str]:
-        raise extras.PackageNotFoundError(name)
+        raise PackageNotFoundError(name)
 
     monkeypatch.setattr(extras, "requires", requires)
     assert install_command("speed") == "install the requirements of the extra 'speed' of zae-limiter-core"
