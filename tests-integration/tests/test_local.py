@@ -47,8 +47,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with afterwards([str(COMMAND), "local", "down", "--name", NAME]):
         yield tmp_path / "state"
     for state_dir in state_dirs():
-        if state_dir.is_held():
-            os.kill(state_dir.holder(), signal.SIGKILL)
+        if pid := state_dir.holder():
+            os.kill(pid, signal.SIGKILL)
 
 
 def zael(*words: str, code: int = 0) -> str:

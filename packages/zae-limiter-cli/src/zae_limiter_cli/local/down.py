@@ -19,9 +19,11 @@ def end(state_dir: StateDir) -> Ending:
     if state_dir.crashed():
         state_dir.forget()
         return "had crashed: nothing of it is left"
-    if not state_dir.is_held():
-        raise CommandError(f"{state_dir.name} does not run: `zae-limiter local up --name {state_dir.name}` starts it")
     pid = state_dir.holder()
+    if pid is None:
+        raise CommandError(f"{state_dir.name} does not run: `zae-limiter local up --name {state_dir.name}` starts it")
+    if pid == 0:
+        raise CommandError(f"{state_dir.name} runs in another container: end it there")
     if _send(state_dir, pid, signal.SIGTERM):
         return "is down"
     if _send(state_dir, pid, signal.SIGKILL):
@@ -33,7 +35,8 @@ def end(state_dir: StateDir) -> Ending:
 def _send(state_dir: StateDir, pid: int, number: signal.Signals) -> bool:
     """Whether the stack is gone some time after a signal."""
     with suppress(ProcessLookupError):
-        os.kill(pid, number)
+        if state_dir.holder() == pid:  # or its id may be anybody's by now
+            os.kill(pid, number)
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while state_dir.is_held():
         if time.monotonic() > deadline:

@@ -1,22 +1,22 @@
 """The state of a local stack between commands: a directory of the user, locked while the stack runs."""
 
-import fcntl
 import json
 import os
 import shutil
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 from ..errors import CommandError
+from ..stack.options import check_stack_name, is_stack_name
+from . import process_lock
 from .credentials import Credentials, write_private
+from .own_place import check_own
 
 STATUS_PATH: Final = "/_zae-limiter/status"  # where a stack that runs tells how it is
-
-_LOCK_TRIES: Final = 20  # another command may hold it for a moment, to see whether anything runs
-_LOCK_PAUSE: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +33,31 @@ class Running:
 
 
 class StateDir:
-    """The directory of one local stack. Raises ``CommandError`` where it cannot be written."""
+    """The directory of one local stack.
+
+    Raises ``CommandError`` where no stack can have the name, another user owns the directory, or it cannot be written.
+    """
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name = check_stack_name(name)
         self.directory = state_directory() / name
         self.logs = self.directory / "logs"
         self.code = self.directory / "code"
         self._state = self.directory / "running.json"
         self._lock = self.directory / "lock"
+        self._check()
 
     def take(self) -> None:
         """Run here, alone, until this process is gone. Raises ``CommandError`` where another one does."""
-        # A descriptor that nobody closes: the lock then tells of the process, not of how far it got on its way down.
-        lock = self._open_lock()
-        if not _locked(lock, fcntl.LOCK_EX):
+        self.make()
+        with _readable(self._lock):
+            taken = process_lock.take(self._lock)
+        if not taken:
             running = self._read()
             told = f"at {running.endpoint_url}" if running else "and is on its way up or down"
-            os.close(lock)
             raise CommandError(
                 f"{self.name} runs already, {told}: `zae-limiter local down --name {self.name}` stops it"
             )
-        _sign(lock)
         self.forget()
         for directory in (self.logs, self.code):
             shutil.rmtree(directory, ignore_errors=True)
@@ -70,22 +73,12 @@ class StateDir:
 
     def is_held(self) -> bool:
         """Whether anything runs here, ready or not."""
-        if not self._lock.exists():
-            return False
-        lock = self._open_lock()
-        try:
-            return not _locked(lock, fcntl.LOCK_SH, tries=1)
-        finally:
-            os.close(lock)
+        return self.holder() is not None
 
-    def holder(self) -> int:
-        """The process that runs here, while it does. Raises ``CommandError`` where it does not tell."""
-        for _ in range(_LOCK_TRIES):
-            pid, end, _ = self._lock.read_text(encoding="ascii").partition("\n")
-            if end:
-                return int(pid)
-            time.sleep(_LOCK_PAUSE)
-        raise CommandError(f"{self.name} is still starting: try again")
+    def holder(self) -> int | None:
+        """Return the process that runs here, as the system knows it, where one does; 0 for one of another container."""
+        with _readable(self._lock):
+            return process_lock.holder(self._lock)
 
     def crashed(self) -> bool:
         """Whether what ran here last was killed."""
@@ -94,44 +87,50 @@ class StateDir:
     def _read(self) -> Running | None:
         try:
             told = json.loads(self._state.read_text(encoding="utf-8"))
+            return Running(**{**told, "credentials": Credentials(**told["credentials"])})
         except FileNotFoundError:
             return None
-        return Running(**{**told, "credentials": Credentials(**told["credentials"])})
+        except (ValueError, TypeError, KeyError) as error:
+            again = f"end the stack with `zae-limiter local down --name {self.name}` and start it again"
+            raise CommandError(f"{self._state} is damaged: {again}") from error
 
     def forget(self) -> None:
         """Nothing is known of what ran here."""
         self._state.unlink(missing_ok=True)
 
     def make(self) -> None:
-        """Have the directory."""
-        os.close(self._open_lock())
-
-    def _open_lock(self) -> int:
-        try:
+        """Have the directory, for this user alone."""
+        with _readable(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
+            self._check()
             for directory in (self.directory.parent, self.directory):
                 directory.chmod(0o700)  # also of one that was there before
-            return os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise CommandError(
-                f"{error.filename}: {error.strerror}; set XDG_STATE_HOME to a writable directory"
-            ) from error
+
+    def _check(self) -> None:
+        with _readable(self.directory):
+            check_own(self.directory, _base())
 
 
 def state_directory() -> Path:
-    """Where the user's programs keep their state."""
-    base = os.environ.get("XDG_STATE_HOME")
-    if base:
-        return Path(base) / "zae-limiter" / "local"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "zae-limiter" / "local"
-    return Path.home() / ".local" / "state" / "zae-limiter" / "local"
+    """Where the local stacks of the user keep their state."""
+    return _base() / "zae-limiter" / "local"
 
 
 def state_dirs() -> list[StateDir]:
     """One for each local stack that ever was."""
     directory = state_directory()
-    return [StateDir(place.name) for place in sorted(directory.iterdir())] if directory.is_dir() else []
+    names = sorted(place.name for place in directory.iterdir()) if directory.is_dir() else []
+    return [StateDir(name) for name in names if is_stack_name(name)]
+
+
+def _base() -> Path:
+    """Where the user's programs keep their state."""
+    given = os.environ.get("XDG_STATE_HOME")
+    if given:
+        return Path(given)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support"
+    return Path.home() / ".local" / "state"
 
 
 def the_one(name: str | None) -> StateDir:
@@ -157,19 +156,11 @@ def running_stack(name: str | None) -> Running:
     return running
 
 
-def _sign(lock: int) -> None:
-    """Say in a lock that this process holds it; a reader never sees half of that, nor what stood there after it."""
-    signed = f"{os.getpid()}\n".encode()
-    os.pwrite(lock, signed, 0)
-    os.ftruncate(lock, len(signed))
-
-
-def _locked(lock: int, kind: int, tries: int = _LOCK_TRIES) -> bool:
-    for _ in range(tries):
-        try:
-            fcntl.flock(lock, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(_LOCK_PAUSE)
-        else:
-            return True
-    return False
+@contextmanager
+def _readable(place: Path) -> Iterator[None]:
+    """Raise ``CommandError`` where the system does not let us work here."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or place
+        raise CommandError(f"{where}: {error.strerror}; set XDG_STATE_HOME to a writable directory") from error

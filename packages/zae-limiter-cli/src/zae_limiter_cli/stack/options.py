@@ -177,9 +177,14 @@ class StackOptions:
         return cls(**{name: value for name, value in chosen.items() if name in known})
 
 
+def is_stack_name(name: str) -> bool:
+    """Whether a stack, its table and its Lambdas can have this name."""
+    return _NAME.fullmatch(name) is not None
+
+
 def check_stack_name(name: str) -> str:
-    """The name, where a stack, its table and its Lambdas can have it. Raises ``CommandError``."""
-    if _NAME.fullmatch(name):
+    """The name, where a stack can have it. Raises ``CommandError``."""
+    if is_stack_name(name):
         return name
     rule = f"must be 3 to {LONGEST_NAME} characters: a letter, then letters, digits and hyphens"
     raise CommandError(f"stack name {name!r}: {rule}")

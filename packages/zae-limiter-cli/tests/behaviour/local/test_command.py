@@ -1,4 +1,5 @@
 import socket
+import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +87,22 @@ def test_without_a_port_the_default_one_is_taken_or_else_a_free_one_which_is_sai
 @pytest.mark.parametrize("name", ["", "a", "my_app", "1st", "../up", "x" * 46])
 def test_a_bad_name_is_one_line(name: str) -> None:
     assert "must be 3 to 45 characters" in fail("up", "--name", name)
+
+
+@pytest.mark.parametrize("command", ["down", "status", "env", "logs"])
+@pytest.mark.parametrize("given", ["option", "variable"])
+def test_a_name_is_no_path_to_another_folder(
+    command: str, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = tmp_path / "some" / "dir"
+    foreign.mkdir(parents=True)
+    for directory in (foreign.parent, foreign):
+        directory.chmod(0o755)
+    (foreign / "lock").touch()
+    if given == "variable":
+        monkeypatch.setenv("ZAEL_STACK", str(foreign))
+    assert "must be 3 to 45 characters" in fail(command, *(["--name", str(foreign)] if given == "option" else []))
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (foreign.parent, foreign)] == [0o755, 0o755]
 
 
 def test_data_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

@@ -1,10 +1,9 @@
+import fcntl
 import os
-import shutil
 import signal
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from zae_limiter_cli.local.credentials import Credentials
 from zae_limiter_cli.local.down import end
 from zae_limiter_cli.local.state_dir import Running, StateDir, state_dirs, the_one
 
+NO_NAMES = ["/some/dir", "../local/other", "..", ".", "", "my_app", "a/b", "x" * 46, "my-app\n"]
 # A process that runs as a local stack does, as far as others see; it heeds SIGTERM or does not.
 STACK = """
 import os, signal, sys, time
@@ -92,26 +92,6 @@ def test_a_stack_ends_when_it_is_asked(start: Start) -> None:
     assert process.wait() == -signal.SIGTERM
 
 
-def test_who_clears_up_for_a_new_one_is_told_already(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    state_dir, told = StateDir("my-app"), []
-    state_dir.make()
-    (state_dir.directory / "lock").write_text("9999999999\n")  # of one that ran before: by now it may be anybody's
-    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: told.append(state_dir.holder()))
-    state_dir.take()
-    assert told == [os.getpid()] * 2
-
-
-def test_one_that_has_not_signed_yet_is_waited_for() -> None:
-    state_dir = StateDir("my-app")
-    state_dir.make()
-    lock = state_dir.directory / "lock"
-    threading.Timer(0.1, lock.write_text, ["12345\n"]).start()
-    assert state_dir.holder() == 12345
-    lock.write_text("")
-    with pytest.raises(CommandError, match="my-app is still starting: try again"):
-        state_dir.holder()
-
-
 def test_one_that_does_not_heed_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zae_limiter_cli.local.down.TIMEOUT_SECONDS", 0.5)
     process = start("my-app", "stubborn")
@@ -161,3 +141,83 @@ def test_a_state_that_is_no_directory_is_one_line(state: Path, monkeypatch: pyte
     monkeypatch.setenv("XDG_STATE_HOME", str(state / "file"))
     with pytest.raises(CommandError, match=r"Not a directory; set XDG_STATE_HOME"):
         StateDir("my-app").take()
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_a_name_that_no_stack_can_have_is_refused(name: str) -> None:
+    with pytest.raises(CommandError, match="must be 3 to 45 characters"):
+        the_one(name)
+
+
+def test_a_look_makes_nothing_and_changes_nothing(state: Path) -> None:
+    with pytest.raises(CommandError, match="my-app does not run"):
+        end(StateDir("my-app"))
+    assert list(state.iterdir()) == []
+    directory = StateDir("my-app").directory
+    directory.mkdir(parents=True)
+    directory.chmod(0o755)
+    (directory / "lock").touch()
+    assert StateDir("my-app").running() is None
+    assert mode(directory) == 0o755
+
+
+def test_what_no_stack_can_be_called_is_no_stack(state: Path) -> None:
+    StateDir("my-app").make()
+    for name in (".DS_Store", "old copy", "my_app"):
+        (state / "zae-limiter" / "local" / name).mkdir()
+    assert [each.name for each in state_dirs()] == ["my-app"]
+
+
+def test_a_process_whose_id_stands_in_a_lock_is_left_alone(state: Path) -> None:
+    state_dir = StateDir("my-app")
+    state_dir.make()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as bystander:
+        (state_dir.directory / "lock").write_text(f"{bystander.pid}\n")
+        with (state_dir.directory / "lock").open() as planted:
+            fcntl.flock(planted, fcntl.LOCK_EX)
+            with pytest.raises(CommandError, match="my-app does not run"):
+                end(state_dir)
+        assert bystander.poll() is None
+        bystander.kill()
+
+
+def test_a_link_in_place_of_a_stack_s_directory_is_not_followed(state: Path) -> None:
+    elsewhere = state / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    StateDir("my-app").make()
+    (state / "zae-limiter" / "local" / "other").symlink_to(elsewhere)
+    with pytest.raises(CommandError, match="other is a link"):
+        StateDir("other")
+    assert (mode(elsewhere), list(elsewhere.iterdir())) == (0o755, [])
+
+
+def test_the_state_of_another_user_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    StateDir("my-app").make()
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    with pytest.raises(CommandError, match=r"belongs to user \d+, you are user 54321: set XDG_STATE_HOME to a direc"):
+        the_one("my-app")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
+@pytest.mark.parametrize("below", ["", "not/there/yet"])
+def test_root_makes_nothing_in_the_state_of_another_user(
+    state: Path, below: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = state / "home"
+    home.mkdir()
+    os.chown(home, 54321, 54321)
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / below))
+    with pytest.raises(CommandError, match=r"home belongs to user 54321, you are user 0"):
+        StateDir("my-app")
+    assert list(home.iterdir()) == []
+
+
+def test_a_state_file_that_is_none_is_one_line(start: Start) -> None:
+    start("my-app")
+    (StateDir("my-app").directory / "running.json").write_text('{"name": 1}')
+    with pytest.raises(CommandError, match=r"running.json is damaged: .* down --name my-app"):
+        StateDir("my-app").running()

@@ -42,9 +42,8 @@ def up(name: str, port: int | None, data_plane: "Choice", *, detach: bool, data:
     from ...local import detached, messages
     from ...local.state_dir import StateDir
     from ...local.up import UpRequest, run
-    from ...stack.options import check_stack_name
 
-    check_stack_name(name)
+    state_dir = StateDir(name)
     click.echo(f"Starting {name}, which takes a few seconds.")
 
     def ready(running: "Running") -> None:
@@ -56,7 +55,7 @@ def up(name: str, port: int | None, data_plane: "Choice", *, detach: bool, data:
     if detach:
         options = {"--name": name, "--port": port, "--data-plane": data_plane, "--data": data}
         given = [[option, str(value)] for option, value in options.items() if value is not None]
-        ready(detached.start(StateDir(name), [word for words in given for word in words]))
+        ready(detached.start(state_dir, [word for words in given for word in words]))
         return
 
     run(UpRequest(name, port, data_plane, data), ready)
