@@ -61,6 +61,8 @@ def test_two_shells_do_what_the_page_says(state: Path) -> None:
         assert eventually(lambda: stack.poll() is not None or StateDir("my-app").running() is not None)
         with shell(second, other) as reader:
             assert eventually(lambda: reader.poll() is not None or "+ zae-limiter local logs" in other.read_text())
-            os.kill(StateDir("my-app").holder(), signal.SIGINT)
+            pid = StateDir("my-app").holder()
+            assert pid
+            os.kill(pid, signal.SIGINT)
             assert (stack.wait(60), reader.wait(60)) == (0, 0), up.read_text() + other.read_text()
     assert up.read_text().endswith("my-app is down\n")

@@ -4,14 +4,12 @@ Never: a look at what is asked, for every path and every method is refused alike
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from secrets import compare_digest
 from typing import Any, Final, Protocol
-from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
 
-from .wsgi import Answer, Application, Environ, StartResponse, body_of, reply
+from .wsgi import Answer, Application, Environ, StartResponse, key_of, reply
 
 NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 BY_A_PAGE: Final = "the local AWS of zae-limiter does not answer web pages"
@@ -20,7 +18,6 @@ WITHOUT_THE_KEY: Final = (
 )
 
 _HTTP_PORT: Final = 80
-_KEY: Final = re.compile(r"AWS4-[A-Z0-9-]+\s+(?:.*[\s,])?Credential=([^/,\s]+)/|AWS ([^:\s]+):")
 _ERROR_CODE: Final = "UnrecognizedClientException"  # AWS's own for a key that it does not know
 
 
@@ -34,12 +31,19 @@ class Gate:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """The application's answer without leave for web pages, or a refusal."""
+        refused = self.refusal(environ)
+        if refused is not None:
+            return reply(start_response, refused)
+        return self._application(environ, _without_cors(start_response))
+
+    def refusal(self, environ: Environ) -> Answer | None:
+        """Return the answer to a request that is not let in, without a look at its body; ``None`` for one that is."""
         foreign = foreign_to(_headers(environ), self._hosts)
         if foreign is not None:
-            return _refuse(environ, start_response, (403, [("Content-Type", "text/plain")], f"{foreign}\n".encode()))
-        if not compare_digest(_key_of(environ).encode(), self._access_key_id.encode()):
-            return _refuse(environ, start_response, _unknown_key(environ))
-        return self._application(environ, _without_cors(start_response))
+            return forbidden(foreign)
+        if not compare_digest(key_of(environ).encode(), self._access_key_id.encode()):
+            return _unknown_key(environ)
+        return None
 
 
 class Headers(Protocol):
@@ -62,6 +66,11 @@ def foreign_to(headers: Headers, hosts: Sequence[str]) -> str | None:
     return None
 
 
+def forbidden(reason: str) -> Answer:
+    """Return the answer to who may not ask at all."""
+    return 403, [("Content-Type", "text/plain")], f"{reason}\n".encode()
+
+
 def hosts_at(port: int) -> tuple[str, ...]:
     """What a program at this machine has as ``Host``; where the port is HTTP's own it leaves that out."""
     return (*(f"{name}:{port}" for name in NAMES), *(NAMES if port == _HTTP_PORT else ()))
@@ -70,22 +79,6 @@ def hosts_at(port: int) -> tuple[str, ...]:
 def _headers(environ: Environ) -> dict[str, str]:
     names = {"Origin": "HTTP_ORIGIN", "Sec-Fetch-Site": "HTTP_SEC_FETCH_SITE", "Host": "HTTP_HOST"}
     return {name: environ[variable] for name, variable in names.items() if variable in environ}
-
-
-def _key_of(environ: Environ) -> str:
-    """The id of the key that a request was signed with, by its header or else by its URL."""
-    header = environ.get("HTTP_AUTHORIZATION")
-    if header is not None:
-        found = _KEY.match(header)
-        return str(found[1] or found[2]) if found else ""
-    asked = parse_qs(environ.get("QUERY_STRING", ""))
-    (scope, *_) = asked.get("X-Amz-Credential") or asked.get("AWSAccessKeyId") or [""]
-    return str(scope.partition("/")[0])
-
-
-def _refuse(environ: Environ, start_response: StartResponse, answer: Answer) -> Iterable[bytes]:
-    body_of(environ)  # who still sends would not see the answer
-    return reply(start_response, answer)
 
 
 def _unknown_key(environ: Environ) -> Answer:

@@ -2,21 +2,31 @@
 
 import logging
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import moto.cloudformation.models  # noqa: F401  takes seconds, and the first request of `deploy` has only a few
 from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 
+from .door import Door
+from .gate import Gate
 from .lambdas.function import Function
-from .wsgi import Application
+from .wsgi import Answer, Application
 
 
-class RequestHandler(MotoRequestHandler):
-    """Of moto's server, without a delay for small answers, and silent."""
+class RequestHandler(Door, MotoRequestHandler):
+    """Of moto's server, behind a gate, without a delay for small answers, and silent."""
 
     disable_nagle_algorithm = True
+
+    def refusal(self) -> Answer | None:
+        """Return the gate's answer to a request that is not let in; ``None`` for one that is."""
+        try:
+            environ = self.make_environ()
+        except ValueError as error:
+            return 400, [("Content-Type", "text/plain")], f"{error}\n".encode()
+        return cast("Gate", self.server.app).refusal(environ)
 
     def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002  the server's name for it
         """Say nothing: requests are not news."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from ..errors import CommandError
-from .wsgi import Application
+from .gate import Gate
 
 HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 4588
@@ -15,16 +15,16 @@ BACKLOG: Final = 128
 
 
 class Server:
-    """Serves an application on a socket that listens, until ``close``."""
+    """Serves what is behind a gate on a socket that listens, until ``close``."""
 
-    def __init__(self, listening: socket.socket, application: Application) -> None:
+    def __init__(self, listening: socket.socket, gate: Gate) -> None:
         from werkzeug.serving import make_server
 
         from .moto_server import RequestHandler
 
         host, port = listening.getsockname()
         self._server = make_server(
-            host, port, application, threaded=True, request_handler=RequestHandler, fd=listening.fileno()
+            host, port, gate, threaded=True, request_handler=RequestHandler, fd=listening.fileno()
         )
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 

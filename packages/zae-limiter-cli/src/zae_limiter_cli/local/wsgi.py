@@ -1,12 +1,11 @@
 """Requests of the AWS protocol in WSGI: their service and region, and calls of an application."""
 
 import json
-import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -19,13 +18,38 @@ Answer = tuple[int, list[tuple[str, str]], bytes]
 
 DEFAULT_REGION: Final = "us-east-1"
 
-_SCOPE: Final = re.compile(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/aws4_request")
+_CREDENTIAL: Final = "Credential="
+_SCOPE_PARTS: Final = 5  # key, date, region, service, a fixed word
 
 
 def scope_of(environ: Environ) -> tuple[str, str]:
     """The region and the service that a request was signed for."""
-    found = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
-    return (found[1], found[2]) if found else (DEFAULT_REGION, "")
+    parts = _credential(environ.get("HTTP_AUTHORIZATION", "")).split("/")
+    return (parts[2], parts[3]) if len(parts) == _SCOPE_PARTS else (DEFAULT_REGION, "")
+
+
+def key_of(environ: Environ) -> str:
+    """Return the id of the key that a request was signed with, by its header or else by its URL; empty where none is.
+
+    Anybody may send any header: no expression is matched, which some text would keep busy.
+    """
+    header: str | None = environ.get("HTTP_AUTHORIZATION")
+    if header is None:
+        asked = parse_qs(environ.get("QUERY_STRING", ""))
+        (credential, *_) = asked.get("X-Amz-Credential") or asked.get("AWSAccessKeyId") or [""]
+        return str(credential.partition("/")[0])
+    if header.startswith("AWS "):
+        return header.removeprefix("AWS ").partition(":")[0]
+    return _credential(header).partition("/")[0]
+
+
+def _credential(header: str) -> str:
+    """Return the credential in the header of a request that is signed as AWS signs today."""
+    scheme, _, parameters = header.partition(" ")
+    if not scheme.startswith("AWS4-"):
+        return ""
+    named = (each for each in parameters.replace(",", " ").split() if each.startswith(_CREDENTIAL))
+    return next(named, "").removeprefix(_CREDENTIAL)
 
 
 def body_of(environ: Environ) -> bytes:

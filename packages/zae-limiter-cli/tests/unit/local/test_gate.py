@@ -1,6 +1,7 @@
 import http.client
 import json
-from contextlib import closing
+import socket
+from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -14,7 +15,7 @@ from support.cli.account import Account
 from zae_limiter_cli.local.credentials import authorization
 from zae_limiter_cli.local.gate import BY_A_PAGE, WITHOUT_THE_KEY, Gate, hosts_at
 from zae_limiter_cli.local.state_dir import STATUS_PATH
-from zae_limiter_cli.local.wsgi import call, dynamodb_request
+from zae_limiter_cli.local.wsgi import call, dynamodb_request, key_of
 
 Answer = tuple[int, dict[str, str], str]
 TARGET = "X-Amz-Target"
@@ -191,3 +192,91 @@ def test_what_is_refused_reaches_no_service() -> None:
         status, _, _ = call(gate, {**request, **header})
         assert status == 403
     assert asked == []
+
+
+def connected(account: Account) -> socket.socket:
+    place = urlsplit(account.aws.url)
+    return socket.create_connection((str(place.hostname), place.port or 0), timeout=20)
+
+
+def head(account: Account, *lines: str) -> bytes:
+    host = f"Host: {urlsplit(account.aws.url).netloc}"
+    return "\r\n".join(["PUT /bucket/key HTTP/1.1", host, *lines, "", ""]).encode()
+
+
+def whole_answer(connection: socket.socket) -> bytes:
+    """What a server says until it hangs up."""
+    return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+LONG_BODIES = ["Content-Length: 400000000", "Transfer-Encoding: chunked"]
+
+
+@pytest.mark.parametrize("body", LONG_BODIES)
+@pytest.mark.parametrize("refused", ["Origin: http://evil.example", "Host: evil.example", "Authorization: none"])
+def test_a_request_is_refused_by_its_head_alone(account: Account, refused: str, body: str) -> None:
+    with connected(account) as connection:
+        connection.sendall(head(account, refused, body, "Expect: 100-continue"))
+        answer = whole_answer(connection)
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    assert b"\r\nConnection: close\r\n" in answer
+
+
+@pytest.mark.parametrize("body", LONG_BODIES)
+def test_a_refused_body_is_not_read(account: Account, body: str) -> None:
+    megabyte, sent = bytes(1_000_000), 0
+    with connected(account) as connection, suppress(OSError):
+        connection.sendall(head(account, "Origin: http://evil.example", body))
+        for _ in range(100):
+            connection.sendall(megabyte)
+            sent += 1
+    assert sent < 40  # what the system takes for a server that reads nothing
+
+
+def test_a_request_that_is_let_in_is_told_to_go_on_once(account: Account, key: str) -> None:
+    signed = f"Authorization: {authorization(key, service='s3')}"
+    with connected(account) as connection:
+        connection.sendall(head(account, signed, "Content-Length: 2", "Expect: 100-continue"))
+        assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(b"{}")
+        assert whole_answer(connection).startswith(b"HTTP/1.1 404 ")  # there is no such bucket
+
+
+@pytest.mark.parametrize(
+    "headers", [["X: " + "x" * 70_000], [f"X-{number}: {'x' * 10_000}" for number in range(9)]], ids=["one", "many"]
+)
+def test_a_head_has_a_bound(account: Account, key: str, headers: list[str]) -> None:
+    with connected(account) as connection:
+        connection.sendall(head(account, f"Authorization: {authorization(key)}", *headers))
+        assert whole_answer(connection).startswith(b"HTTP/1.1 431 ")
+
+
+def test_a_target_that_is_no_url_is_refused(account: Account) -> None:
+    with connected(account) as connection:
+        connection.sendall(b"GET http://[ HTTP/1.1\r\n\r\n")
+        assert whole_answer(connection).startswith(b"HTTP/1.1 400 ")
+
+
+def test_who_sends_no_head_is_not_waited_for_long(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zae_limiter_cli.local.door.HEAD_SECONDS", 0.1)
+    with connected(account) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        assert whole_answer(connection) == b""
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "AWS4-HMAC-SHA256 Credential=KEY/20200101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0",
+        "AWS4-HMAC-SHA256 SignedHeaders=host,Credential=KEY/20200101/us-east-1/s3/aws4_request,Signature=0",
+        "AWS4-ECDSA-P256-SHA256 Credential=KEY/20200101/s3/aws4_request, SignedHeaders=host, Signature=0",
+        "AWS KEY:signature",
+    ],
+)
+def test_the_key_is_found_in_every_form_of_the_header(header: str) -> None:
+    assert key_of({"HTTP_AUTHORIZATION": header}) == "KEY"
+
+
+@pytest.mark.parametrize("header", ["", "KEY", "AWS4-X", "AWS4-X" + " " * 60_000, "Basic Credential=KEY/", "AWS"])
+def test_other_headers_have_no_key(header: str) -> None:
+    assert key_of({"HTTP_AUTHORIZATION": header}) == ""

@@ -7,13 +7,15 @@ import json
 import re
 import threading
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from queue import SimpleQueue
 from socketserver import TCPServer
 from typing import Any, Final, cast
 
-from ..gate import foreign_to
+from ..door import Door
+from ..gate import forbidden, foreign_to
 from ..loopback import hidden_host
+from ..wsgi import Answer
 
 MOST_RESPONSE_BYTES: Final = 6_291_556
 
@@ -109,7 +111,7 @@ class _Server(ThreadingHTTPServer):
         """Say nothing: a process that was killed while it asked leaves a broken connection."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Door):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
@@ -117,49 +119,36 @@ class _Handler(BaseHTTPRequestHandler):
     def _api(self) -> RuntimeApi:
         return cast("_Server", self.server).api
 
-    def parse_request(self) -> bool:
-        """Whether there is a request, and no web page sends it: only a function's process may ask."""
-        if not super().parse_request():
-            return False
+    def refusal(self) -> Answer | None:
+        """Return the answer to a web page's request: only a function's process may ask."""
         foreign = foreign_to(self.headers, (cast("_Server", self.server).address,))
-        if foreign is not None:
-            self.close_connection = True
-            self._reply(403, f"{foreign}\n".encode(), {})
-        return foreign is None
+        return None if foreign is None else forbidden(foreign)
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802  http.server's name
         self._api.events.put(Ready())
         call = self._api.calls.get()
         if call is None:
             self.close_connection = True
             return
-        headers = {
-            "Lambda-Runtime-Aws-Request-Id": call.request_id,
-            "Lambda-Runtime-Deadline-Ms": str(call.deadline_ms),
-            "Lambda-Runtime-Invoked-Function-Arn": call.function_arn,
-            "Content-Type": "application/json",
-        }
+        headers = [
+            ("Lambda-Runtime-Aws-Request-Id", call.request_id),
+            ("Lambda-Runtime-Deadline-Ms", str(call.deadline_ms)),
+            ("Lambda-Runtime-Invoked-Function-Arn", call.function_arn),
+            ("Content-Type", "application/json"),
+        ]
         if call.client_context is not None:
-            headers["Lambda-Runtime-Client-Context"] = call.client_context
-        self._reply(200, call.payload, headers)
+            headers.append(("Lambda-Runtime-Client-Context", call.client_context))
+        self.reply((200, headers, call.payload))
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802  likewise
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         event = _event(self.path, body)
         self._api.events.put(event)
         if isinstance(event, TooLarge):
             told = {"errorType": "RequestEntityTooLarge", "errorMessage": _too_large_for_runtime()}
-            self._reply(413, json.dumps(told).encode(), {})
+            self.reply((413, [], json.dumps(told).encode()))
         else:
-            self._reply(202, b'{"status":"OK"}', {})
-
-    def _reply(self, status: int, body: bytes, headers: dict[str, str]) -> None:
-        self.send_response_only(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+            self.reply((202, [], b'{"status":"OK"}'))
 
 
 def _event(path: str, body: bytes) -> Event:
