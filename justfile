@@ -21,6 +21,10 @@ default:
 sync:
     uv sync --locked
 
+# Let processes have networks of their own on Ubuntu, as the engines of `local up` need them: a setting of the machine
+own-networks:
+    sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0
+
 # Everything that is fast: format, lint, types, layers, sibling bounds, spelling
 check: sync
     uv run ruff format --check .

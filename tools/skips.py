@@ -27,6 +27,7 @@ ALLOWED: Final[Mapping[str, str]] = {  # reasons, and who runs what they leave o
     "this Python does not show it|later Pythons crash when .+": "the workflow runs it on another Python",
     r"Python 3\.\d+ is not here": "the workflow has each Python; one other must be here",
     "root may write everywhere": "who is not root runs it",
+    "this system gives no process a network of its own": "the workflow's machines do",
     "only root can be several users": "who is root runs it",
     "there is no Chromium: .+": "the workflow's machines have it",
     "pwsh is not there": "the same lines are tested for other shells",

@@ -18,6 +18,7 @@ from support.cli.account import eventually
 from support.integration.emulators import FOR_A_SHORT_LIFE, dynamodb_local, dynoxide
 from support.integration.fetch import Unavailable, java
 from support.integration.last_will import afterwards
+from zae_limiter_cli.local.engine_process import can_be_alone
 from zae_limiter_cli.local.state_dir import StateDir, state_dirs
 from zae_limiter_cli.local.status_client import readers
 
@@ -92,6 +93,14 @@ def family(pid: int) -> list[int]:
     for each in found:
         found += [child for child, parent in parents.items() if parent == each]
     return found
+
+
+def open_to_others(pids: list[int]) -> list[str]:
+    """The addresses beyond loopback, as Linux writes them, at which one of these processes listens on this machine."""
+    theirs = {str(link.readlink()) for pid in pids for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+    rows = [row.split() for table in ("tcp", "tcp6") for row in Path(f"/proc/net/{table}").read_text().splitlines()]
+    listening = [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in theirs]
+    return [address for address in listening if not re.fullmatch(r"[0-9A-F]{6}7F:[0-9A-F]{4}", address)]
 
 
 def gone(pid: int) -> bool:
@@ -190,6 +199,7 @@ def _java_home() -> str:
     return str(Path(java()).resolve().parents[1])
 
 
+@pytest.mark.skipif(not can_be_alone(), reason="this system gives no process a network of its own")
 @pytest.mark.parametrize(
     ("plane", "found"),
     [("dynoxide", _dynoxide), ("dynamodb-local", _dynamodb_local)],
@@ -222,5 +232,6 @@ def test_data_is_kept_and_what_was_counted_is_not_counted_again(
         in_shell(f"{sys.executable} -", acquire)
         assert eventually(lambda: delivered() >= 1)
         assert f"{NAME}-aggregator: 1 record in" in zael("local", "status")
+        assert open_to_others(family(StateDir(NAME).holder() or 0)) == []
         assert in_shell(f"{sys.executable} -", usage) == f"{{'rpm': {times}}} {times}\n"
         zael("local", "down")

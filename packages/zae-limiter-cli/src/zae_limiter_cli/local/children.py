@@ -26,16 +26,22 @@ class Child:
 
 
 def start_python(
-    function: str, arguments: Sequence[str] = (), *, output: int, environment: Mapping[str, str] | None = None
+    function: str,
+    arguments: Sequence[str] = (),
+    *,
+    output: int,
+    environment: Mapping[str, str] | None = None,
+    descriptors: Sequence[int] = (),
 ) -> Child:
     """Run ``module:name`` of this package, which has to hold on to the pipe of its first argument.
 
+    Beside that it gets ``descriptors``.
     The interpreter is a bare one: without the site's packages and without what the user's environment says of Python.
     """
     module, name = function.split(":")
     code = f"import sys; sys.path.insert(0, {_ROOT!r}); from {__package__}.{module} import {name}; {name}()"
     command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", code]
-    return _start(command, arguments, output, environment)
+    return _start(command, arguments, output, environment, descriptors)
 
 
 def start_command(command: Sequence[str], *, output: int, environment: Mapping[str, str] | None = None) -> Child:
@@ -43,7 +49,13 @@ def start_command(command: Sequence[str], *, output: int, environment: Mapping[s
     return start_python("parent_watch:guard", command, output=output, environment=environment)
 
 
-def _start(command: list[str], arguments: Sequence[str], output: int, environment: Mapping[str, str] | None) -> Child:
+def _start(
+    command: list[str],
+    arguments: Sequence[str],
+    output: int,
+    environment: Mapping[str, str] | None,
+    descriptors: Sequence[int],
+) -> Child:
     its_end, our_end = os.pipe()
     try:
         process = subprocess.Popen(
@@ -52,7 +64,7 @@ def _start(command: list[str], arguments: Sequence[str], output: int, environmen
             stdout=output,
             stderr=output,
             env=environment,
-            pass_fds=[its_end],
+            pass_fds=[its_end, *descriptors],
             start_new_session=True,
         )
     except OSError:

@@ -1,15 +1,15 @@
 """A running data plane: its process, the wait until it answers, and its application."""
 
-import socket
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from ..errors import CommandError
-from .children import Child, start_command
+from .children import Child
+from .engine_process import Connect, running
 from .engines import Engine
 from .http_data_plane import HttpDataPlane
-from .loopback import free_port, hidden_host
 from .wsgi import Application
 
 START_SECONDS: Final = 30.0
@@ -22,34 +22,31 @@ class DataPlane:
         self._engine = engine
         self._key = key
         self._log = log
-        self._host = hidden_host()
-        self._port = free_port(self._host)
-        self._child: Child | None = None
-        self._way: HttpDataPlane | None = None
+        self._parts = ExitStack()
+        self._process: tuple[Child, Connect] | None = None
         if engine.command is not None:
             with log.open("wb") as output:
-                self._child = start_command(engine.command(self._host, self._port), output=output.fileno())
+                self._process = self._parts.enter_context(running(engine.command, output=output.fileno()))
 
     def application(self, moto: Application) -> Application:
         """The way to its items, once it answers. Raises ``CommandError`` where it does not."""
-        if self._child is None:
+        if self._process is None:
             from .moto_data_plane import MotoDataPlane
 
             return MotoDataPlane(moto)
-        self._wait(self._child)
-        self._way = HttpDataPlane(self._engine.name, f"{self._host}:{self._port}", self._key)
-        return self._way
+        child, connect = self._process
+        self._wait(child, connect)
+        way = HttpDataPlane(self._engine.name, connect, self._key)
+        self._parts.callback(way.close)
+        return way
 
     def close(self) -> None:
         """End its process."""
-        if self._way is not None:
-            self._way.close()
-        if self._child is not None:
-            self._child.end()
+        self._parts.close()
 
-    def _wait(self, child: Child) -> None:
+    def _wait(self, child: Child, connect: Connect) -> None:
         deadline, asked = time.monotonic() + START_SECONDS, f"--data-plane {self._engine.name}"
-        while not _answers(self._host, self._port):
+        while not _answers(connect):
             if child.process.poll() is not None:
                 raise CommandError(f"{asked}: it ended with code {child.process.returncode}: {self._last_words()}")
             if time.monotonic() > deadline:
@@ -61,9 +58,9 @@ class DataPlane:
         return said[-1] if said else "no reason given"
 
 
-def _answers(host: str, port: int) -> bool:
+def _answers(connect: Connect) -> bool:
     try:
-        socket.create_connection((host, port), timeout=1).close()
+        connect().close()
     except OSError:
         return False
     return True

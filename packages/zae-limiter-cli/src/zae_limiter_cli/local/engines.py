@@ -9,20 +9,19 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, get_args
 
 from ..errors import CommandError
+from .engine_process import Command, can_be_alone
 
 Choice = Literal["auto", "moto", "dynamodb-local", "dynoxide"]
 CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
 
 SHORTEST_FOR_DYNOXIDE: Final = 11  # of a table with a stream
 OLDEST_JAVA: Final = 17
-
-Command = Callable[[str, int], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def choose(choice: Choice, *, name: str, data: Path | None) -> Engine:
 
 def _best(name: str, data: Path | None) -> Engine:
     candidates = [dynamodb_local] if len(name) < SHORTEST_FOR_DYNOXIDE else [dynoxide, dynamodb_local]
-    for candidate in candidates:
+    for candidate in candidates if can_be_alone() else []:  # or other users could reach the items, unasked
         try:
             return candidate(data)
         except Missing:
@@ -77,7 +76,8 @@ def dynoxide(data: Path | None) -> Engine:
     if found is None:
         raise Missing("--data-plane dynoxide: not found; set ZAEL_DYNOXIDE, or see docs/local.md")
     kept = ["--db-path", str(data / "dynoxide.db")] if data else []
-    description = f"dynoxide, {_where(data)}"
+    within_reach = "" if can_be_alone() else "; other users of this machine can reach it"
+    description = f"dynoxide, {_where(data)}{within_reach}"
     return Engine("dynoxide", description, lambda host, port: [str(found), "--host", host, "--port", str(port), *kept])
 
 
@@ -89,6 +89,11 @@ def dynamodb_local(data: Path | None) -> Engine:
     )
     if jar is None:
         raise Missing("--data-plane dynamodb-local: not found; set ZAEL_DYNAMODB_LOCAL, or see docs/local.md")
+    if not can_be_alone():
+        raise CommandError(
+            "--data-plane dynamodb-local: it listens on every address, which nothing on this system can hold back "
+            "(Linux's user namespaces can); take dynoxide or moto"
+        )
     java = _java()
     kept = ["-dbPath", str(data)] if data else ["-inMemory"]
     start = [java, f"-Djava.library.path={jar.parent / 'DynamoDBLocal_lib'}", "-jar", str(jar)]
@@ -96,7 +101,7 @@ def dynamodb_local(data: Path | None) -> Engine:
     return Engine(
         "dynamodb-local",
         description,
-        # It listens everywhere and answers everybody, but each access key has tables of its own.
+        # It has no setting for the address, and listens on all.
         lambda _, port: [*start, *kept, "-disableTelemetry", "-port", str(port)],
     )
 

@@ -1,6 +1,7 @@
 """DynamoDB's items and streams in another server, to which requests are forwarded."""
 
 import select
+import socket
 from collections.abc import Iterable
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
@@ -8,19 +9,19 @@ from queue import Empty, LifoQueue
 from typing import Final
 
 from .credentials import authorization
+from .engine_process import Connect
+from .loopback import LOOPBACK
 from .wsgi import Answer, Environ, StartResponse, body_of, refusal, reply
-
-TIMEOUT_SECONDS: Final = 60.0
 
 _OF_THE_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 
 
 class HttpDataPlane:
-    """A data plane at ``host:port``, asked with one access key; connections are kept."""
+    """A data plane that ``connect`` leads to, asked with one access key; connections are kept."""
 
-    def __init__(self, told: str, address: str, key: str) -> None:
+    def __init__(self, told: str, connect: Connect, key: str) -> None:
         self._told = told
-        self._address = address
+        self._connect = connect
         self._authorization = authorization(key)  # emulators look at nothing but the key
         self._idle: LifoQueue[HTTPConnection] = LifoQueue()
 
@@ -40,7 +41,7 @@ class HttpDataPlane:
 
     def _pass_on(self, environ: Environ) -> Answer:
         headers = {
-            "Host": self._address,
+            "Host": LOOPBACK,
             "Authorization": self._authorization,
             "X-Amz-Date": "20200101T000000Z",
             "X-Amz-Target": environ["HTTP_X_AMZ_TARGET"],
@@ -67,4 +68,16 @@ class HttpDataPlane:
                 if kept.sock is None or not select.select([kept.sock], [], [], 0)[0]:
                     return kept
                 kept.close()
-        return HTTPConnection(self._address, timeout=TIMEOUT_SECONDS)
+        return _Connection(self._connect)
+
+
+class _Connection(HTTPConnection):
+    """A connection that is made, and made again, by ``way``."""
+
+    def __init__(self, way: Connect) -> None:
+        super().__init__(LOOPBACK)
+        self._way = way
+
+    def connect(self) -> None:
+        self.sock = self._way()
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

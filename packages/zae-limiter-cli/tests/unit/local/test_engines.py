@@ -22,6 +22,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(programs))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(engines, "_npm_systems", lambda: ["linux-x64"])
+    monkeypatch.setattr(engines, "can_be_alone", lambda: True)
     return tmp_path / "cache" / "zae-limiter"
 
 
@@ -108,3 +109,15 @@ def test_data_is_kept_by_those_that_can(cache: Path, tmp_path: Path) -> None:
         assert engine.command is not None
         assert any(str(tmp_path) in word for word in engine.command("127.0.0.1", 4000))
         assert str(tmp_path) in engine.description
+
+
+def test_without_networks_of_their_own_no_engine_opens_a_port_unasked(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_dynoxide(cache)
+    put_dynamodb_local(cache)
+    monkeypatch.setattr(engines, "can_be_alone", lambda: False)
+    assert choose("auto", name=LONG, data=None).name == "moto"
+    assert choose("dynoxide", name=LONG, data=None).description.endswith("; other users of this machine can reach it")
+    with pytest.raises(CommandError, match="dynamodb-local: it listens on every address"):
+        choose("dynamodb-local", name=LONG, data=None)
