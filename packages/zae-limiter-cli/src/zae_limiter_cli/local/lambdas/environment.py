@@ -42,7 +42,7 @@ class Environment:
         self._file = log
         self._log = CallLog(log)
         self._output = Output(self._note)
-        self._api = RuntimeApi()
+        self._api = RuntimeApi(credentials.access_key_id)
         variables = function.environment(
             task=task,
             runtime_api=self._api.address,

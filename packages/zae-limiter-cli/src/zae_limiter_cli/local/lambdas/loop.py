@@ -15,7 +15,10 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any, Final
 
 PREFIX: Final = "/2018-06-01/runtime"
+KEY_HEADER: Final = "Zae-Limiter-Key"  # by which the Runtime API knows this loop where the system tells no users apart
 Handler = Callable[[Any, "Context"], Any]
+
+_KEY: Final = os.environ.get("AWS_ACCESS_KEY_ID", "")  # of the stack; a handler may change its environment
 
 
 class Context:
@@ -103,7 +106,7 @@ def _post(address: str, place: str, content: dict[str, Any]) -> None:
 def _request(address: str, method: str, place: str, body: bytes | None) -> tuple[HTTPResponse, bytes]:
     connection = HTTPConnection(address)
     try:
-        connection.request(method, PREFIX + place, body)
+        connection.request(method, PREFIX + place, body, {KEY_HEADER: _KEY})
         answer = connection.getresponse()
         return answer, answer.read()
     finally:

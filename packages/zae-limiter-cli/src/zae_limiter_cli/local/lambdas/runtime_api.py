@@ -4,20 +4,27 @@ https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 """
 
 import json
+import os
 import re
 import threading
 from dataclasses import dataclass
+from functools import cached_property
 from http.server import ThreadingHTTPServer
 from queue import SimpleQueue
+from secrets import compare_digest
 from socketserver import TCPServer
 from typing import Any, Final, cast
 
 from ..door import Door
 from ..gate import forbidden, foreign_to
 from ..loopback import hidden_host
+from ..peer import user_of
 from ..wsgi import Answer
+from .loop import KEY_HEADER
 
 MOST_RESPONSE_BYTES: Final = 6_291_556
+
+OF_ANOTHER_USER: Final = "the Runtime API of a function answers that function alone"
 
 _ANSWER: Final = re.compile(r"/2018-06-01/runtime/invocation/([^/]+)/(response|error)")
 
@@ -72,9 +79,14 @@ Event = Ready | Answered | TooLarge | InitFailed | Exited
 
 
 class RuntimeApi:
-    """A server on a port of its own; what the process says comes out of ``events``."""
+    """A server on a port of its own; what the process says comes out of ``events``.
 
-    def __init__(self) -> None:
+    It answers ``user``, by default this process's, and who shows ``key``.
+    """
+
+    def __init__(self, key: str, *, user: int | None = None) -> None:
+        self.key = key
+        self.user = os.geteuid() if user is None else user
         self.events: SimpleQueue[Event] = SimpleQueue()
         self.calls: SimpleQueue[Invocation | None] = SimpleQueue()
         self._server = _Server((hidden_host(), 0), _Handler)
@@ -120,9 +132,18 @@ class _Handler(Door):
         return cast("_Server", self.server).api
 
     def refusal(self) -> Answer | None:
-        """Return the answer to a web page's request: only a function's process may ask."""
+        """Return the answer to a web page and to another user of this machine: only a function's process may ask."""
         foreign = foreign_to(self.headers, (cast("_Server", self.server).address,))
+        if foreign is None and not (self._has_the_key() or self._user == self._api.user):
+            foreign = OF_ANOTHER_USER
         return None if foreign is None else forbidden(foreign)
+
+    @cached_property
+    def _user(self) -> int | None:
+        return user_of(self.connection)
+
+    def _has_the_key(self) -> bool:
+        return compare_digest(self.headers.get(KEY_HEADER, "").encode(), self._api.key.encode())
 
     def do_GET(self) -> None:  # noqa: N802  http.server's name
         self._api.events.put(Ready())
