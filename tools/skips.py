@@ -19,7 +19,7 @@ import pytest
 
 FILE_VARIABLE: Final = "ZAEL_SKIPS"
 OUTCOMES: Final = ("passed", "failed", "error", "xfailed", "xpassed")
-INSTALLED: Final = r".+ is not installed(: .+)?"
+INSTALLED: Final = r"[^:]+ is not installed(: .+)?"
 ALLOWED: Final[Mapping[str, str]] = {  # reasons, and who runs what they leave out
     r"[a-z-]+ does not offer: .+": "another target offers it",
     INSTALLED: "`just test-frameworks`, `test-llm` and `integration-sdk` install it, with --installed",

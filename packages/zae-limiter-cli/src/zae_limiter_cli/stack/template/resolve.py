@@ -64,7 +64,7 @@ def _resolved(value: Any, values: Values, conditions: Mapping[str | None, bool])
 
 
 def _substituted(template: str, values: Values) -> Any:
-    filled = re.sub(r"\$\{([^}!]+)\}", lambda found: _text(values.get(found[1], found[0])), template)
+    filled = re.sub(r"\$\{([^{}!]+)\}", lambda found: _text(values.get(found[1], found[0])), template)
     return {"Fn::Sub": filled} if "${" in filled else filled
 
 
