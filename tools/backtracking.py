@@ -18,8 +18,8 @@ Place = Literal["whole", "start", "anywhere"]  # where a text has to fit: fullma
 Fits = Callable[[str], bool]
 Instruction = tuple[Any, ...]
 
-LENGTHS: Final = (40, 80, 160)
-MOST_STEPS: Final = 200_000
+LENGTHS: Final = (24, 48, 96)
+MOST_STEPS: Final = 50_000
 TAILS: Final = ("", "\0", "\n")
 
 _CATEGORIES: Final[dict[Any, Fits]] = {
@@ -39,8 +39,8 @@ def growth(expression: re.Pattern[str], place: Place) -> str | None:
     for text_of in _texts(expression):
         steps = [Machine(expression, place).steps(text_of(length)) for length in LENGTHS]
         first, second, third = steps
-        if third > MOST_STEPS or third - second > 3 * (second - first) + 300:  # twice is linear, four times quadratic
-            return f"{text_of(3)!r}, with 40, 80, 160 for 3: {steps} steps"
+        if third > MOST_STEPS or third - second > 3 * (second - first) + 200:  # twice is linear, four times quadratic
+            return f"{text_of(3)!r}, with 24, 48, 96 for 3: {steps} steps"
     return None
 
 
