@@ -1,7 +1,7 @@
 """A crowd that waits for one bucket: the rate that it gets, its requests, its order.
 
 Lives here: two real processes against dynoxide, crowds of one process in memory, and crowds of several processes on a
-distant table, in virtual time. Never: a caller that gives up by itself, but for those that are cancelled.
+distant table, in virtual time. Never: a parent (waiting_families), a caller that gives up, but for those cancelled.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from zae_limiter.memory.table import MemoryTable
 from zae_limiter.operations.capacity import Meter
 from zae_limiter.sync.store import SyncDynamoDBStore
 
-from . import virtual
+from . import virtual, waiting_families
 from .emulator import dynoxide
 from .report import Row
 
@@ -67,6 +67,7 @@ def measure() -> list[Row]:
         Row("waited in all", admitted[-1] - admitted[0], "s"),
         *(row for callers in CROWDS for row in asyncio.run(_in_memory(callers))),
         *(row for crowd in DISTANT for row in virtual.run(_distant(Crowd(*crowd)))),
+        *waiting_families.measure(),
     ]
 
 

@@ -1,18 +1,23 @@
 """Histories of several processes on one table, none of which may break the invariant; and faults that must be found."""
 
 from dataclasses import fields
+from random import Random
 
 import pytest
 
+from simulation.__main__ import mutants
 from simulation.application import Application, Change
 from simulation.bucket_items import LimitState, Rule
+from simulation.crowds import Crowd
 from simulation.histories import tried
-from simulation.kernel import Violation
+from simulation.kernel import EPOCH_MS, Kernel, Violation
 from simulation.ledger import Ledger, fastest
 from simulation.mutants import MUTANTS, Mutant, killer
-from simulation.plan import Plan
+from simulation.plan import Plan, planned
 from simulation.shrink import TROUBLES
+from simulation.waits import Waits
 from simulation.world import World, simulate
+from zae_limiter.flows.acquire.claims import AcquireRequest
 
 
 @pytest.mark.slow
@@ -25,6 +30,40 @@ def test_no_history_breaks_the_invariant() -> None:
 @pytest.mark.parametrize("seed", [19391, 28112, 31191, 33374])
 def test_a_history_that_once_went_wrong_is_sound(seed: int) -> None:
     assert not [problem for _, found in tried(seed, 1) for _, problem in found]
+
+
+@pytest.mark.slow
+def test_a_crowd_on_many_shards_gets_what_is_minted_at_a_bounded_cost() -> None:
+    wrong = [problem for _, found in tried(1, 12, {"scenario": "shards"}, at_once=1) for _, problem in found]
+    assert not wrong, "\n".join(wrong)
+
+
+def crowd(*, taken: int, writes: int) -> Crowd:
+    """One caller that slept from the beginning, and writes that took so much each, a second after the other."""
+    plan = planned(Random(49), {"scenario": "shards", "network": "healthy"})
+    waits = Waits(Kernel())
+    waits.begin(AcquireRequest("child-a", "gpt", {"rpm": 2_000}, max_wait=30.0))
+    waits.sleep(0)
+    waits.admit()
+
+    def write(second: int) -> Application:
+        rule = Rule(ceiling=80_000, refill=80_000, period=1_000)
+        change = Change(0, taken, 80_000, LimitState(rule, 0, 1, 0, 0), 80_000, 0, new=False)
+        at_ms = EPOCH_MS + 1_000 * second
+        return Application("b#0", at_ms, at_ms, at_ms, {"rpm": change}, moved=False, splits=False)
+
+    return Crowd(plan, [write(second) for second in range(writes)], [waits])
+
+
+def test_a_crowd_that_gets_little_of_what_is_minted_is_found() -> None:
+    crowd(taken=80_000, writes=2).check()
+    with pytest.raises(Violation, match="a crowd got 20000 millitokens"):
+        crowd(taken=10_000, writes=3).check()
+
+
+def test_a_crowd_that_takes_in_fractions_is_found() -> None:
+    with pytest.raises(Violation, match="3 writes took for 1 callers, 2 are enough"):
+        crowd(taken=80_000, writes=3).check()
 
 
 @pytest.mark.slow
@@ -63,6 +102,11 @@ def test_a_smaller_history_can_do_without_any_of_the_troubles() -> None:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
 def test_a_deliberate_fault_is_found(mutant: Mutant) -> None:
     assert killer(mutant, range(1, 2_000))
+
+
+def test_the_command_finds_a_mutant_whose_fault_cannot_be_sent_to_another_process() -> None:
+    [mutant] = [each for each in MUTANTS if each.name == "halves set at a split"]
+    assert mutants([mutant]) == 0
 
 
 RULE = Rule(ceiling=10_000, refill=1_000, period=1_000)

@@ -13,21 +13,25 @@ from os import cpu_count
 
 from .histories import finding, tried
 from .mutants import MUTANTS, Mutant, Survived, killer
+from .plan import SCENARIOS
 from .shrink import shrunk
 
 MUTANT_SEEDS = 20_000
 
 
-def run(first: int, count: int) -> int:
+def run(first: int, count: int, changes: Mapping[str, str]) -> int:
     """Try histories on all cores; answers how many fail.
 
     A failure is printed with the command that replays it, and a smaller history that fails.
     """
     begun, failed = time.monotonic(), 0
-    for done, found in tried(first, count):
+    for done, found in tried(first, count, changes):
         for seed, problem in found:
             failed += 1
-            print(f"{problem}\n  smaller: just simulate --replay {seed} {_as_arguments(shrunk(seed))}\n", flush=True)
+            print(
+                f"{problem}\n  smaller: just simulate --replay {seed} {_as_arguments(shrunk(seed, changes))}\n",
+                flush=True,
+            )
         print(f"\r{done} histories, {failed} of them wrong, {time.monotonic() - begun:.0f} s", end="", file=sys.stderr)
     print(f"\n{count} histories, {failed} of them wrong")
     return failed
@@ -44,7 +48,7 @@ def mutants(chosen: Sequence[Mutant]) -> int:
     """Find every mutant; 1 where one survives or none is there."""
     survivors = 0
     with ProcessPoolExecutor(cpu_count()) as pool:
-        searches = {mutant.name: pool.submit(_search, mutant) for mutant in chosen}
+        searches = {mutant.name: pool.submit(_search, mutant.name) for mutant in chosen}
         for name, search in searches.items():
             seed, problem = search.result()
             survivors += seed is None
@@ -53,7 +57,9 @@ def mutants(chosen: Sequence[Mutant]) -> int:
     return int(survivors > 0 or not searches)
 
 
-def _search(mutant: Mutant) -> tuple[int | None, str]:
+def _search(name: str) -> tuple[int | None, str]:
+    """Search in another process, which has the mutant by its name: a fault cannot be sent there."""
+    [mutant] = [each for each in MUTANTS if each.name == name]
     try:
         return killer(mutant, range(1, MUTANT_SEEDS))
     except Survived:
@@ -72,17 +78,19 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--replay", nargs="+", metavar="SEED", help="one history: its seed, and name=value to change its plan"
     )
+    parser.add_argument("--scenario", choices=sorted(SCENARIOS), default="any", help="the kind of history")
     parser.add_argument("--mutants", action="store_true", help="find every deliberate fault instead")
     chosen = parser.parse_args(arguments)
     if chosen.seeds < 1:
         parser.error("--seeds: one history at least")
     logging.disable(logging.WARNING)  # of clocks that are corrected, above all
+    scenario = {} if chosen.scenario == "any" else {"scenario": chosen.scenario}
     if chosen.mutants:
         return mutants(MUTANTS)
     if chosen.replay:
         seed, *changes = chosen.replay
-        return replay(int(seed), dict(change.split("=", 1) for change in changes))
-    return int(run(chosen.first, chosen.seeds) > 0)
+        return replay(int(seed), {**scenario, **dict(change.split("=", 1) for change in changes)})
+    return int(run(chosen.first, chosen.seeds, scenario) > 0)
 
 
 if __name__ == "__main__":

@@ -109,14 +109,14 @@ class Caller:
         conflicting = rng.random() < plan.conflicting
         limits = rng.choice(plan.limits) if conflicting else plan.limits[0]
         names = rng.sample([limit.name for limit in limits], rng.randint(1, len(limits)))
-        amounts = (0,) if self.checks else (0, 1, 1, 1, 2, 3, 9)
+        amounts = (0,) if self.checks else plan.amounts
         return validate_request(
             *self.place,
             {name: rng.choice(amounts) for name in names},
             limits=limits if conflicting else None,
             cascade=rng.random() < 0.2,
             on_unavailable="allow" if rng.random() < plan.allowing else None,
-            max_wait=rng.choice((0.05, 1.0, 30.0)) if rng.random() < plan.waiting else 0.0,
+            max_wait=rng.choice(plan.max_waits) if rng.random() < plan.waiting else 0.0,
             shadow=self._process.shadow,
         )
 
@@ -183,6 +183,8 @@ class Caller:
 
     def _body(self, grant: Grant) -> Script[None]:
         rng, limits = self._rng, sorted(grant.request.amounts)
+        if not self._plan.busy:
+            return
         if rng.random() < self._plan.failing:
             for _ in range(rng.choice((0, 0, 1, 5))):
                 yield self._kernel.pause(0)

@@ -24,22 +24,24 @@ def finding(seed: int, changes: Mapping[str, str] = NOTHING) -> str:
     return ""
 
 
-def findings(first: int, count: int) -> list[tuple[int, str]]:
+def findings(first: int, count: int, changes: Mapping[str, str] = NOTHING) -> list[tuple[int, str]]:
     """The seeds that fail, and how."""
-    found = ((seed, finding(seed)) for seed in range(first, first + count))
+    found = ((seed, finding(seed, changes)) for seed in range(first, first + count))
     return [(seed, problem) for seed, problem in found if problem]
 
 
-def tried(first: int, count: int) -> Iterator[tuple[int, list[tuple[int, str]]]]:
+def tried(
+    first: int, count: int, changes: Mapping[str, str] = NOTHING, *, at_once: int = AT_ONCE
+) -> Iterator[tuple[int, list[tuple[int, str]]]]:
     """How many histories are done, and the seeds of those that failed since, with what they did wrong."""
     done = 0
     with ProcessPoolExecutor(cpu_count()) as pool:
-        parts = {pool.submit(findings, start, size): size for start, size in _parts(first, count)}
+        parts = {pool.submit(findings, start, size, changes): size for start, size in _parts(first, count, at_once)}
         for part in as_completed(parts):
             done += parts[part]
             yield done, part.result()
 
 
-def _parts(first: int, count: int) -> Iterator[tuple[int, int]]:
-    for start in range(first, first + count, AT_ONCE):
-        yield start, min(AT_ONCE, first + count - start)
+def _parts(first: int, count: int, at_once: int) -> Iterator[tuple[int, int]]:
+    for start in range(first, first + count, at_once):
+        yield start, min(at_once, first + count - start)

@@ -15,7 +15,7 @@ from zae_limiter import token_bucket as bucket
 from zae_limiter.clock.agreement import TimeEstimate
 from zae_limiter.clock.offset import Offset
 from zae_limiter.exceptions import RateLimitExceeded
-from zae_limiter.flows.acquire import acquire, counting, lease, statuses, waiting
+from zae_limiter.flows.acquire import acquire, counting, lease, statuses, taking_in_turn, waiting
 from zae_limiter.flows.acquire.claims import Claim
 from zae_limiter.flows.bucket import commit_run, group_commit, prolonging, splitting
 from zae_limiter.flows.bucket import limit_removal as dropping
@@ -51,7 +51,7 @@ from .tampers import (
     split_over_a_shard,
     wrong_anchor,
 )
-from .waiting_faults import give_up, in_line_for_longer, own_amounts
+from .waiting_faults import from_the_beginning, give_up, in_line_for_longer, nothing_asked, of_all_shards, own_amounts
 from .world import Tamper, simulate, untampered
 
 Fault = Callable[[], AbstractContextManager[Any]]
@@ -64,6 +64,7 @@ class Mutant(NamedTuple):
     tamper: Tamper = untampered
     fault: Fault = nullcontext
     found_by: int = 1
+    scenario: str = "any"
 
 
 # Decisions
@@ -346,8 +347,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "waiting beyond the budget",
         fault=_patched(patch.object(waiting, "_acquire_in_line", in_line_for_longer(waiting._acquire_in_line))),
+        found_by=19,
     ),
-    Mutant("no second try", fault=_patched(patch.object(waiting._Caller, "sleep_for", give_up))),
+    Mutant("no second try", fault=_patched(patch.object(waiting._Caller, "sleep_for", give_up)), found_by=16),
     Mutant(
         "a line that nobody looks at",
         fault=_patched(patch.object(WaitingLine, "blocker", lambda *_: None)),
@@ -363,7 +365,25 @@ MUTANTS: tuple[Mutant, ...] = (
         fault=_patched(
             patch.object(WaitingLine, "blocker", lambda *_: None), patch.object(WaitingLine, "up_to", own_amounts)
         ),
-        found_by=526,
+        found_by=180,
+    ),
+    Mutant(
+        "a crowd that takes fractions from shards",
+        fault=_patched(patch.object(taking_in_turn, "_ripe", of_all_shards(taking_in_turn._ripe))),
+        found_by=49,
+        scenario="shards",
+    ),
+    Mutant(
+        "a crowd whose callers take from the same shards",
+        fault=_patched(patch.object(WaitingLine, "asked", property(nothing_asked, lambda *_: None))),
+        found_by=43,
+        scenario="shards",
+    ),
+    Mutant(
+        "what some shards gave, forgotten when others are asked",
+        fault=_patched(patch.object(Claim, "enter_many", from_the_beginning(Claim.enter_many))),
+        found_by=49,
+        scenario="shards",
     ),
     Mutant(
         "a blocked limit that holds a token",
@@ -390,16 +410,16 @@ def killer(mutant: Mutant, seeds: Iterable[int]) -> Kill:
     """A seed that finds the fault, and nothing without it. Raises ``Survived`` where none does."""
     for seed in (mutant.found_by, *seeds):
         with mutant.fault():
-            finding = finding_of(seed, mutant.tamper)
-        if finding and not finding_of(seed, untampered):
+            finding = finding_of(seed, mutant.tamper, mutant.scenario)
+        if finding and not finding_of(seed, untampered, mutant.scenario):
             return Kill(seed, finding)
     raise Survived(f"no history found the fault: {mutant.name}")
 
 
-def finding_of(seed: int, tamper: Tamper) -> str:
+def finding_of(seed: int, tamper: Tamper, scenario: str = "any") -> str:
     """What the history of a seed does wrong, if anything."""
     try:
-        simulate(seed, tamper=tamper)
+        simulate(seed, tamper=tamper, changes={"scenario": scenario})
     except Violation as violation:
         return str(violation.__cause__)
     return ""

@@ -19,6 +19,7 @@ from .machine import Machine
 from .oracle import Oracle
 
 TIMEOUT_US = 2_000_000
+LONGEST_US = 1_000_000  # one way
 MOST_TURNS = 4  # of an instant, that a request takes where it takes no time
 
 
@@ -36,6 +37,11 @@ class NetworkConditions:
     lost_before: float = 0.0
     lost_after: float = 0.0
     late: float = 0.0
+
+    @property
+    def longest_ms(self) -> int:
+        """The longest that a request takes which is answered."""
+        return 2 * (LONGEST_US if self.slow else 2 * self.typical_us) // 1000
 
 
 class Sending:
@@ -136,7 +142,7 @@ class Link:
     def _delay(self) -> int:
         slow = self._rng.random() < self._network.slow
         longest = 2 * self._network.typical_us
-        return self._rng.randint(min(500, longest), 1_000_000 if slow else longest)
+        return self._rng.randint(min(500, longest), LONGEST_US if slow else longest)
 
     def _apply(self, operation: Operation[Any], decided_ms: int, sending: Sending) -> tuple[Any, StoreError | None]:
         counted = self._oracle.noted.of(operation)

@@ -4,7 +4,7 @@ Lives here: chances and amounts; ``NETWORKS``, the conditions of a network by na
 (world, callers).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -16,6 +16,7 @@ from .network import NetworkConditions
 HEALTHY = NetworkConditions()
 FAULTY = NetworkConditions(slow=0.05, throttled=0.05, refused=0.01, lost_before=0.02, lost_after=0.03, late=0.01)
 VERY_FAULTY = NetworkConditions(slow=0.2, throttled=0.1, refused=0.03, lost_before=0.08, lost_after=0.12, late=0.04)
+FAR = NetworkConditions(typical_us=60_000)
 SLOW = NetworkConditions(typical_us=20_000, slow=0.1)
 STARVED = NetworkConditions(typical_us=20_000, slow=0.3)
 INSTANT = NetworkConditions(typical_us=0)
@@ -30,6 +31,7 @@ class Plan:
     """One kind of history; ``limits`` are the versions of the config, of which several live at once.
 
     ``of_parent``: limits of the parent's own, which stay; those who ask for its children wait for these.
+    ``shards``: of the parent's bucket, before anybody comes. ``busy``: bodies of leases consume, adjust, fail.
     """
 
     processes: int
@@ -63,11 +65,15 @@ class Plan:
     shadows: float = 0.0
     shadow_processes: float = 0.0
     of_parent: tuple[Limit, ...] = ()
+    shards: int = 1
+    amounts: tuple[int, ...] = (0, 1, 1, 1, 2, 3, 9)
+    max_waits: tuple[float, ...] = (0.05, 1.0, 30.0)
+    busy: bool = True
 
     @property
     def faultless(self) -> bool:
         """Whether every request is answered."""
-        return self.network in {HEALTHY, SLOW, STARVED, INSTANT}
+        return self.network in {HEALTHY, FAR, SLOW, STARVED, INSTANT}
 
     @property
     def lossless(self) -> bool:
@@ -76,7 +82,7 @@ class Plan:
         A split is made beside the queue of its shard: it looks like another process. So does a bucket that is
         remembered anew while a write of it is under way.
         """
-        splits = self.splits or self.settings.split_above < Settings().split_above
+        splits = self.splits or self.shards > 1 or self.settings.split_above < Settings().split_above
         troubles = self.crashes or splits or self.disturbances or self.deletions or self.forgets_buckets
         return self.processes == 1 and self.network in {HEALTHY, INSTANT} and not troubles
 
@@ -97,7 +103,7 @@ class Plan:
         On a bucket of several shards a caller that one shard refuses may be overtaken on another one.
         """
         splits = self.splits or self.settings.split_above < Settings().split_above
-        odd = splits or self.forgets_buckets or self.wrong_clocks
+        odd = splits or self.forgets_buckets or self.wrong_clocks or self.shards > 1
         return self.certain and not odd
 
     @property
@@ -119,6 +125,7 @@ NETWORKS = {
     "healthy": HEALTHY,
     "faulty": FAULTY,
     "very-faulty": VERY_FAULTY,
+    "far": FAR,
     "slow": SLOW,
     "starved": STARVED,
     "instant": INSTANT,
@@ -129,6 +136,8 @@ NETWORKS = {
 def changed(plan: Plan, changes: Mapping[str, str]) -> Plan:
     """The plan with fields changed by name, ``callers=3``; others of which there are many are cut to so many."""
     for name, text in changes.items():
+        if name == "scenario":
+            continue
         if name == "network":
             plan = replace(plan, network=NETWORKS[text])
         elif name == "shadows":
@@ -139,6 +148,11 @@ def changed(plan: Plan, changes: Mapping[str, str]) -> Plan:
         else:
             plan = replace(plan, **{name: type(getattr(plan, name))(float(text))})
     return plan
+
+
+def planned(rng: Random, changes: Mapping[str, str]) -> Plan:
+    """The plan that a seed draws, of any kind or of the ``scenario`` that the changes name; then changed by them."""
+    return changed(SCENARIOS[changes.get("scenario", "any")](rng), changes)
 
 
 def draw(rng: Random) -> Plan:
@@ -209,6 +223,25 @@ def _family(plan: Plan, rng: Random) -> Plan:
         idle=0.0,
         cancelled=rng.choice((0.0, 0.1)),
         failing=0.0,
+        waiting=1.0,
+    )
+
+
+def _many_shards(rng: Random) -> Plan:
+    """A crowd that waits for the tokens of a parent, of which each of many shards has few."""
+    return Plan(
+        processes=rng.randint(1, 3),
+        callers=rng.randint(150, 250),
+        entities=("child-a", "child-b")[: rng.randint(1, 2)],
+        network=rng.choice((HEALTHY, FAR, SLOW)),
+        settings=Settings(),
+        limits=((Limit.per_second("rpm", 10_000),),) * 4,
+        of_parent=(Limit.per_second("rpm", 80),),
+        shards=rng.choice((16, 32, 64)),
+        amounts=rng.choice(((1,), (1, 2), (2,))),
+        max_waits=(30.0,),
+        busy=False,
+        span_us=rng.choice((100_000, 1_000_000)),
         waiting=1.0,
     )
 
@@ -290,3 +323,6 @@ def _limit(rng: Random, name: str) -> Limit:
         refill_amount=rng.choice((1, 3, 7, capacity or 1)),
         refill_period=rng.choice(PERIODS),
     )
+
+
+SCENARIOS: Mapping[str, Callable[[Random], Plan]] = {"any": draw, "shards": _many_shards}

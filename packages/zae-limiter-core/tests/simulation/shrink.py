@@ -5,6 +5,8 @@ Lives here: which parts of a plan are left out, and in which order. Never: why i
 
 from collections.abc import Iterator, Mapping
 
+from zae_limiter.operations.values import NOTHING
+
 from .kernel import Violation
 from .plan import Plan
 from .world import World
@@ -34,9 +36,9 @@ TROUBLES = (
 )
 
 
-def shrunk(seed: int) -> Mapping[str, str]:
+def shrunk(seed: int, changes: Mapping[str, str] = NOTHING) -> Mapping[str, str]:
     """What can be changed in the plan of a seed that fails, so that it still fails, with less in it."""
-    kept: dict[str, str] = {}
+    kept = dict(changes)
     while (better := next((try_ for try_ in _smaller(seed, kept) if _fails(seed, try_)), None)) is not None:
         kept = better
     return kept

@@ -13,6 +13,8 @@ from random import Random
 from typing import Any
 
 from zae_limiter.audit import Cause
+from zae_limiter.flows.acquire.acquire import acquire
+from zae_limiter.flows.acquire.requests import validate_request
 from zae_limiter.flows.bucket.splitting import split_shard
 from zae_limiter.flows.process.config_cache import config_keys
 from zae_limiter.flows.process.namespace_state import NamespaceState, bucket_key
@@ -29,13 +31,14 @@ from zae_limiter.sharding import MAX_SHARDS
 
 from .accounts import Account
 from .callers import Caller, Refusal
+from .crowds import Crowd
 from .driver import Driver
 from .kernel import EPOCH_MS, Kernel, Script, Task, Violation
 from .levels import ordered
 from .machine import WORST_MS, Machine
 from .network import Link
 from .oracle import Oracle
-from .plan import ENTITIES, RESOURCES, Plan, changed, draw
+from .plan import ENTITIES, RESOURCES, Plan, planned
 from .settled import check_settled
 from .waits import check_order
 
@@ -95,7 +98,7 @@ class World:
         epoch_ms: int = EPOCH_MS,
     ) -> None:
         self.rng = Random(seed)
-        self.plan: Plan = changed(draw(self.rng), changes)
+        self.plan: Plan = planned(self.rng, changes)
         self.tamper = tamper
         self.kernel = Kernel(epoch_ms)
         self.table = MemoryTable()
@@ -117,6 +120,7 @@ class World:
         """Let everything happen, and check it. Raises ``Violation``."""
         self._prepare()
         self.processes = [Process(self) for _ in range(self.plan.processes)]
+        self._split_up()
         self._schedule()
         with self.oracle.noted.noting():
             self.kernel.run()
@@ -152,6 +156,19 @@ class World:
         for entity, first in chosen.items():
             cause = self._change_of(config_keys("ns", entity, RESOURCES[0]).entity, own=ordered(first))
             store(stored.set_own(namespace_state, entity, RESOURCES[0], first, cause))
+
+    def _split_up(self) -> None:
+        """Have the parent's bucket begin with as many shards as it is to have."""
+        if self.plan.shards == 1:
+            return
+        process, bucket = self.processes[0], BucketId("ns", "parent", RESOURCES[0])
+        first = acquire(process.namespace_state, validate_request("parent", RESOURCES[0], {"rpm": 1}))
+        counts = [1 << power for power in range((self.plan.shards - 1).bit_length())]
+        splits = [bucket.other(shard) for count in counts for shard in range(count)]
+        flows: list[Flow[Any]] = [first, *(split_shard(process.namespace_state, shard) for shard in splits)]
+        for flow in flows:
+            Task(self.kernel, process, self._store(process, flow))
+            self.kernel.run()
 
     def _schedule(self) -> None:
         plan, rng = self.plan, self.rng
@@ -322,6 +339,10 @@ class World:
         self.oracle.close()
         self._check_refusals()
         self._check_shadowed()
+        if self.plan.shards > 1:
+            pk = keys.pk_bucket("ns", "parent", RESOURCES[0], 0)[:-2]
+            writes = [write for write in self.oracle.applications if write.bucket == pk]
+            Crowd(self.plan, writes, [caller.waits for _, caller, _ in self.callers], self.kernel.epoch_ms).check()
 
     def _check_rest(self, process: Process) -> None:
         process.driver.at_rest()
