@@ -376,7 +376,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a crowd whose callers take from the same shards",
         fault=_patched(patch.object(WaitingLine, "asked", property(nothing_asked, lambda *_: None))),
-        found_by=43,
+        found_by=3,
         scenario="shards",
     ),
     Mutant(
