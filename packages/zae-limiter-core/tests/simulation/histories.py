@@ -36,7 +36,8 @@ def tried(
     """How many histories are done, and the seeds of those that failed since, with what they did wrong."""
     done = 0
     with ProcessPoolExecutor(cpu_count()) as pool:
-        parts = {pool.submit(findings, start, size, changes): size for start, size in _parts(first, count, at_once)}
+        sent = dict(changes)  # NOTHING cannot be sent to another process
+        parts = {pool.submit(findings, start, size, sent): size for start, size in _parts(first, count, at_once)}
         for part in as_completed(parts):
             done += parts[part]
             yield done, part.result()
