@@ -241,9 +241,13 @@ checkov:
     uv tool run --python ">=3.11,<3.14" --from checkov=={{checkov_version}} checkov --config-file .checkov.yaml --directory "$scratch" | tee "$scratch/found"
     grep -q "^Passed checks: [1-9]" "$scratch/found" || { echo "checkov has checked nothing" >&2; exit 1; }
 
-# The site
-docs:
-    uv run --group docs mkdocs build --strict
+# The site, with the reference from the code, and every page as Markdown too
+docs folder="site":
+    PYTHONPATH=tools uv run --group docs python -m website.build {{folder}}
+
+# Every page of the site in headless Chromium (apt-get install chromium): phone and desk, light and dark
+docs-check folder="site": (docs folder)
+    PYTHONPATH=tools uv run --group docs python -m website.check {{folder}}
 
 # An sdist of each distribution, and the wheel that is built from it: `just dist`, `just dist core`; the build backend is that of uv.lock, by hash
 dist pkg=packages:

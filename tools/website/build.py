@@ -1,0 +1,69 @@
+"""Build the site: copy the pages, generate the reference, render all, and add the pages as Markdown.
+
+python -m website.build [FOLDER]   (with tools on PYTHONPATH; `just docs` calls it)
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from .commands import commands_page
+from .machines import write_markdown
+from .manifest import manifest_page
+from .reference import SOURCES, reference_pages
+
+ROOT: Final = Path(__file__).parents[2]
+MERMAID: Final = re.compile(r"https://unpkg\.com/mermaid@[^\"'`]+")
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+LOCAL_MERMAID: Final = "/assets/vendor/mermaid.min.js"
+
+
+def main(folder: Path) -> None:
+    """Build the site into a folder, which is made anew. Raise ``SystemExit`` for a warning of the renderer."""
+    with TemporaryDirectory() as scratch:
+        staged = Path(scratch)
+        stage(staged)
+        render(staged)
+        write_markdown(staged / "docs", staged / "site")
+        serve_mermaid_from_here(staged / "site")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(staged / "site", folder)
+
+
+def stage(folder: Path) -> None:
+    """Put the pages of docs, and those that are generated, into a folder that the renderer can read."""
+    shutil.copytree(ROOT / "docs", folder / "docs")
+    generated = reference_pages() | {"reference/commands.md": commands_page(), "reference/manifest.md": manifest_page()}
+    for path, text in generated.items():
+        (folder / "docs" / path).parent.mkdir(exist_ok=True)
+        (folder / "docs" / path).write_text(text, encoding="utf-8")
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    paths = ", ".join(str(path) for path in SOURCES)
+    (folder / "mkdocs.yml").write_text(config.replace("paths: []", f"paths: [{paths}]"), encoding="utf-8")
+
+
+def render(folder: Path) -> None:
+    """Run the renderer, which takes a broken link for an error."""
+    done = subprocess.run(["zensical", "build", "--strict", "--clean"], check=False, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(_COLOURS.sub("", done.stdout + done.stderr.partition("Traceback")[0]))
+
+
+def serve_mermaid_from_here(site: Path) -> None:
+    """Have the theme load Mermaid from the site: it names a server of somebody else's. Raise if it names none."""
+    found = 0
+    for script in (site / "assets" / "javascripts").glob("*.js"):
+        text, count = MERMAID.subn(LOCAL_MERMAID, script.read_text(encoding="utf-8"))
+        if count:
+            script.write_text(text, encoding="utf-8")
+            found += count
+    if not found:
+        sys.exit("the theme no longer loads Mermaid as it did: see tools/website/build.py")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "site")
