@@ -245,6 +245,15 @@ checkov:
 docs folder="site":
     PYTHONPATH=tools uv run --group docs python -m website.build {{folder}}
 
+# The pictures of the docs and the tables of "Why not Redis?", from the library's arithmetic, from prices and from docs/benchmarks.md
+pictures:
+    PYTHONPATH=tools uv run python -m website.pictures
+    PYTHONPATH=tools uv run python -m website.redis
+
+# The picture of the README: the last screen of `zae-limiter demo`
+demo-picture:
+    PYTHONPATH=tools uv run python -m website.demo
+
 # Every page of the site in headless Chromium (apt-get install chromium): phone and desk, light and dark
 docs-check folder="site": (docs folder)
     PYTHONPATH=tools uv run --group docs python -m website.check {{folder}}

@@ -48,7 +48,9 @@ def stage(folder: Path) -> None:
 
 def render(folder: Path) -> None:
     """Run the renderer, which takes a broken link for an error."""
-    done = subprocess.run(["zensical", "build", "--strict", "--clean"], check=False, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(
+        ["zensical", "build", "--strict", "--clean"], check=False, cwd=folder, capture_output=True, text=True
+    )
     if done.returncode:
         sys.exit(_COLOURS.sub("", done.stdout + done.stderr.partition("Traceback")[0]))
 

@@ -32,7 +32,9 @@ def problems(site: Path) -> list[str]:
     with served(site) as address, sync_playwright() as playwright:
         path = next(path for path in CHROMIUM if Path(path).exists())
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        found = [line for width in WIDTHS for scheme in SCHEMES for line in _look(browser, site, address, width, scheme)]
+        found = [
+            line for width in WIDTHS for scheme in SCHEMES for line in _look(browser, site, address, width, scheme)
+        ]
         browser.close()
     return found
 
@@ -59,7 +61,9 @@ def _look(browser: Browser, site: Path, address: str, width: int, scheme: str) -
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: said.append(f"asks {request.url}") if _is_foreign(request.url, address) else None)
+    page.on(
+        "request", lambda request: said.append(f"asks {request.url}") if _is_foreign(request.url, address) else None
+    )
     for path in sorted(site.rglob("index.html")):
         name = path.parent.relative_to(site).as_posix()
         said.clear()

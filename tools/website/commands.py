@@ -13,7 +13,10 @@ def commands_page() -> str:
     """Return the reference of every command of ``zae-limiter``, with its arguments and options."""
     from zae_limiter_cli.main import main
 
-    parts = ["# Commands", "What `zae-limiter COMMAND --help` says of each command. [The command line](../cli.md) has the work in its order."]
+    parts = [
+        "# Commands",
+        "What `zae-limiter COMMAND --help` says of each command. [The command line](../cli.md) has the work in its order.",
+    ]
     parts += [part for path, command in _walk("zae-limiter", main) for part in _section(path, command)]
     return "\n\n".join(parts) + "\n"
 

@@ -5,7 +5,12 @@ from typing import Any, Final
 
 Schema = Mapping[str, Any]
 _REFERENCE: Final = "#/$defs/"
-_BOUNDS: Final = {"minimum": "at least", "maximum": "at most", "maxLength": "characters at most", "maxProperties": "entries at most"}
+_BOUNDS: Final = {
+    "minimum": "at least",
+    "maximum": "at most",
+    "maxLength": "characters at most",
+    "maxProperties": "entries at most",
+}
 
 
 def manifest_page() -> str:
@@ -58,7 +63,11 @@ def _type(part: Schema) -> str:
         kinds += f" of {_type(values)}"
     elif isinstance(items := part.get("items"), Mapping):
         kinds += f" of {_type(items)}"
-    bounds = [f"{words} {part[key]}" if words.startswith("at ") else f"{part[key]} {words}" for key, words in _BOUNDS.items() if key in part]
+    bounds = [
+        f"{words} {part[key]}" if words.startswith("at ") else f"{part[key]} {words}"
+        for key, words in _BOUNDS.items()
+        if key in part
+    ]
     return ", ".join([kinds, *bounds])
 
 

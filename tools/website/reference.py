@@ -34,9 +34,13 @@ SECTIONS: Final[Mapping[str, Section]] = {
         "What an observer gets, and the observers for OpenTelemetry and CloudWatch.",
         ("zae_limiter.observers", "zae_limiter.observers.otel", "zae_limiter.observers.emf"),
     ),
-    "testing": Section("Testing", "A clock and pytest fixtures.", ("zae_limiter.testing", "zae_limiter.testing.plugin")),
+    "testing": Section(
+        "Testing", "A clock and pytest fixtures.", ("zae_limiter.testing", "zae_limiter.testing.plugin")
+    ),
     "stores": Section("Stores", "For programs that choose a store, or bring one.", ("zae_limiter.stores",)),
-    "maintenance": Section("Maintenance", "The door of the Lambdas and the command line.", ("zae_limiter.maintenance",)),
+    "maintenance": Section(
+        "Maintenance", "The door of the Lambdas and the command line.", ("zae_limiter.maintenance",)
+    ),
     "manifest-package": Section("The manifest's package", "Parse, check and plan limits.", ("zae_limiter_manifest",)),
 }
 

@@ -2,10 +2,13 @@
 What never does: what a command does in detail (test_usage, test_usage_top).
 """
 
+import json
 import re
 import shlex
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner
 
@@ -52,6 +55,28 @@ def test_the_commands_of_the_page_on_the_aggregator_run(table: Table) -> None:
     by_refusals, by_limit = [text for line, text in shown("aggregator.md").items() if line.startswith("usage top")]
     assert by_refusals.splitlines()[1].startswith("refused")
     assert by_limit.splitlines()[1].startswith("spared")
+
+
+def test_the_guide_on_billing_sums_the_days_of_a_customer(table: Table) -> None:
+    for day in (30, 31):
+        table.used("ann", "gpt-4", datetime(2026, 10, day, tzinfo=UTC), "daily", tpm=1_000_000, rpm=500)
+    table.used("ann", "gpt-4", datetime(2026, 11, 1, tzinfo=UTC), "daily", tpm=9_000_000)
+    (code,) = re.findall(
+        r"^```python\n(.*?)^```$", (DOCS / "guides/billing.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    names: dict[str, Any] = {}
+    exec(code, names)
+    october = (datetime(2026, 10, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC))
+    assert names["bill"](table.repository, "ann", *october) == Decimal("6.02")
+
+
+def test_the_commands_of_the_guide_on_billing_run(table: Table) -> None:
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    table.used("ann", "gpt-4", midnight, "daily", tpm=7)
+    summary, listed, top = shown("guides/billing.md").values()
+    assert "tpm" in summary
+    assert json.loads(listed)
+    assert top.splitlines()[1].startswith("ann")
 
 
 def test_a_resource_has_a_short_option_here_as_elsewhere(table: Table) -> None:

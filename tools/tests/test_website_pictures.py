@@ -1,0 +1,60 @@
+from pathlib import Path
+
+import pytest
+
+from website.demo import THEMES, Piece, drawn, screen
+from website.pictures import FOLDER, LIMIT, calls, levels, pictures, shards
+from website.redis import DOLLARS_PER_MILLION_WRITE_UNITS, PAGE, filled, table
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", pictures())
+def test_a_picture_of_the_docs_is_what_just_pictures_draws(name: str) -> None:
+    assert (FOLDER / name).read_text(encoding="utf-8") == pictures()[name]
+
+
+def test_the_bucket_of_the_picture_admits_what_it_has_and_never_exceeds_its_burst() -> None:
+    outcomes = [(call.cost <= call.before, call.admitted) for call in calls()]
+    assert {*outcomes} == {(True, True), (False, False)}
+    assert max(tokens for _, tokens in levels()) == LIMIT.burst
+    assert min(tokens for _, tokens in levels()) >= 0
+
+
+def test_a_split_of_the_picture_keeps_the_sums() -> None:
+    assert {tuple(map(sum, zip(*stage, strict=True))) for stage in shards()} == {(72, 100)}
+
+
+def test_the_tables_of_the_page_on_redis_are_what_just_pictures_writes() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert filled(page) == page
+
+
+def test_the_cost_table_has_one_two_and_four_writes() -> None:
+    units = [1, 2, 4]
+    prices = [f"| {unit:g} | {unit * DOLLARS_PER_MILLION_WRITE_UNITS:.3f} |" for unit in units]
+    assert all(price in row for price, row in zip(prices, table().splitlines()[2:], strict=True))
+
+
+def test_a_screen_is_what_the_controls_leave() -> None:
+    written = "a\r\nold\n\x1b[2mx\x1b[0m\n\x1b[2A\r\x1b[2K\x1b[32mnew\x1b[0m line\n\r\x1b[2K\x1b[?25hend\n"
+    assert screen(written) == [
+        [Piece(0, "a", "")],
+        [Piece(0, "new", "32"), Piece(3, " line", "")],
+        [Piece(0, "end", "")],
+        [],
+    ]
+
+
+def test_a_drawn_screen_has_its_words_at_their_columns() -> None:
+    first = drawn([[Piece(0, "a<b", "32"), Piece(3, "  c", "")]], "light")
+    assert 'class="c32" x="16"' in first
+    assert "a&lt;b" in first
+    assert f'x="{16 + 5 * 8.4:g}"' in first
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_readme_shows_a_demo_that_was_recorded(theme: str) -> None:
+    path = f"docs/assets/demo-{theme}.svg"
+    assert path in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "admitted" in (ROOT / path).read_text(encoding="utf-8")
