@@ -19,6 +19,8 @@ from .reference import SOURCES, reference_pages
 ROOT: Final = Path(__file__).parents[2]
 MERMAID: Final = re.compile(r"https://unpkg\.com/mermaid@[^\"'`]+")
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+HOST: Final = re.compile(r"^      link: (https://\S+)$", re.MULTILINE)
+_LINK: Final = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
 LOCAL_MERMAID: Final = "/assets/vendor/mermaid.min.js"
 
 
@@ -37,13 +39,28 @@ def main(folder: Path) -> None:
 def stage(folder: Path) -> None:
     """Put the pages of docs, and those that are generated, into a folder that the renderer can read."""
     shutil.copytree(ROOT / "docs", folder / "docs")
-    generated = reference_pages() | {"reference/commands.md": commands_page(), "reference/manifest.md": manifest_page()}
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    (host,) = HOST.findall(config)
+    generated = reference_pages() | {
+        "reference/commands.md": commands_page(),
+        "reference/manifest.md": manifest_page(),
+        "contributing.md": page_of_root((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), host),
+    }
     for path, text in generated.items():
         (folder / "docs" / path).parent.mkdir(exist_ok=True)
         (folder / "docs" / path).write_text(text, encoding="utf-8")
-    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     paths = ", ".join(str(path) for path in SOURCES)
     (folder / "mkdocs.yml").write_text(config.replace("paths: []", f"paths: [{paths}]"), encoding="utf-8")
+
+
+def page_of_root(text: str, host: str) -> str:
+    """Return a page of the repository's root as one of ``docs``: its links lead to pages, or to files at the host."""
+
+    def target(link: re.Match[str]) -> str:
+        path = link[1]
+        return f"]({path.removeprefix('docs/')})" if path.startswith("docs/") else f"]({host}/blob/main/{path})"
+
+    return _LINK.sub(target, text)
 
 
 def render(folder: Path) -> None:

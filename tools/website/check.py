@@ -1,6 +1,8 @@
 """Open every page of the built site in Chromium, at the width of a phone and of a desk, in both colour schemes.
 
-python -m website.check [FOLDER]   (with tools on PYTHONPATH; `just docs-check` calls it). It needs Chromium: apt-get install chromium
+python -m website.check [FOLDER]   (with tools on PYTHONPATH; `just docs-check` calls it)
+
+It needs Chromium: apt-get install chromium
 """
 
 import sys
@@ -23,8 +25,10 @@ CHROMIUM: Final = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/g
 # What is wider than the window although the page cannot be scrolled is hidden; so ask whether it can be
 SIDEWAYS: Final = "() => { scrollTo(10000, 0); const moved = scrollX; scrollTo(0, 0); return moved }"
 SOURCES: Final = "() => document.querySelectorAll('pre.mermaid').length"
-BROKEN: Final = """() => [...document.querySelectorAll('a[href*="#"]')].filter(a => a.pathname === location.pathname && a.hash
-    && !document.getElementById(decodeURIComponent(a.hash.slice(1)))).map(a => a.hash)"""
+BROKEN: Final = """() => [...document.querySelectorAll('a[href*="#"]')]
+    .filter(a => a.pathname === location.pathname && a.hash)
+    .filter(a => !document.getElementById(decodeURIComponent(a.hash.slice(1))))
+    .map(a => a.hash)"""
 
 
 def problems(site: Path) -> list[str]:

@@ -98,27 +98,27 @@ def _put(pieces: list[Piece], words: str, code: str) -> None:
 
 def drawn(lines: list[list[Piece]], theme: str) -> str:
     """Return the lines as an SVG."""
-    colours = THEMES[theme]
     width, height = COLUMNS * WIDE + 2 * MARGIN, len(lines) * HIGH + 2 * MARGIN
-    rules = "".join(f" .c{code} {{ fill: {colour} }}" for code, colour in colours.items() if code not in {"", "back"})
-    style = f"text {{ font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: {colours['']} }} .c1 {{ font-weight: 700 }}{rules}"
+    head = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img">',
+        "<title>zae-limiter demo: which of many concurrent calls are admitted, wait or are refused</title>",
+        f"<style>{_style(THEMES[theme])}</style>",
+        f'<rect class="back" width="{width:g}" height="{height:g}" rx="10"/>',
+    ]
     texts = [
         _text(piece, MARGIN + HIGH * (number + 0.75))
         for number, line in enumerate(lines)
         for piece in line
         if piece.words.strip()
     ]
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img">',
-            "<title>zae-limiter demo: which of 53 concurrent calls are admitted, wait, or are refused, and the cost</title>",
-            f"<style>{style}</style>",
-            f'<rect width="{width:g}" height="{height:g}" rx="10" fill="{colours["back"]}" stroke="{colours["2"]}" stroke-opacity="0.4"/>',
-            *texts,
-            "</svg>",
-            "",
-        ]
-    )
+    return "\n".join([*head, *texts, "</svg>", ""])
+
+
+def _style(colours: Mapping[str, str]) -> str:
+    rules = [f".c{code} {{ fill: {colour} }}" for code, colour in colours.items() if code not in {"", "back"}]
+    text = f"text {{ font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: {colours['']} }}"
+    back = f".back {{ fill: {colours['back']}; stroke: {colours['2']}; stroke-opacity: 0.4 }}"
+    return " ".join([text, back, ".c1 { font-weight: 700 }", *rules])
 
 
 def _text(piece: Piece, y: float) -> str:

@@ -20,15 +20,15 @@ def manifest_page() -> str:
     schema = json_schema()
     parts = [
         "# The manifest, field by field",
-        "Generated from the schema that `zae-limiter limits schema` prints for editors. [The manifest](../manifest.md) explains it.",
-        *_section("manifest", schema, schema),
+        "Generated from what `zae-limiter limits schema` prints. [The manifest](../manifest.md) explains it.",
+        *_section("manifest", schema),
     ]
     for name, definition in schema.get("$defs", {}).items():
-        parts += _section(name, definition, schema)
+        parts += _section(name, definition)
     return "\n\n".join(parts) + "\n"
 
 
-def _section(name: str, found: Schema, whole: Schema) -> Iterator[str]:
+def _section(name: str, found: Schema) -> Iterator[str]:
     fields = found.get("properties")
     if not fields:
         return

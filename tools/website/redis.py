@@ -1,4 +1,6 @@
-"""Write the tables of docs/start/why-not-redis.md: costs, and figures of docs/benchmarks.md. The only place of prices, with their date.
+"""Write the tables of docs/start/why-not-redis.md: costs, and figures of docs/benchmarks.md.
+
+The prices and their date are here and nowhere else.
 
 python -m website.redis   (with tools on PYTHONPATH; `just pictures` calls it)
 """
@@ -78,11 +80,12 @@ def _even(hourly: float, dollars: float) -> str:
 
 
 def sources() -> str:
-    """Return the sentence that says the prices and their date."""
+    """Return the sentences that say the prices and their date."""
     nodes = " and ".join(f"${price} ({node})" for node, price in DOLLARS_PER_NODE_HOUR.items())
+    units = f"${DOLLARS_PER_MILLION_WRITE_UNITS}, a million read units ${DOLLARS_PER_MILLION_READ_UNITS}"
     return (
-        f"Prices of us-east-1, on demand, as of {AS_OF}: a million write units ${DOLLARS_PER_MILLION_WRITE_UNITS}, a million read units "
-        f"${DOLLARS_PER_MILLION_READ_UNITS}; a node of ElastiCache {nodes} an hour, a month of {HOURS_PER_MONTH} hours."
+        f"Prices of us-east-1, on demand, as of {AS_OF}: a million write units {units}; "
+        f"a node of ElastiCache {nodes} an hour, a month of {HOURS_PER_MONTH} hours."
     )
 
 

@@ -35,7 +35,7 @@ _MARKER: Final = (
 
 def picture(title: str, width: int, height: int, shapes: Iterable[str]) -> str:
     """Return an SVG with a title that screen readers say."""
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
     card = f'<rect class="card" x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="8"/>'
     return "\n".join(
         [head, f"<title>{escape(title)}</title>", f"<style>{STYLE}</style>", _MARKER, card, *shapes, "</svg>", ""]
