@@ -53,6 +53,13 @@ def test_a_drawn_screen_has_its_words_at_their_columns() -> None:
     assert f'x="{16 + 5 * 8.4:g}"' in first
 
 
+def test_the_readme_is_short_and_its_first_recipe_is_the_one_that_ci_runs() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 120
+    first = next(line for line in lines if line.startswith("pip install uv && uv run just "))
+    assert first == "pip install uv && uv run just test-all"  # .ci/run takes the first
+
+
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_readme_shows_a_demo_that_was_recorded(theme: str) -> None:
     path = f"docs/assets/demo-{theme}.svg"

@@ -66,7 +66,7 @@ def over_time() -> str:
     """Return the picture of a bucket over time."""
 
     def at(second: float, tokens: float) -> tuple[float, float]:
-        return 50 + second * 4, 230 - tokens * 18
+        return 34 + second * 2.5, 240 - tokens * 17
 
     def shapes() -> Iterator[str]:
         yield line([at(0, 0), *(at(*point) for point in levels()), at(SECONDS, 0)], "level")
@@ -75,57 +75,52 @@ def over_time() -> str:
         yield line([at(0, 0), at(SECONDS, 0)], "axis")
         yield text(*at(SECONDS, LIMIT.burst + 0.4), f"burst: {LIMIT.burst}", "small", anchor="end")
         for tokens in (0, 5, 10):
-            yield text(42, at(0, tokens)[1] + 4, str(tokens), "small", anchor="end")
+            yield text(28, at(0, tokens)[1] + 4, str(tokens), "small", anchor="end")
         for second in range(0, SECONDS + 1, 30):
-            yield text(at(second, 0)[0], 248, f"{second} s", "small", anchor="middle")
+            yield text(at(second, 0)[0], 258, f"{second} s", "small", anchor="middle")
         for call in calls():
             x, y = at(call.second, call.before)
             yield dot(x, y, "yes" if call.admitted else "no")
             yield text(x, y - 9, f"{call.cost}", "small", anchor="middle")
-        yield text(
-            50, 24, "Tokens in a bucket of 6 a minute, burst 10. Dots are calls, with the tokens that they want."
-        )
+        yield text(20, 24, "A bucket of 6 a minute, burst 10")
+        yield text(20, 42, "Dots are calls, with the tokens that they want", "small")
 
-    return picture("A token bucket over time", 680, 262, shapes())
+    return picture("A token bucket over time", 440, 270, shapes())
 
 
 WAYS: Final = (
-    ("admitted", ("takes 1 of 60: one conditional write", "the write says: 59 are left"), "1 round trip, 1 write"),
-    (
-        "others were faster",
-        ("takes 1 of 60: the condition fails", "the new state: 3 left; write again"),
-        "2 round trips, 2 writes",
-    ),
-    ("refused, state known", ("the state of the last second says: 0 left",), "no request"),
+    ("admitted", "1 round trip, 1 write", ("take 1, if 1 is there", "done: 59 are left")),
+    ("others were faster", "2 round trips, 2 writes", ("take 1, if 1 is there", "no: the item is now like this")),
+    ("refused by the last seen state", "no request", ()),
 )
 
 
 def ways() -> str:
-    """Return the picture of an acquire's way between program, process and table."""
+    """Return the picture of an acquire's way between process and table."""
 
     def shapes() -> Iterator[str]:
-        yield text(20, 24, "An acquire's way. Left: your program. Right: the table.")
-        for number, (name, steps, cost) in enumerate(WAYS):
-            top = 44 + number * 84
-            yield text(20, top + 20, name, "yes" if number < len(WAYS) - 1 else "no")
-            yield text(20, top + 40, cost, "small")
-            yield box(220, top, 120, 62)
-            yield text(280, top + 36, "limiter", anchor="middle")
-            yield from _steps(top, steps, asks=number < len(WAYS) - 1)
+        for number, (name, cost, steps) in enumerate(WAYS):
+            top = 34 + number * 104
+            yield text(20, top - 8, name, "yes" if steps else "no")
+            yield text(420, top - 8, cost, "small", anchor="end")
+            yield from _named_box(20, top, "process")
+            if steps:
+                yield from _named_box(340, top, "table")
+                yield from _asked_and_answered(top, *steps)
 
-    return picture("The way of an acquire", 680, 304, shapes())
+    return picture("The way of an acquire", 440, 312, shapes())
 
 
-def _steps(top: float, steps: tuple[str, ...], *, asks: bool) -> Iterator[str]:
-    if not asks:
-        yield text(352, top + 36, steps[0], "small")
-        return
-    yield box(600, top, 60, 62)
-    yield text(630, top + 36, "table", anchor="middle")
-    for height, words in zip((top + 22, top + 50), steps, strict=True):
-        yield text(470, height - 6, words, "small", anchor="middle")
-    yield arrow((344, top + 22), (596, top + 22))
-    yield arrow((596, top + 50), (344, top + 50))
+def _named_box(x: float, y: float, name: str) -> Iterator[str]:
+    yield box(x, y, 80, 60)
+    yield text(x + 40, y + 35, name, anchor="middle")
+
+
+def _asked_and_answered(top: float, asked: str, answered: str) -> Iterator[str]:
+    yield text(220, top + 14, asked, "small", anchor="middle")
+    yield arrow((104, top + 20), (336, top + 20))
+    yield text(220, top + 42, answered, "small", anchor="middle")
+    yield arrow((336, top + 48), (104, top + 48))
 
 
 WHOLE: Final = Limit.per_minute("rpm", 100)
@@ -153,19 +148,19 @@ def split() -> str:
     """Return the picture of a bucket that splits, twice."""
 
     def shapes() -> Iterator[str]:
-        yield text(20, 24, "A bucket of 100 with 72 tokens splits, and splits again. The sums stay.")
+        yield text(20, 24, f"{BALANCE} tokens of {WHOLE.capacity}, split twice: the sums stay")
         for number, stage in enumerate(shards()):
-            x, width = 20 + number * 225, 180 / len(stage)
+            x, width = 20 + number * 145, 110 / len(stage)
             for place, (tokens, ceiling) in enumerate(stage):
                 left = x + place * width
-                yield box(left, 150 - ceiling, width - 6, ceiling)
-                yield box(left, 150 - tokens, width - 6, tokens, "level")
-                yield text(left + width / 2 - 3, 168, str(tokens), anchor="middle")
-                yield text(left + width / 2 - 3, 184, f"of {ceiling}", "small", anchor="middle")
+                yield box(left, 150 - ceiling, width - 4, ceiling)
+                yield box(left, 150 - tokens, width - 4, tokens, "level")
+                yield text(left + width / 2 - 2, 168, str(tokens), anchor="middle")
+            yield text(x + 53, 186, f"of {stage[0][1]}" + (" each" if number else ""), "small", anchor="middle")
             if number:
-                yield arrow((x - 40, 120), (x - 12, 120))
+                yield arrow((x - 32, 120), (x - 6, 120))
 
-    return picture("A bucket splits", 680, 200, shapes())
+    return picture("A bucket splits", 440, 200, shapes())
 
 
 def pictures() -> dict[str, str]:

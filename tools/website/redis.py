@@ -76,7 +76,7 @@ def _row(name: str, units: float) -> list[str]:
 
 def _even(hourly: float, dollars: float) -> str:
     millions = NODES * HOURS_PER_MONTH * hourly / dollars
-    return f"{millions:.0f} million a month, {millions * 1e6 / HOURS_PER_MONTH / 3600:.0f} a second"
+    return f"{millions:.0f} M a month, {millions * 1e6 / HOURS_PER_MONTH / 3600:.0f}/s"
 
 
 def sources() -> str:

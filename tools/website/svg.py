@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 STYLE: Final = """
   .card { fill: #ffffff; stroke: #d0d7de }
   text { font: 13px system-ui, sans-serif; fill: #1f2328 }
-  .small { font-size: 11px; fill: #59636e }
+  .small { font-size: 12px; fill: #59636e }
   .line { fill: none; stroke: #0969da; stroke-width: 2 }
   .level { fill: #0969da; opacity: 0.25 }
   .axis { stroke: #8c959f }
