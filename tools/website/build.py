@@ -15,12 +15,12 @@ from .commands import commands_page
 from .machines import write_markdown
 from .manifest import manifest_page
 from .reference import SOURCES, reference_pages
+from .root import page_of_root
 
 ROOT: Final = Path(__file__).parents[2]
 MERMAID: Final = re.compile(r"https://unpkg\.com/mermaid@[^\"'`]+")
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 HOST: Final = re.compile(r"^      link: (https://\S+)$", re.MULTILINE)
-_LINK: Final = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
 LOCAL_MERMAID: Final = "/assets/vendor/mermaid.min.js"
 
 
@@ -51,16 +51,6 @@ def stage(folder: Path) -> None:
         (folder / "docs" / path).write_text(text, encoding="utf-8")
     paths = ", ".join(str(path) for path in SOURCES)
     (folder / "mkdocs.yml").write_text(config.replace("paths: []", f"paths: [{paths}]"), encoding="utf-8")
-
-
-def page_of_root(text: str, host: str) -> str:
-    """Return a page of the repository's root as one of ``docs``: its links lead to pages, or to files at the host."""
-
-    def target(link: re.Match[str]) -> str:
-        path = link[1]
-        return f"]({path.removeprefix('docs/')})" if path.startswith("docs/") else f"]({host}/blob/main/{path})"
-
-    return _LINK.sub(target, text)
 
 
 def render(folder: Path) -> None:
