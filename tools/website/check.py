@@ -12,7 +12,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -20,7 +20,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from .build import ROOT
 
 WIDTHS: Final = (400, 1400)
-SCHEMES: Final = ("light", "dark")
+Scheme = Literal["light", "dark"]
+SCHEMES: Final[tuple[Scheme, ...]] = ("light", "dark")
 CHROMIUM: Final = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
 # What is wider than the window although the page cannot be scrolled is hidden; so ask whether it can be
 SIDEWAYS: Final = "() => { scrollTo(10000, 0); const moved = scrollX; scrollTo(0, 0); return moved }"
@@ -59,8 +60,8 @@ class _Quiet(SimpleHTTPRequestHandler):
         """Write nothing on stderr."""
 
 
-def _look(browser: Browser, site: Path, address: str, width: int, scheme: str) -> Iterator[str]:
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+def _look(browser: Browser, site: Path, address: str, width: int, scheme: Scheme) -> Iterator[str]:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
