@@ -21,7 +21,9 @@ from check_siblings import ROOT
 from zae_limiter_cli.stack.options import StackOptions
 from zae_limiter_provisioner import stack_events
 
-FILES = sorted([*ROOT.glob("packages/*/src/**/*.py"), *ROOT.glob("tools/*.py")])
+OWN_TEXT = {"install_lines.py"}  # reads pages of this repository alone
+TOOLS = [path for path in ROOT.glob("tools/*.py") if path.name not in OWN_TEXT]
+FILES = sorted([*ROOT.glob("packages/*/src/**/*.py"), *TOOLS])
 PLACES: Mapping[str, Place] = {
     "fullmatch": "whole",
     "match": "start",
@@ -42,7 +44,9 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
     "zae_limiter/flows/records/usage.py": {"_NEXT": "whole"},
     "zae_limiter/naming.py": {"_NAME": "whole", "_NAMESPACE_ID": "whole"},
     "zae_limiter/operations/images.py": {"_WHOLE": "whole"},
+    "zae_limiter/printing.py": {"INVISIBLE": "anywhere"},
     "zae_limiter/protocol/requests.py": {"_URL": "whole"},
+    "zae_limiter/runtime/extras.py": {"_OF_EXTRA": "whole"},
     "zae_limiter/schema/stream.py": {"_AT": "whole", "_SERIAL": "whole"},
     "zae_limiter/versions.py": {"_VERSION": "whole"},
     "zae_limiter_manifest/checks.py": {"_DIGITS": "whole"},
@@ -54,7 +58,7 @@ LISTED: Mapping[str, Mapping[str, Place]] = {
         "'\\\\S+'": "whole",
         "'(?!\\\\$RESOURCE:)\\\\S+'": "whole",
     },
-    "zae_limiter_manifest/problems.py": {"_PLAIN_KEY": "whole"},
+    "zae_limiter_manifest/problems.py": {"INVISIBLE": "anywhere", "_PLAIN_KEY": "whole"},
     "zae_limiter_manifest/render/sections.py": {"_BACKTICKS": "anywhere"},
     "zae_limiter_manifest/scalars.py": {"_DECIMAL": "whole", "_OCTAL": "whole", "_SURROGATE": "anywhere"},
     "zae_limiter_manifest/source.py": {"_LINE_BREAK": "anywhere"},

@@ -141,7 +141,7 @@ def _unsent(error: Exception) -> str | None:
 
 
 def _causes(error: BaseException) -> Iterator[Exception]:
-    while isinstance(cause := error.__cause__, Exception):
+    while isinstance(cause := error.__cause__ or error.__context__, Exception):
         yield (error := cause)
 
 

@@ -23,5 +23,5 @@ def printable(text: str) -> str:
 
 
 def _shown(character: str) -> str:
-    seen = character.isprintable() and not INVISIBLE.match(character)
+    seen = character.isprintable() and not INVISIBLE.search(character)
     return character if seen else character.encode("unicode_escape").decode()

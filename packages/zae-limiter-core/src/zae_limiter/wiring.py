@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .audit import Cause, iso_instant
 from .clock.system import Clock, SystemClock
-from .exceptions import RateLimiterUnavailable, ValidationError
+from .exceptions import RateLimiterUnavailable, StoreRefusedError, ValidationError
 from .flows.process.late_opening import open_later
 from .flows.process.namespace_state import NamespaceState
 from .flows.records.opening import create_table, open_namespace
@@ -126,6 +126,12 @@ def cause_of(options: Options, clock: Clock, principal: str | None) -> Cause:
 def of_call(given: T | Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]) -> T:
     """An argument of a decorator: a value, or computed from the arguments of the call."""
     return given(*args, **kwargs) if callable(given) else given
+
+
+def quiet(refusal: StoreRefusedError) -> StoreRefusedError:
+    """Return an error whose traceback shows neither our frames nor its cause, which stays its ``__context__``."""
+    refusal.__context__, refusal.__cause__ = refusal.__cause__, None
+    return refusal.with_traceback(None)
 
 
 def check_repository(given: object, kind: type) -> None:

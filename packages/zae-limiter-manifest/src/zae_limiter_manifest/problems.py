@@ -134,7 +134,7 @@ def printable(text: str) -> str:
 
 
 def _printable(character: str) -> str:
-    if character.isprintable() and not INVISIBLE.match(character):
+    if character.isprintable() and not INVISIBLE.search(character):
         return character
     return character.encode("ascii", "backslashreplace").decode().translate(_CONTROLS)
 

@@ -66,6 +66,11 @@ class Stack:
         return asked
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Keep quiet about a command that was interrupted."""
+
+
 @contextmanager
 def serving(directory: Path) -> Iterator[Stack]:
     """The stack my-app, which answers."""
@@ -99,7 +104,7 @@ def serving(directory: Path) -> Iterator[Stack]:
         def log_message(self, *_: object) -> None:
             """Keep quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
     stack = Stack(f"http://127.0.0.1:{server.server_port}", directory)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()

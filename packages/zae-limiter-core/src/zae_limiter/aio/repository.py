@@ -15,7 +15,15 @@ from ..operations.capacity import Meter
 from ..operations.errors import Unreachable
 from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
 from ..stats import CacheStats, StoreStats
-from ..wiring import clock_over, connecting, late_namespace_state, namespace_state_of, open_in_memory, opening
+from ..wiring import (
+    clock_over,
+    connecting,
+    late_namespace_state,
+    namespace_state_of,
+    open_in_memory,
+    opening,
+    quiet,
+)
 from .audit import AuditMethods
 from .buckets import BucketMethods
 from .driver import Driver
@@ -79,7 +87,7 @@ class Repository(
         try:
             return await cls.over(store, chosen)
         except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
-            raise refusal.with_traceback(None) from None
+            raise quiet(refusal) from None
 
     @staticmethod
     def builder() -> "RepositoryBuilder":
@@ -194,7 +202,7 @@ class RepositoryBuilder(BuilderBase):
         try:
             repository = await Repository.over(store, options)
         except StoreRefusedError as refusal:
-            raise refusal.with_traceback(None) from None
+            raise quiet(refusal) from None
         if options.namespace_name != DEFAULT_NAMESPACE and repository.namespace_state.opening is None:
             try:
                 await repository.namespace(DEFAULT_NAMESPACE)

@@ -3,7 +3,7 @@
 import re
 from importlib.metadata import PackageNotFoundError, requires
 
-_OF_EXTRA = re.compile(r"([^;]+?)\s*;.*extra == ['\"]([\w-]+)['\"]")
+_OF_EXTRA = re.compile(r"([^;]+);[^;]*\bextra == ['\"]([\w-]+)['\"]")
 
 
 def install_command(extra: str) -> str:
@@ -15,4 +15,4 @@ def install_command(extra: str) -> str:
         found = map(_OF_EXTRA.fullmatch, requires("zae-limiter-core") or ())
     except PackageNotFoundError:  # such as in the zip of a Lambda
         return f"install the requirements of the extra {extra!r} of zae-limiter-core"
-    return " ".join(["pip install", *(f'"{each[1]}"' for each in found if each and each[2] == extra)])
+    return " ".join(["pip install", *(f'"{each[1].strip()}"' for each in found if each and each[2] == extra)])

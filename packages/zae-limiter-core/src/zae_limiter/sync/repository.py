@@ -16,7 +16,15 @@ from ..operations.errors import Unreachable
 from ..runtime.callables import is_awaited
 from ..settings import DEFAULT_NAMESPACE, NEVER_SPLIT, BuilderBase, InMemoryOptions, OpenOptions, Options
 from ..stats import CacheStats, StoreStats
-from ..wiring import clock_over, connecting, late_namespace_state, namespace_state_of, open_in_memory, opening
+from ..wiring import (
+    clock_over,
+    connecting,
+    late_namespace_state,
+    namespace_state_of,
+    open_in_memory,
+    opening,
+    quiet,
+)
 from .audit import SyncAuditMethods
 from .buckets import SyncBucketMethods
 from .driver import SyncDriver
@@ -86,7 +94,7 @@ class SyncRepository(
         try:
             return cls.over(store, chosen)
         except StoreRefusedError as refusal:  # a setting is wrong: the message says which one, and no frame does
-            raise refusal.with_traceback(None) from None
+            raise quiet(refusal) from None
 
     @staticmethod
     def builder() -> "SyncRepositoryBuilder":
@@ -203,7 +211,7 @@ class SyncRepositoryBuilder(BuilderBase):
         try:
             repository = SyncRepository.over(store, options)
         except StoreRefusedError as refusal:
-            raise refusal.with_traceback(None) from None
+            raise quiet(refusal) from None
         if options.namespace_name != DEFAULT_NAMESPACE and repository.namespace_state.opening is None:
             try:
                 repository.namespace(DEFAULT_NAMESPACE)
