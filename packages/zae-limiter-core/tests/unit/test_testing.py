@@ -88,7 +88,6 @@ async def test_it(limiter):
 
 @pytest.mark.slow
 def test_the_plugin_serves_tests_that_anyio_runs_on_asyncio(tmp_path: Path) -> None:
-    pytest.importorskip("anyio")
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["zae_limiter.testing.plugin"]\n')
     (tmp_path / "test_users.py").write_text(ANYIO_TESTS)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio", str(tmp_path)]
