@@ -32,6 +32,7 @@ MAX_NODES: Final = 1_100_000
 
 MAX_ALIASED_NODES: Final = 1_000_000
 
+_TOO_DEEP: Final = f"nested more than {MAX_DEPTH} deep"
 _TOO_MUCH: Final = "move limits that many entities share into a resource"
 
 _NOTHING: Final[dict[Any, Any]] = {}  # of all nodes without parts, which are most
@@ -199,6 +200,8 @@ class _Reader:
             return self._read_document()
         except yaml.MarkedYAMLError as error:
             at = error.problem_mark.index if error.problem_mark else 0
+            if "nesting depth" in str(error.problem):  # libyaml looks ahead, and has a bound of its own
+                self._stop(at, _TOO_DEEP)
             self._stop(at, f"not valid YAML: {', '.join(filter(None, (error.context, error.problem)))}")
 
     def _read_document(self) -> _Node:
@@ -255,7 +258,7 @@ class _Reader:
         at = _at(event)
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self._stop(at, f"nested more than {MAX_DEPTH} deep")
+            self._stop(at, _TOO_DEEP)
         node = self._read_map(at) if isinstance(event, MappingStartEvent) else self._read_list(at)
         self._depth -= 1
         if event.tag not in (None, "!"):
