@@ -163,6 +163,8 @@ async def leases(api_case: ApiCase) -> None:
     for name in ("consumed", "corrected", "degraded", "shadowed", "statuses", "waited"):
         with pytest.raises(LeaseExpiredError):
             getattr(unused, name)
+    with pytest.warns(ResourceWarning, match="nobody entered it"):
+        del unused
     of_other_variant: Any = len if api_case.harness.variant == "async" else leases
     with pytest.raises(ValidationError, match="must be a function by"):
         limiter.limit("e", "r", {"rpm": 1})(of_other_variant)

@@ -231,8 +231,9 @@ def test_from_a_table_of_another_implementation_no_path_leads(stack: None, comma
     table().put_item(Item={"PK": "_/SYSTEM#", "SK": "#VERSION", "schema_version": "0.7.0", "lambda_version": "0.7.0"})
     before = items()
     assert fail(*command) == (
-        "no upgrade leads from table 'my-app' to this release, nothing was changed: its version record has no "
-        "'core_version'. Tables of other implementations are not converted: deploy a new stack, and set its limits"
+        "no upgrade leads from table 'my-app' to this release, nothing was changed: its version record cannot "
+        "be read: it has no 'core_version'. Tables of other implementations are not converted: deploy a new stack, and "
+        "set its limits"
     )
     table().delete_item(Key={"PK": "_/SYSTEM#", "SK": "#VERSION"})
     for item in items():
