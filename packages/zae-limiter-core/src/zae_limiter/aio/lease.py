@@ -14,7 +14,7 @@ from ..flows.process.namespace_state import NamespaceState
 from ..flows.steps import Flow
 from ..limits import MILLI, LimitStatus
 from ..runtime import forks
-from ..runtime.unused import Place, warn_unentered
+from ..runtime.unused import Place, Unentered
 from .driver import Driver
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class Lease:
     A lease can be entered once: for another block, acquire again. One that nobody enters warns when it is collected.
     """
 
-    __slots__ = ("_called_at", "_driver", "_granted", "_namespace_state", "_once", "_process", "_request")
+    __slots__ = ("_call", "_driver", "_granted", "_namespace_state", "_once", "_process", "_request")
 
     def __init__(
         self, driver: Driver, namespace_state: NamespaceState, request: AcquireRequest, called_at: Place
@@ -38,7 +38,7 @@ class Lease:
         self._namespace_state = namespace_state
         self._request = request
         self._granted: Grant | None = None
-        self._called_at = called_at
+        self._call = Unentered(request.entity_id, request.resource, called_at)
         self._once = Lock()
         self._process = forks.generation
 
@@ -111,12 +111,6 @@ class Lease:
         """The shadow limits that would have refused the acquire or a ``consume``; empty if none."""
         return shadowed(self._grant.claims)
 
-    def __del__(self) -> None:
-        """Warn if nobody has entered it, so that it limits nothing."""
-        once = getattr(self, "_once", None)  # none if a signal came while it was made
-        if once is not None and not once.locked():
-            warn_unentered(self._request.entity_id, self._request.resource, self._called_at)
-
     @property
     def _grant(self) -> Grant:
         if self._granted is None:
@@ -126,6 +120,7 @@ class Lease:
     async def __aenter__(self) -> Self:
         if not self._once.acquire(blocking=False):  # never released: a lease can be entered once, whatever happens
             raise LeaseExpiredError(self._request.entity_id, self._request.resource)
+        self._call.enter()
         self._granted = await self._run(acquire_in_time(self._namespace_state, self._request))
         return self
 

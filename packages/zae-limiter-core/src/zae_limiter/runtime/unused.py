@@ -8,12 +8,36 @@ Place = tuple[CodeType, int]  # the code and its instruction: a stack for each c
 _RUNS_LATER: Final = (GeneratorType, AsyncGeneratorType, CoroutineType)
 
 
-def warn_unentered(entity_id: str, resource: str, place: Place) -> None:
-    """Warn, at the place of the call, of an acquire whose block nobody entered."""
-    code, instruction = place
-    lines = (line for begin, end, line in code.co_lines() if begin <= instruction < end)
-    problem = f"acquire of {entity_id}/{resource}: nobody entered it, so it limited nothing: use `with` or `async with`"
-    warnings.warn_explicit(problem, ResourceWarning, code.co_filename, next(lines) or code.co_firstlineno)
+class _Call:
+    """A call of ``acquire``: where it is, and for what."""
+
+    __slots__ = ("entity_id", "place", "resource")
+
+    def __init__(self, entity_id: str, resource: str, place: Place) -> None:
+        self.entity_id, self.resource, self.place = entity_id, resource, place
+
+
+class Unentered(_Call):
+    """One whose block nobody has entered: it warns, at the place of the call, when it is collected.
+
+    One that was entered becomes a ``_Call``, which has no ``__del__``: a signal that came in it would be lost.
+    """
+
+    __slots__ = ()
+
+    def enter(self) -> None:
+        """Note that the block is entered."""
+        self.__class__ = _Call  # type: ignore[assignment]
+
+    def __del__(self) -> None:
+        """Warn of an acquire that limited nothing."""
+        if not hasattr(self, "place"):  # a signal came while it was made
+            return
+        code, instruction = self.place
+        lines = (line for begin, end, line in code.co_lines() if begin <= instruction < end)
+        what = f"acquire of {self.entity_id}/{self.resource}"
+        problem = f"{what}: nobody entered it, so it limited nothing: use `with` or `async with`"
+        warnings.warn_explicit(problem, ResourceWarning, code.co_filename, next(lines) or code.co_firstlineno)
 
 
 def warn_if_later(answer: object) -> None:
