@@ -112,6 +112,7 @@ SOUND: dict[str, st.SearchStrategy[Any]] = {
     "record": st.builds(VersionRecord, st.integers(0, 3), st.just("0.1.0"), st.sampled_from(["0.1.0", "9.9.9"])),
     "state": states,
     "expected_serial": st.integers(0, 2),
+    "expected_version": st.none() | st.integers(0, 3),
 }
 SOUND_OF: dict[tuple[str, str], st.SearchStrategy[Any]] = {
     ("get_audit_events", "start"): tokens,
