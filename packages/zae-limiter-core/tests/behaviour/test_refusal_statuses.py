@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from simulation.bucket_items import LimitState, limit_state_of
 from support.core.desk import Desk
 from support.core.shards import shard_items, split_into
-from support.core.worlds import World, take
+from support.core.worlds import World, passes, take
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded
 from zae_limiter.flows.acquire.claims import AcquireRequest
 from zae_limiter.flows.acquire.lease import consume
@@ -317,3 +317,21 @@ async def test_one_shard_that_is_short_is_no_reason_where_the_parent_refuses(wor
     world.clock.advance(seconds=2)
     refusal = await refused(limiter, {"rpm": 19, "tpm": 110_000})  # more tokens than one shard has
     assert [(each.entity_id, each.limit_name) for each in refusal.violations] == [(PARENT, "rpm")]
+
+
+async def test_a_refusal_of_the_parent_shows_the_own_limits_as_they_were_within_the_last_minute(world: World) -> None:
+    limiter = await family(world, Limit.per_hour("rpm", 90))
+    repository = limiter.repository
+    await repository.create_entity("neighbour", parent_id=PARENT, cascade=True)
+    for key in (OWN, "neighbour"):
+        await repository.set_limits(key, [Limit.per_hour("rpm", 100)])
+    await take(limiter, OWN, "gpt", rpm=1)
+    other = (await world.process()).limiter
+    await take(other, OWN, "gpt", rpm=80)
+    await other.repository.set_limits(OWN, [Limit.per_hour("rpm", 95)])
+    world.clock.advance(seconds=61)
+    assert not await passes(limiter, "neighbour", "gpt", rpm=20)  # so the copy of the parent is fresh
+    with pytest.raises(RateLimitExceeded) as caught:
+        await take(limiter, OWN, "gpt", rpm=25)
+    shown = [(each.entity_id, each.limit.capacity, each.available, each.exceeded) for each in caught.value.statuses]
+    assert shown == [(OWN, 95, 20, True), (PARENT, 90, 10, True)]

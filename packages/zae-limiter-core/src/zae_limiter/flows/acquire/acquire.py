@@ -12,6 +12,7 @@ from ...limits import OnUnavailable
 from ...operations.errors import BudgetSpent, RaceLost, StoreError
 from ...resolution import Config, Resolved
 from ...schema.attributes import CONFIG_READ_AT
+from ...schema.items import BucketState
 from ..bucket.limit_removal import TooManyLimits
 from ..bucket.serving import cached_bucket, resolve
 from ..process.bucket_queue import Waiter
@@ -214,11 +215,17 @@ def _take_with_others(namespace_state: NamespaceState, request: AcquireRequest, 
 
 
 def refuse_by_copies(namespace_state: NamespaceState, request: AcquireRequest, claims: Sequence[Claim]) -> None:
-    """Raise ``RateLimitExceeded`` if the copies of a claim's shards are fresh, and the tokens are not there."""
+    """Raise ``RateLimitExceeded`` if the copies of a claim's shards are fresh, and the tokens are not there.
+
+    The refusal shows every claim, so each has to be known well enough to be shown.
+    """
     now = namespace_state.now()
-    if any(_rules_out(namespace_state, claim, now) for claim in claims):
-        for claim in claims:
-            claim.seen = Seen(namespace_state.states(claim.cached), now)
+    if not any(_rules_out(namespace_state, claim, now) for claim in claims):
+        return
+    seen = [namespace_state.states(claim.cached) for claim in claims]
+    if all(_is_presentable(namespace_state, claim, states, now) for claim, states in zip(claims, seen, strict=True)):
+        for claim, states in zip(claims, seen, strict=True):
+            claim.seen = Seen(states, now)
         raise refusal_of(request, claims, now)
 
 
@@ -229,10 +236,14 @@ def _looks_short(namespace_state: NamespaceState, claim: Claim) -> bool:
 
 
 def _rules_out(namespace_state: NamespaceState, claim: Claim, now_ms: int) -> bool:
-    states = () if claim.stale else cached_shards(namespace_state, claim, now_ms)
-    if not states or covers(claim, states, now_ms):
-        return False
-    return all(state.has(claim.config.limits) for state in states)
+    states = cached_shards(namespace_state, claim, now_ms)
+    return bool(states) and not covers(claim, states, now_ms)
+
+
+def _is_presentable(namespace_state: NamespaceState, claim: Claim, states: Sequence[BucketState], now_ms: int) -> bool:
+    """Whether the limits still hold, the bucket has them, and its balance is no older than limits may be."""
+    recent = claim.target.is_fresh(now_ms, namespace_state.settings.config_ttl_ms)
+    return recent and not claim.stale and all(state.has(claim.config.limits) for state in states)
 
 
 def _take_beside_refresh(claims: list[Claim]) -> Flow[None]:
