@@ -23,6 +23,7 @@ from support.integration.targets import REAL, TARGETS, Ability, Session, Target,
 from zae_limiter.operations.client import TRANSPORTS
 
 BEGUN = pytest.StashKey[float]()
+FASTER, SLOWER = "dynoxide", "dynamodb-local"
 AWS_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
@@ -37,6 +38,7 @@ AWS_ENVIRONMENT = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     names = [name for name in TARGETS if name != REAL]
     parser.addoption("--target", action="append", choices=names, help="run on this target only (repeatable)")
+    parser.addoption("--one-emulator", action="store_true", help="run no test on a second emulator of DynamoDB")
     parser.addoption(
         "--transport", choices=TRANSPORTS, help="the way to DynamoDB, as ZAEL_TRANSPORT of the environment"
     )
@@ -107,6 +109,8 @@ def _chosen(config: pytest.Config, needs: set[str]) -> list[str]:
         return [REAL]
     usual = {name: offer for name, offer in TARGETS.items() if not (offer.by_name or offer.real)}
     fit = [name for name, offer in usual.items() if offer.lacks("lambda") != ("lambda" in needs)]
+    if config.getoption("--one-emulator") and SLOWER in fit and FASTER in able(needs):
+        fit.remove(SLOWER)
     return config.getoption("--target") or fit
 
 
