@@ -3,9 +3,15 @@
 Lives here: fixtures. Never: a claim.
 """
 
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
 from hypothesis import settings
 
+from support.core.authority import Authority, make_authority, openssl_is_here
+from support.core.echoes import AsyncCaller, Caller, SyncCaller
 from support.core.worlds import World
 
 settings.register_profile("zae", deadline=None)  # how long a case takes says nothing on a busy computer
@@ -22,3 +28,42 @@ def world(request: pytest.FixtureRequest) -> World:
 def async_world() -> World:
     """The same for what only one variant has: cancellation."""
     return World("async")
+
+
+@pytest.fixture
+def nothing_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment with credentials that no account knows, and with no other setting of AWS."""
+    for name in [name for name in os.environ if name.startswith("AWS_") or name == "REQUESTS_CA_BUNDLE"]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """A certificate authority, and the certificates that it has made."""
+    if not openssl_is_here():
+        pytest.skip("there is no command `openssl`")
+    return make_authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(params=["async", "sync"])
+def variant(request: pytest.FixtureRequest) -> str:
+    """The name of a variant: each test runs in both."""
+    return str(request.param)
+
+
+@pytest.fixture
+def opening(variant: str) -> Iterator[Callable[..., Caller]]:
+    """Opens a store of one variant; all are closed at the end."""
+    callers: list[Caller] = []
+
+    def opening(url: str, **options: Any) -> Caller:
+        callers.append(AsyncCaller(url, **options) if variant == "async" else SyncCaller(url, **options))
+        return callers[-1]
+
+    yield opening
+    for caller in callers:
+        caller.close()

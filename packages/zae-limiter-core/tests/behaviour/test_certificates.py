@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.core.authority import Authority, make_authority, openssl_is_here
+from support.core.authority import Authority
 from support.core.echoes import PATIENCE, AsyncCaller, SyncCaller, serving
 from support.core.transports import CLIENTS, needs_aioboto3
 from zae_limiter import (
@@ -28,25 +27,9 @@ from zae_limiter.aio.store import DynamoDBStore, MemoryStore
 from zae_limiter.operations.values import Operation
 from zae_limiter.sync.store import SyncDynamoDBStore, SyncMemoryStore
 
+pytestmark = pytest.mark.usefixtures("nothing_of_this_computer")
 RPM = Limit.per_hour("rpm", 100)
 OPTIONS: dict[str, Any] = {"region": "us-east-1", "connect_timeout": PATIENCE, "read_timeout": PATIENCE}
-
-
-@pytest.fixture(autouse=True)
-def _nothing_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("AWS_") or name == "REQUESTS_CA_BUNDLE"]:
-        monkeypatch.delenv(name)
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, os.devnull)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    if not openssl_is_here():
-        pytest.skip("there is no command `openssl`")
-    return make_authority(tmp_path_factory.mktemp("authority"))
 
 
 WRONG = {

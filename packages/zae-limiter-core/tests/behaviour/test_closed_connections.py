@@ -5,30 +5,18 @@ import random
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from support.core.authority import Authority, make_authority, openssl_is_here
-from support.core.echoes import PATIENCE, STORE, AsyncCaller, Caller, Peer, SyncCaller, get, serving
+from support.core.authority import Authority
+from support.core.echoes import PATIENCE, STORE, Caller, Peer, get, serving
 from zae_limiter.aio.store import DynamoDBStore
 from zae_limiter.operations.errors import OutcomeUnknown, StoreError, Unreachable
 
+pytestmark = pytest.mark.usefixtures("nothing_of_this_computer")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only there the kernel says what the other side has")
-
-
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    if not openssl_is_here():
-        pytest.skip("there is no command `openssl`")
-    return make_authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(params=["plain", "TLS"])
@@ -39,25 +27,6 @@ def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Autho
     authority: Authority = request.getfixturevalue("authority")
     monkeypatch.setenv("AWS_CA_BUNDLE", str(authority.bundle))
     return authority
-
-
-@pytest.fixture(params=["async", "sync"])
-def variant(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def opening(variant: str) -> Iterator[Callable[..., Caller]]:
-    """Opens a store of one variant; all are closed at the end."""
-    callers: list[Caller] = []
-
-    def opening(url: str, **options: Any) -> Caller:
-        callers.append(AsyncCaller(url, **options) if variant == "async" else SyncCaller(url, **options))
-        return callers[-1]
-
-    yield opening
-    for caller in callers:
-        caller.close()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from support.core.authority import Authority, make_authority, openssl_is_here
+from support.core.authority import Authority
 from support.core.echoes import (
     PATIENCE,
     STORE,
@@ -34,42 +34,7 @@ from zae_limiter.aio.store import DynamoDBStore
 from zae_limiter.operations.errors import Closed, OutcomeUnknown, Unreachable, Untrusted
 
 Open = Callable[..., Caller]
-
-
-@pytest.fixture(params=["async", "sync"])
-def variant(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def opening(variant: str) -> Iterator[Open]:
-    """Opens a store of one variant; all are closed at the end."""
-    callers: list[Caller] = []
-
-    def opening(url: str, **options: Any) -> Caller:
-        callers.append(AsyncCaller(url, **options) if variant == "async" else SyncCaller(url, **options))
-        return callers[-1]
-
-    yield opening
-    for caller in callers:
-        caller.close()
-
-
-@pytest.fixture(autouse=True)
-def _nothing_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("AWS_") or name == "REQUESTS_CA_BUNDLE"]:
-        monkeypatch.delenv(name)
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "x")
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, os.devnull)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    if not openssl_is_here():
-        pytest.skip("there is no command `openssl`")
-    return make_authority(tmp_path_factory.mktemp("authority"))
+pytestmark = pytest.mark.usefixtures("nothing_of_this_computer")
 
 
 @pytest.fixture
